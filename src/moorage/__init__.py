@@ -1,0 +1,1 @@
+"""A Kubernetes scheduler in Python."""

@@ -1,0 +1,64 @@
+"""Asyncio from one place: sleeping, and owning tasks so that none is lost.
+
+Only rooms that talk to the outside may use this (import contract). Under a virtual clock the
+event loop itself jumps (see ``moorage.testing``), so nothing here knows of tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+_log = logging.getLogger(__name__)
+
+OnFailure = Callable[[str, BaseException], None]
+
+
+async def sleep(seconds: float) -> None:
+    """Suspend the caller for at least this many seconds of loop time."""
+    await asyncio.sleep(seconds)
+
+
+class TaskOwner:
+    """Owns background tasks: keeps them referenced, names them, ends them all.
+
+    Parameters
+    ----------
+    on_failure
+        Called with (task name, exception) when a task dies of anything but cancellation. The
+        default logs it. A task never dies silently.
+    """
+
+    def __init__(self, on_failure: OnFailure | None = None) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._on_failure = on_failure or _log_failure
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
+        """Start a task owned by this object."""
+        task = asyncio.get_running_loop().create_task(coro, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    async def cancel_all(self) -> None:
+        """Cancel every task still running and wait until all have ended."""
+        while self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._tasks.difference_update(tasks)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_failure(task.get_name(), error)
+
+
+def _log_failure(name: str, error: BaseException) -> None:
+    _log.error("task %s failed", name, exc_info=error)

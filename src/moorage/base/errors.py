@@ -1,0 +1,142 @@
+"""The tree of operating failures, drawn first.
+
+    MoorageError
+    +-- UsageError             bad flag, file or value given by a person; exit code 2
+    |   +-- ConfigError        an invalid scheduler configuration, with every fault listed
+    |   +-- KubeconfigError    a kubeconfig that cannot be read or used
+    +-- NotBuiltError          a Kubernetes feature moorage knows of but does not have yet
+    +-- DecodeError            bytes that are not the object they should be
+    +-- ApiError               the API server answered with a Status that is not success
+    |   +-- NotFoundError      404
+    |   +-- ConflictError      409
+    |   +-- GoneError          410: a resourceVersion too old to continue from
+    |   +-- UnauthorizedError  401 or 403
+    |   +-- TooManyRequestsError  429
+    +-- TransportError         no answer: refused, reset, timed out
+
+Rejections of a pod are `Status` values (framework), never exceptions. Bugs are assertions.
+Operating failures are caught in `service` and `cli` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class MoorageError(Exception):
+    """Base of every failure moorage raises on purpose."""
+
+
+class UsageError(MoorageError):
+    """A person gave a flag, a file or a value that cannot be used."""
+
+
+class ConfigError(UsageError):
+    """A scheduler configuration is invalid.
+
+    Parameters
+    ----------
+    faults
+        Every fault found, each as a Kubernetes field error
+        (``parallelism: Invalid value: 0: should be ...``).
+    source
+        Where the configuration came from, usually a file name.
+    """
+
+    def __init__(self, faults: Sequence[str], *, source: str = "") -> None:
+        self.faults = tuple(faults)
+        self.source = source
+        where = f"{source}: " if source else ""
+        if len(self.faults) == 1:
+            text = f"{where}{self.faults[0]}"
+        else:
+            lines = "".join(f"\n  - {fault}" for fault in self.faults)
+            text = f"{where}{len(self.faults)} faults in the configuration:{lines}"
+        super().__init__(text)
+
+
+class KubeconfigError(UsageError):
+    """A kubeconfig cannot be read, or names something it does not contain."""
+
+
+class NotBuiltError(MoorageError):
+    """A feature is known but not built yet; the message says which and what to do instead."""
+
+
+class DecodeError(MoorageError):
+    """Bytes do not decode to the object they should be; names the object and the field."""
+
+
+class TransportError(MoorageError):
+    """A call got no answer: connection refused, reset, TLS failure or timeout.
+
+    Whether the server acted on the call is unknown; look before retrying a write.
+    """
+
+
+class ApiError(MoorageError):
+    """The API server answered with a ``Status`` that is not success.
+
+    Parameters
+    ----------
+    code
+        HTTP status code.
+    reason
+        Machine-readable reason (``NotFound``, ``AlreadyExists``, ...), possibly empty.
+    message
+        The server's text.
+    retry_after_seconds
+        Value of ``Retry-After``, or None when the server sent none.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message or f"{code} {reason}")
+
+
+class NotFoundError(ApiError):
+    """404: the object, or the resource type, is not there."""
+
+
+class ConflictError(ApiError):
+    """409: exists already, a precondition failed, or the resourceVersion moved on."""
+
+
+class GoneError(ApiError):
+    """410: the resourceVersion asked for is older than what the server kept."""
+
+
+class UnauthorizedError(ApiError):
+    """401 or 403: credentials missing, wrong, or not allowed to do this."""
+
+
+class TooManyRequestsError(ApiError):
+    """429: the server asks to slow down; ``retry_after_seconds`` says for how long."""
+
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    401: UnauthorizedError,
+    403: UnauthorizedError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    429: TooManyRequestsError,
+}
+
+
+def api_error(
+    code: int, reason: str, message: str, *, retry_after_seconds: float | None = None
+) -> ApiError:
+    """Build the most specific `ApiError` for an HTTP status code."""
+    kind = _BY_CODE.get(code, ApiError)
+    return kind(code, reason, message, retry_after_seconds=retry_after_seconds)
