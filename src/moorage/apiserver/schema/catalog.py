@@ -1,0 +1,151 @@
+"""Every definition of the served API under its full name, with references resolved.
+
+Place in the flow: built once from the tables at import; read by `check`, `openapi` and
+`patch_strategic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from moorage.apiserver.schema import core_table, group_table, pod_table
+from moorage.apiserver.schema.language import Definition, Field, TypeRef, parse_table
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+CORE = "io.k8s.api.core.v1"
+
+# Where the definitions of an API group live, by group name.
+PACKAGES: Mapping[str, str] = {
+    "": CORE,
+    "apps": "io.k8s.api.apps.v1",
+    "batch": "io.k8s.api.batch.v1",
+    "policy": "io.k8s.api.policy.v1",
+    "scheduling.k8s.io": "io.k8s.api.scheduling.v1",
+    "storage.k8s.io": "io.k8s.api.storage.v1",
+    "coordination.k8s.io": "io.k8s.api.coordination.v1",
+    "events.k8s.io": "io.k8s.api.events.v1",
+}
+
+_TABLES = (
+    (META, core_table.META),
+    (CORE, pod_table.POD),
+    (CORE, core_table.CORE),
+    (PACKAGES["apps"], group_table.APPS),
+    (PACKAGES["batch"], group_table.BATCH),
+    (PACKAGES["policy"], group_table.POLICY),
+    (PACKAGES["scheduling.k8s.io"], group_table.SCHEDULING),
+    (PACKAGES["storage.k8s.io"], group_table.STORAGE),
+    (PACKAGES["coordination.k8s.io"], group_table.COORDINATION),
+    (PACKAGES["events.k8s.io"], group_table.EVENTS),
+)
+
+
+def definition_name(group: str, kind: str) -> str:
+    """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``."""
+    return f"{PACKAGES[group]}.{kind}"
+
+
+def definition(name: str) -> Definition:
+    """Return the definition of this full name."""
+    return DEFINITIONS[name]
+
+
+def kind_definition(group: str, kind: str) -> Definition:
+    """Return the definition of a served kind.
+
+    Raises
+    ------
+    KeyError
+        The group or the kind is not in the tables.
+    """
+    return DEFINITIONS[definition_name(group, kind)]
+
+
+def short_name(name: str) -> str:
+    """Last part of a full name: ``PodSpec``."""
+    return name.rpartition(".")[2]
+
+
+def go_name(name: str) -> str:
+    """Name as Go prints it in messages: ``v1.PodSpec``."""
+    return ".".join(name.rsplit(".", 2)[-2:])
+
+
+def references(name: str) -> list[str]:
+    """Full names of the definitions one definition refers to, sorted."""
+    found = set()
+    for field in DEFINITIONS[name].fields.values():
+        type_ref = field.type
+        while type_ref.of is not None:
+            type_ref = type_ref.of
+        if type_ref.shape == "object":
+            found.add(type_ref.name)
+    return sorted(found)
+
+
+def closure(names: list[str]) -> list[str]:
+    """Full names of these definitions and of all they lead to, sorted."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += references(name)
+    return sorted(found)
+
+
+def _build() -> dict[str, Definition]:
+    parsed: dict[str, dict[str, Definition]] = {}
+    for package, text in _TABLES:
+        parsed.setdefault(package, {}).update(parse_table(text))
+    return {
+        f"{package}.{short}": _resolve(found, package, parsed)
+        for package, definitions in parsed.items()
+        for short, found in definitions.items()
+    }
+
+
+def _resolve(
+    found: Definition, package: str, parsed: dict[str, dict[str, Definition]]
+) -> Definition:
+    fields = {
+        field.name: msgspec.structs.replace(field, type=_resolve_type(field.type, package, parsed))
+        for field in found.fields.values()
+    }
+    return Definition(f"{package}.{found.name}", fields, found.is_kind)
+
+
+def _resolve_type(
+    type_ref: TypeRef, package: str, parsed: dict[str, dict[str, Definition]]
+) -> TypeRef:
+    if type_ref.of is not None:
+        return TypeRef(type_ref.shape, of=_resolve_type(type_ref.of, package, parsed))
+    if type_ref.shape != "object":
+        return type_ref
+    for candidate in (package, META, CORE):
+        if type_ref.name in parsed[candidate]:
+            return TypeRef("object", f"{candidate}.{type_ref.name}")
+    raise ValueError(f"{package}: no definition of {type_ref.name}")
+
+
+DEFINITIONS: Mapping[str, Definition] = _build()
+
+__all__ = [
+    "CORE",
+    "DEFINITIONS",
+    "META",
+    "PACKAGES",
+    "Definition",
+    "Field",
+    "TypeRef",
+    "closure",
+    "definition",
+    "definition_name",
+    "go_name",
+    "kind_definition",
+    "references",
+    "short_name",
+]
