@@ -1,0 +1,54 @@
+# Everything a developer or a user types. A fresh machine needs python3 (3.11 or newer), pip and make.
+# `make` alone starts the sandbox; `make test` and `make check` are what CI runs.
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+STAMP := .venv/.built
+SOURCES := src tests docs
+UV := .cache/uv/bin/uv
+
+.PHONY: up venv test check fmt fmt-check lint types imports bench docs docs-check lock
+
+up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
+	@$(BIN)/moorage up $(ARGS)
+
+venv: $(STAMP)  ## build .venv with the locked dependencies
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . && touch $@
+
+test: $(STAMP)  ## run every test; ARGS='tests/engine -k ties'
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+check: fmt-check lint types imports docs-check test  ## everything CI asks for, tests included once
+
+fmt: $(STAMP)  ## format the code
+	$(BIN)/ruff format $(SOURCES) && $(BIN)/ruff check --fix-only $(SOURCES)
+
+fmt-check: $(STAMP)
+	$(BIN)/ruff format --check $(SOURCES)
+
+lint: $(STAMP)
+	$(BIN)/ruff check $(SOURCES)
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## measure; ARGS='--nodes 500 --mode server'
+	$(BIN)/moorage bench basic $(ARGS)
+
+docs: $(STAMP)  ## write the generated reference pages
+	$(BIN)/python -m docs.generate
+
+docs-check: $(STAMP)
+	$(BIN)/python -m docs.generate --check
+
+lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
+	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+
+$(UV):
+	$(PYTHON) -m venv .cache/uv && .cache/uv/bin/python -m pip install -q --disable-pip-version-check uv
