@@ -1,0 +1,212 @@
+"""The seam between the server's verbs and the rules of one kind of object.
+
+The verbs (create, update, patch, ...) know the protocol and no kind; a `Kind` knows one kind and
+no protocol. A verb calls, in this order: ``default``, ``prepare_create`` or ``prepare_update``,
+``validate``; then it stores the object. ``selectable_fields`` serves field selectors, ``columns``
+and ``row`` serve Table output, ``merge_keys`` serve strategic merge patches.
+
+Objects are plain ``dict`` trees decoded from JSON. A kind changes only the object it is told to
+change (never ``old``, never what ``lookup`` returned).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from moorage.api.resources import ResourceType
+from moorage.base.clock import Clock
+from moorage.base.rng import Random
+
+Obj = dict[str, Any]
+"""One API object as decoded JSON."""
+
+# Kinds of field error (apimachinery v1.36 util/validation/field) and what each is called in text.
+FIELD_ERROR_TEXT: Mapping[str, str] = {
+    "FieldValueNotFound": "Not found",
+    "FieldValueRequired": "Required value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "FieldValueTypeInvalid": "Invalid value",
+    "InternalError": "Internal error",
+}
+_WITHOUT_VALUE = frozenset(
+    {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
+)
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One fault found in an object; becomes a cause of a 422 ``Status``.
+
+    Parameters
+    ----------
+    type
+        One of `FIELD_ERROR_TEXT`, for example ``FieldValueRequired``.
+    field
+        Path such as ``spec.containers[0].name``.
+    value
+        The bad value, as decoded JSON; shown except for required, forbidden and too long.
+    detail
+        What would be right; may be empty.
+    """
+
+    type: str
+    field: str
+    value: Any = None
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """Text without the path, as in a cause's message: ``Invalid value: "x": must be ...``."""
+        text = FIELD_ERROR_TEXT[self.type]
+        if self.type not in _WITHOUT_VALUE:
+            shown = json.dumps(self.value, ensure_ascii=False, separators=(",", ":"))
+            text = f"{text}: {shown}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    @property
+    def message(self) -> str:
+        """Whole text: ``spec.replicas: Invalid value: -1: must be ...``."""
+        return f"{self.field}: {self.body}"
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    """Build the error for a field that must be given."""
+    return FieldError("FieldValueRequired", field, "", detail)
+
+
+def invalid(field: str, value: Any, detail: str = "") -> FieldError:
+    """Build the error for a value that breaks a rule."""
+    return FieldError("FieldValueInvalid", field, value, detail)
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    """Build the error for a field that may not be set, or not be changed."""
+    return FieldError("FieldValueForbidden", field, None, detail)
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    """Build the error for a value that appears twice where it may appear once."""
+    return FieldError("FieldValueDuplicate", field, value)
+
+
+def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """Build the error for a value outside a closed list; the list is shown sorted."""
+    listed = ", ".join(f'"{each}"' for each in sorted(supported))
+    return FieldError("FieldValueNotSupported", field, value, f"supported values: {listed}")
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of Table output (``meta.k8s.io/v1 TableColumnDefinition``).
+
+    Parameters
+    ----------
+    name, type, format, description
+        As shown; ``type`` is an OpenAPI type, ``format`` is ``name`` for the name column.
+    priority
+        0 is always shown, anything higher only by ``kubectl get -o wide``.
+    """
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class Context(Protocol):
+    """What a kind may ask of the world while an object is being created or changed."""
+
+    @property
+    def clock(self) -> Clock:
+        """The server's clock."""
+        ...
+
+    @property
+    def rng(self) -> Random:
+        """The server's random stream (addresses, ports)."""
+        ...
+
+    def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
+        """Return a stored object, None when there is none; read-only.
+
+        ``namespace`` is None for kinds without namespaces.
+        """
+        ...
+
+    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+        """All stored objects of a resource, in (namespace, name) order; read-only."""
+        ...
+
+
+class Kind(Protocol):
+    """The rules of one served resource."""
+
+    @property
+    def resource(self) -> ResourceType:
+        """Group, version, kind, names and scope."""
+        ...
+
+    @property
+    def subresources(self) -> frozenset[str]:
+        """Names of subresources served, out of ``status``, ``binding``."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of Table output."""
+        ...
+
+    @property
+    def merge_keys(self) -> Mapping[str, str]:
+        """Strategic merge keys: path of a list (``spec.containers``) -> key (``name``)."""
+        ...
+
+    def default(self, obj: Obj) -> None:
+        """Fill in defaults, in place; on create and update, before ``prepare_*``."""
+        ...
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """Turn a sent object into a stored one, in place: strip status, admission, generation.
+
+        Raises
+        ------
+        moorage.apiserver.status.StatusError
+            Admission refuses the object (403).
+        """
+        ...
+
+    def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
+        """Keep what this call may not change, in place on ``new``; bump the generation.
+
+        ``subresource`` is None for the object itself (status is kept from ``old``) or
+        ``status`` (everything but status is kept from ``old``).
+        """
+        ...
+
+    def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
+        """Return every fault; ``old`` is None on create. Includes immutability on update.
+
+        The verbs have checked ``metadata`` (name, generateName, namespace, labels, ...) by
+        `moorage.apiserver.metadata` only as far as the URL needs it; the rest is checked here.
+        """
+        ...
+
+    def selectable_fields(self, obj: Obj) -> dict[str, str]:
+        """Values a field selector may ask for, including metadata.name and metadata.namespace.
+
+        Must return the same keys for every object, so that an unknown field label can be
+        refused; absent values are empty strings.
+        """
+        ...
+
+    def row(self, obj: Obj, now_ns: int) -> list[Any]:
+        """Cells of Table output, one for each of ``columns``."""
+        ...

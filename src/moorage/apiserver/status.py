@@ -1,0 +1,232 @@
+"""Answers that are not success: ``Status`` objects with the API server's own reasons and words.
+
+Verbs and kinds raise `StatusError`; the request handler turns it into the reply. Texts follow
+kubernetes v1.36 apimachinery pkg/api/errors, because clients (and people) match on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import FieldError
+from moorage.base.errors import MoorageError
+
+
+class StatusError(MoorageError):
+    """A call is refused with this ``Status``.
+
+    Parameters
+    ----------
+    code
+        HTTP status code.
+    reason
+        Machine-readable reason, such as ``NotFound``.
+    message
+        Text for people.
+    details
+        ``details`` of the Status, or None.
+    """
+
+    def __init__(
+        self, code: int, reason: str, message: str, *, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The ``Status`` object as sent."""
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if self.details is not None:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+def qualified(resource: ResourceType) -> str:
+    """Return the resource as messages name it: ``pods``, ``deployments.apps``."""
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+def _details(resource: ResourceType, name: str) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if name:
+        details["name"] = name
+    if resource.group:
+        details["group"] = resource.group
+    details["kind"] = resource.plural
+    return details
+
+
+def success(code: int = 200, *, details: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a ``Status`` object that tells of success."""
+    body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+    body["status"] = "Success"
+    if details is not None:
+        body["details"] = details
+    if code != 200:
+        body["code"] = code
+    return body
+
+
+def not_found(resource: ResourceType, name: str) -> StatusError:
+    """404: no object of this name."""
+    return StatusError(
+        404,
+        "NotFound",
+        f'{qualified(resource)} "{name}" not found',
+        details=_details(resource, name),
+    )
+
+
+def already_exists(resource: ResourceType, name: str) -> StatusError:
+    """409: the name is taken."""
+    return StatusError(
+        409,
+        "AlreadyExists",
+        f'{qualified(resource)} "{name}" already exists',
+        details=_details(resource, name),
+    )
+
+
+def conflict(resource: ResourceType, name: str, why: str, *, subresource: str = "") -> StatusError:
+    """409: the object is not in the state the call assumes."""
+    details = _details(resource, name)
+    where = qualified(resource)
+    if subresource:
+        # Upstream names "pods/binding" here (core/v1 has no group to append).
+        details["kind"] = where = f"{resource.plural}/{subresource}"
+    message = f'Operation cannot be fulfilled on {where} "{name}": {why}'
+    return StatusError(409, "Conflict", message, details=details)
+
+
+def modified(resource: ResourceType, name: str) -> StatusError:
+    """409: the resourceVersion sent is not the stored one."""
+    return conflict(
+        resource,
+        name,
+        "the object has been modified; please apply your changes to the latest version "
+        "and try again",
+    )
+
+
+def forbidden(resource: ResourceType, name: str, why: str, **extra: Any) -> StatusError:
+    """403: admission refuses; ``extra`` goes into the details (``causes``)."""
+    return StatusError(
+        403,
+        "Forbidden",
+        f'{qualified(resource)} "{name}" is forbidden: {why}',
+        details=_details(resource, name) | extra,
+    )
+
+
+def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """422: the object breaks rules of its kind; every fault is a cause."""
+    texts = list(dict.fromkeys(error.message for error in errors))
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = _details(resource, name)
+    details["kind"] = resource.kind
+    details["causes"] = [
+        {"reason": error.type, "message": error.body, "field": error.field} for error in errors
+    ]
+    who = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    return StatusError(422, "Invalid", f'{who} "{name}" is invalid: {text}', details=details)
+
+
+def bad_request(message: str) -> StatusError:
+    """400: the call makes no sense."""
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    """401: no credentials, or not valid ones."""
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def unknown_path() -> StatusError:
+    """404: no such resource type or path."""
+    return StatusError(
+        404, "NotFound", "the server could not find the requested resource", details={}
+    )
+
+
+def method_not_allowed() -> StatusError:
+    """405: the path exists, the method does not."""
+    return StatusError(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+        details={},
+    )
+
+
+def not_acceptable(offered: Sequence[str]) -> StatusError:
+    """406: none of the forms the client accepts is served."""
+    return StatusError(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: " + ", ".join(offered),
+    )
+
+
+def unsupported_media_type(offered: Sequence[str]) -> StatusError:
+    """415: the body's form is not read here."""
+    return StatusError(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(offered),
+    )
+
+
+def too_large(limit_bytes: int) -> StatusError:
+    """413: the body is larger than the server reads."""
+    return StatusError(
+        413,
+        "RequestEntityTooLarge",
+        f"Request entity too large: limit is {limit_bytes}",
+    )
+
+
+def expired(message: str = "") -> StatusError:
+    """410: the resourceVersion or continue token is older than what is kept."""
+    return StatusError(
+        410, "Expired", message or "The resourceVersion for the provided watch is too old."
+    )
+
+
+def version_too_large(asked: int, current: int) -> StatusError:
+    """504: the resourceVersion asked for lies in the future."""
+    return StatusError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        details={
+            "causes": [
+                {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            ],
+            "retryAfterSeconds": 1,
+        },
+    )
+
+
+def internal(message: str) -> StatusError:
+    """500: a fault of this server."""
+    return StatusError(
+        500,
+        "InternalError",
+        f"Internal error occurred: {message}",
+        details={"causes": [{"message": message}]},
+    )
