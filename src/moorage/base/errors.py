@@ -13,6 +13,7 @@
     |   +-- UnauthorizedError  401 or 403
     |   +-- TooManyRequestsError  429
     +-- TransportError         no answer: refused, reset, timed out
+        +-- RefusedError       no connection could be made, so nothing was sent
 
 Rejections of a pod are `Status` values (framework), never exceptions. Bugs are assertions.
 Operating failures are caught in `service` and `cli` only.
@@ -72,6 +73,10 @@ class TransportError(MoorageError):
 
     Whether the server acted on the call is unknown; look before retrying a write.
     """
+
+
+class RefusedError(TransportError):
+    """No connection could be made: the server certainly did not act, repeating is safe."""
 
 
 class ApiError(MoorageError):

@@ -1,0 +1,316 @@
+"""The transport that speaks HTTP: pooled connections, TLS, credentials, the server's Retry-After.
+
+``sandbox``, ``service`` and ``cli`` make one for each server; everything above sees only the
+`Transport` protocol. Responses of any status are answers here; verbs decide what is an error.
+
+Notes
+-----
+Retries follow kubernetes v1.36 client-go rest/with_retry.go: 429 and 5xx that carry
+``Retry-After`` up to ten times whatever the verb, a connection reset only for GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
+import aiohttp
+import yarl
+
+from moorage.base import aio
+from moorage.base.errors import KubeconfigError, RefusedError, TransportError
+from moorage.client.auth import Credential, ServerAccess
+from moorage.client.status import retry_after_seconds
+from moorage.client.transport import Answer, Call, LineSplitter, LineStream
+
+_log = logging.getLogger(__name__)
+
+_RETRIES_MAX = 10
+_RESET_PAUSE_SECONDS = 1.0
+_CONNECT_SECONDS_MAX = 30.0  # client-go's dialer
+_CONNECTIONS_MAX = 256  # guess: above what the scheduler has in flight, below a server's patience
+
+
+class HttpTransport:
+    """Carries calls over HTTP/1.1 to one server.
+
+    Parameters
+    ----------
+    access
+        Server, trust and credentials.
+    user_agent
+        Sent with every call.
+    connections_max
+        Most connections open at once, streams included; further calls wait.
+    """
+
+    def __init__(
+        self,
+        access: ServerAccess,
+        *,
+        user_agent: str = "moorage",
+        connections_max: int = _CONNECTIONS_MAX,
+    ) -> None:
+        self._access = access
+        self._user_agent = user_agent
+        self._connections_max = connections_max
+        self._proxy = access.proxy_url or _environment_proxy(access.server)
+        self._lane: _Lane | None = None
+        self._retired: list[_Lane] = []
+        self._closed = False
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call and read the whole answer, obeying ``Retry-After``."""
+        renewed = False
+        for retry in range(_RETRIES_MAX + 1):
+            last = retry == _RETRIES_MAX
+            try:
+                answer = await self._request_once(call)
+            except _ResetError:
+                if call.method != "GET" or last:
+                    raise
+                await aio.sleep(_RESET_PAUSE_SECONDS)
+                continue
+            if answer.status == 401 and not renewed:
+                renewed = True
+                if self._access.credentials.reject():
+                    continue
+            pause = retry_after_seconds(answer.headers)
+            retriable = answer.status == 429 or answer.status >= 500
+            if last or pause is None or not retriable:
+                return answer
+            await aio.sleep(pause)
+        raise AssertionError("the last try returned or raised")
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        """Send a call and read its answer line by line inside the context."""
+        return self._stream(call)
+
+    async def close(self) -> None:
+        """Close every connection; calls in flight end with `TransportError`."""
+        self._closed = True
+        lanes = [*self._retired, *([self._lane] if self._lane else [])]
+        self._retired, self._lane = [], None
+        for lane in lanes:
+            await lane.session.close()
+
+    async def _request_once(self, call: Call) -> Answer:
+        async with self._lane_for_call() as lane:
+            timeout = aiohttp.ClientTimeout(
+                total=call.timeout_seconds, sock_connect=_CONNECT_SECONDS_MAX
+            )
+            try:
+                async with self._open(lane, call, timeout) as response:
+                    body = await response.read()
+                    return Answer(response.status, _headers(response), body)
+            except _FAILURES as error:
+                raise self._failure(call, error) from error
+
+    @asynccontextmanager
+    async def _stream(self, call: Call) -> AsyncIterator[LineStream]:
+        async with self._lane_for_call() as lane:
+            timeout = aiohttp.ClientTimeout(
+                total=None, sock_connect=_CONNECT_SECONDS_MAX, sock_read=call.idle_seconds
+            )
+            opening = self._open(lane, call, timeout)
+            try:
+                async with asyncio.timeout(call.timeout_seconds):
+                    response = await opening
+            except _FAILURES as error:
+                raise self._failure(call, error) from error
+            if response.status == 401:
+                self._access.credentials.reject()
+            try:
+                yield _HttpLines(self, call, response)
+            finally:
+                # A watch never ends by itself: the connection cannot be reused, drop it.
+                response.close()
+
+    def _open(
+        self, lane: _Lane, call: Call, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.client._RequestContextManager:
+        headers = [("Accept", call.accept), ("User-Agent", self._user_agent)]
+        if call.body is not None:
+            headers.append(("Content-Type", call.content_type))
+        headers.extend(lane.credential.headers)
+        return lane.session.request(
+            call.method,
+            yarl.URL(self._access.server + call.target, encoded=True),
+            data=call.body,
+            headers=headers,
+            timeout=timeout,
+            allow_redirects=False,
+            proxy=self._proxy or None,
+            server_hostname=self._access.tls_server_name or None,
+        )
+
+    @asynccontextmanager
+    async def _lane_for_call(self) -> AsyncIterator[_Lane]:
+        """Lend the connections of the credential of the moment; close them when nobody uses them.
+
+        A renewed certificate needs new connections. The old ones are kept for the calls that
+        are using them: ending a bind in flight would leave its outcome unknown.
+        """
+        if self._closed:
+            raise TransportError(f"{self._access.server}: the transport is closed")
+        credential = await self._access.credentials.credential()
+        lane = self._lane
+        if lane is None or not lane.serves(credential):
+            if lane is not None:
+                self._retired.append(lane)
+            lane = self._lane = self._make_lane(credential)
+        lane.credential = credential
+        lane.users += 1
+        try:
+            yield lane
+        finally:
+            lane.users -= 1
+            for old in [old for old in self._retired if not old.users]:
+                self._retired.remove(old)
+                await old.session.close()
+
+    def _make_lane(self, credential: Credential) -> _Lane:
+        connector = aiohttp.TCPConnector(
+            limit=self._connections_max, ssl=_tls_context(self._access, credential)
+        )
+        session = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+        )
+        return _Lane(session, credential)
+
+    def _failure(self, call: Call, error: BaseException) -> TransportError:
+        kind = TransportError
+        if isinstance(error, TimeoutError):
+            text = f"no answer within {call.timeout_seconds or call.idle_seconds} s"
+        else:
+            text = str(error) or type(error).__name__
+        reset = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
+        if isinstance(error, aiohttp.ClientConnectorError):
+            kind = RefusedError
+        elif reset:
+            kind = _ResetError
+        return kind(f"{call.method} {self._access.server}{call.path}: {text}")
+
+
+class _ResetError(TransportError):
+    """The connection broke before the answer was complete."""
+
+
+class _Lane:
+    """Connections made with one client certificate."""
+
+    __slots__ = ("credential", "session", "users")
+
+    def __init__(self, session: aiohttp.ClientSession, credential: Credential) -> None:
+        self.session = session
+        self.credential = credential
+        self.users = 0
+
+    def serves(self, credential: Credential) -> bool:
+        mine = self.credential
+        return (
+            mine.certificate_pem == credential.certificate_pem
+            and mine.key_pem == credential.key_pem
+        )
+
+
+class _HttpLines:
+    """The lines of one HTTP answer."""
+
+    __slots__ = ("_call", "_response", "_transport", "headers", "status")
+
+    def __init__(
+        self, transport: HttpTransport, call: Call, response: aiohttp.ClientResponse
+    ) -> None:
+        self._transport = transport
+        self._call = call
+        self._response = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = _headers(response)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        splitter = LineSplitter()
+        try:
+            async for piece in self._response.content.iter_any():
+                for line in splitter.feed(piece):
+                    yield line
+        except _FAILURES as error:
+            raise self._transport._failure(self._call, error) from error  # noqa: SLF001
+        if rest := splitter.rest():
+            yield rest
+
+
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+
+
+def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def _tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext | bool:
+    if not access.server.startswith("https:"):
+        return True
+    try:
+        authority = access.ca_pem.decode("ascii", "replace") if access.ca_pem else None
+        context = ssl.create_default_context(cadata=authority)
+    except ssl.SSLError as error:
+        raise KubeconfigError(
+            f"{access.server}: the certificate authority is no PEM certificate: {error}; "
+            "check certificate-authority"
+        ) from error
+    if access.insecure_skip_tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if credential.certificate_pem and credential.key_pem:
+        _load_certificate(context, credential.certificate_pem, credential.key_pem, access.server)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes, server: str) -> None:
+    """Load a client certificate; the library reads files only, so one lives for a moment."""
+    with tempfile.TemporaryDirectory(prefix="moorage-") as directory:
+        path = Path(directory) / "client.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(key + b"\n" + chain)
+        try:
+            # A password callback, or an encrypted key would ask on the terminal.
+            context.load_cert_chain(path, password=_no_password)
+        except (ssl.SSLError, ValueError) as error:
+            raise KubeconfigError(
+                f"{server}: the client certificate and key cannot be used: {error}; "
+                "check that both are PEM, unencrypted, and belong together"
+            ) from error
+
+
+def _no_password() -> str:
+    return ""
+
+
+def _environment_proxy(server: str) -> str:
+    """Return the proxy the environment names for a server, "" for none.
+
+    Notes
+    -----
+    As Go's net/http ``ProxyFromEnvironment``: loopback is never proxied.
+    """
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    proxies = getproxies_environment()
+    if host == "localhost" or _is_loopback(host) or proxy_bypass_environment(host, proxies):
+        return ""
+    return proxies.get(parts.scheme, "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

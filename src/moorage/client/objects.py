@@ -1,0 +1,187 @@
+"""Bytes of a list page or a watch line to typed objects, one decode each.
+
+The reflector's reader: a line is decoded in one step into the resource's own struct; only what
+does not fit takes a second look (ERROR and BOOKMARK objects, and objects with faults).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from moorage.api.codec import decode_untyped, decoder, from_dict
+from moorage.api.meta import ApiObject, ListMeta
+from moorage.base.errors import DecodeError
+from moorage.client.status import Status
+
+Key: TypeAlias = tuple[str, str]
+"""(namespace, name); the namespace is "" for cluster-scoped objects."""
+
+ObjectT = TypeVar("ObjectT", bound=ApiObject)
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class WatchItem(msgspec.Struct, Generic[ObjectT], frozen=True, gc=False):
+    """One line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and its object."""
+
+    type: str
+    object: ObjectT
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """A line or list item whose object does not decode.
+
+    Parameters
+    ----------
+    type
+        ADDED, MODIFIED or DELETED.
+    key
+        (namespace, name) as far as they can be read; ("", "") if not at all.
+    resource_version
+        The object's version, "" if it cannot be read.
+    error
+        What is wrong with it.
+    """
+
+    type: str
+    key: Key
+    resource_version: str
+    error: DecodeError
+
+
+class ListResult(msgspec.Struct, Generic[ObjectT], frozen=True):
+    """One page of a list."""
+
+    items: list[ObjectT]
+    unreadable: list[Unreadable]
+    resource_version: str
+    continue_token: str
+
+
+class _Page(msgspec.Struct, Generic[ObjectT], frozen=True):
+    items: list[ObjectT] | None = None
+    metadata: ListMeta = ListMeta()
+
+
+class _RawPage(msgspec.Struct, frozen=True):
+    items: list[msgspec.Raw] | None = None
+    metadata: ListMeta = ListMeta()
+
+
+class ObjectReader(Generic[ObjectT]):
+    """Decodes lists and watches of one type.
+
+    Parameters
+    ----------
+    type_
+        The struct to decode into.
+    kind
+        Objects that say they are of another kind are unreadable.
+    """
+
+    def __init__(self, type_: type[ObjectT], *, kind: str) -> None:
+        self._type = type_
+        self._kind = kind
+        line: type[WatchItem[ObjectT]] = WatchItem[type_]  # type: ignore[valid-type]
+        page: type[_Page[ObjectT]] = _Page[type_]  # type: ignore[valid-type]
+        self._line = decoder(line)
+        self._page = decoder(page)
+        self._raw_page = decoder(_RawPage)
+
+    def read_line(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
+        """Decode one line of a watch; a `Status` is an ERROR line's.
+
+        Raises
+        ------
+        DecodeError
+            The line is no watch event at all: the stream is broken.
+        """
+        try:
+            item = self._line.decode(line)
+        except msgspec.MsgspecError:
+            return self._second_look(line)
+        if item.type == "ERROR" or (item.object.kind and item.object.kind != self._kind):
+            return self._second_look(line)
+        return item
+
+    def read_list(self, body: bytes) -> ListResult[ObjectT]:
+        """Decode one page of a list.
+
+        Raises
+        ------
+        DecodeError
+            The body is no list.
+        """
+        try:
+            page = self._page.decode(body)
+        except msgspec.MsgspecError:
+            return self._list_one_by_one(body)
+        return ListResult(
+            page.items or [], [], page.metadata.resource_version, page.metadata.continue_
+        )
+
+    def _second_look(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
+        raw = decode_untyped(line)
+        kind = raw.get("type") if isinstance(raw, dict) else None
+        if not isinstance(kind, str) or "object" not in raw:
+            raise DecodeError(f"not a watch event: {line[:80]!r}")
+        if kind == "ERROR":
+            return self._status(raw["object"])
+        found = self._object(kind, raw["object"])
+        return found if isinstance(found, Unreadable) else WatchItem(kind, found)
+
+    def _list_one_by_one(self, body: bytes) -> ListResult[ObjectT]:
+        try:
+            page = self._raw_page.decode(body)
+        except msgspec.MsgspecError as error:
+            raise DecodeError(f"not a list of {self._kind}: {error}") from error
+        items: list[ObjectT] = []
+        unreadable: list[Unreadable] = []
+        for raw in page.items or []:
+            found = self._object("ADDED", decode_untyped(bytes(raw)))
+            if isinstance(found, Unreadable):
+                unreadable.append(found)
+            else:
+                items.append(found)
+        meta = page.metadata
+        return ListResult(items, unreadable, meta.resource_version, meta.continue_)
+
+    def _object(self, event: str, raw: object) -> ObjectT | Unreadable:
+        mapping = raw if isinstance(raw, Mapping) else {}
+        kind = mapping.get("kind") or self._kind
+        if mapping and kind == self._kind:
+            try:
+                return from_dict(self._type, mapping)
+            except DecodeError as caught:
+                error = caught
+        else:
+            error = DecodeError(f"{kind if mapping else 'nothing'} where a {self._kind} should be")
+        metadata = mapping.get("metadata")
+        names = metadata if isinstance(metadata, Mapping) else {}
+        key = (_text(names, "namespace"), _text(names, "name"))
+        return Unreadable(event, key, _text(names, "resourceVersion"), error)
+
+    @staticmethod
+    def _status(raw: object) -> Status:
+        try:
+            return msgspec.convert(raw, Status)
+        except msgspec.ValidationError:
+            return Status(code=500, message=f"an unreadable error: {raw!r}"[:200])
+
+
+def key_of(obj: ApiObject) -> Key:
+    """Return the (namespace, name) of an object."""
+    return obj.metadata.namespace, obj.metadata.name
+
+
+def ends_initial_events(bookmark: ApiObject) -> bool:
+    """Whether a bookmark says that the list part of a streaming list is complete."""
+    return bookmark.metadata.annotations.get(INITIAL_EVENTS_END) == "true"
+
+
+def _text(mapping: Mapping[str, object], name: str) -> str:
+    value = mapping.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,389 @@
+"""List and watch one resource type, and tell a handler what changed: no gap, no reorder for a key.
+
+The first room of the flow: API server -> **reflector** -> ingest -> state. One reflector for each
+resource type; `Reflector.run` goes on until cancelled. It is built in layers: ``run`` (for ever,
+with backoff) around ``_list_and_watch`` (one life of a resourceVersion) around ``_follow`` (one
+open stream) around ``_handle`` (one object).
+
+Notes
+-----
+Mirrors kubernetes v1.36 client-go tools/cache/reflector.go. Differences: an object whose uid
+changed between two looks is reported as a missed deletion and an addition, never as an update;
+an object that cannot be decoded is reported and the stream goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Generic, Protocol, TypeVar
+
+from moorage.api.meta import ApiObject
+from moorage.api.resources import ResourceType
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import (
+    ApiError,
+    DecodeError,
+    GoneError,
+    MoorageError,
+    RefusedError,
+    TooManyRequestsError,
+    TransportError,
+)
+from moorage.base.rng import Random
+from moorage.client import requests
+from moorage.client.backoff import Backoff, BackoffRule
+from moorage.client.objects import (
+    Key,
+    ObjectReader,
+    Unreadable,
+    WatchItem,
+    ends_initial_events,
+    key_of,
+)
+from moorage.client.status import (
+    Status,
+    error_from_answer,
+    error_from_status,
+    too_large_resource_version,
+)
+from moorage.client.transport import Answer, Transport
+
+_log = logging.getLogger(__name__)
+
+_WATCH_SECONDS_MIN = 300  # the server closes a watch after 5 to 10 minutes (client-go)
+_SHORT_WATCH_SECONDS = 1.0
+_BATCH = 256  # objects handled before the loop gets a turn; 256 decodes take about 3 ms
+
+ObjectT = TypeVar("ObjectT", bound=ApiObject)
+HandledT_contra = TypeVar("HandledT_contra", bound=ApiObject, contravariant=True)
+
+
+class Handler(Protocol[HandledT_contra]):
+    """Told of every change, in order, on the loop; must not block and must not raise."""
+
+    def on_add(self, obj: HandledT_contra) -> None:
+        """Take in an object that appeared."""
+        ...
+
+    def on_update(self, old: HandledT_contra, new: HandledT_contra) -> None:
+        """Take in a change, or a second look in a relist; versions between may be missing."""
+        ...
+
+    def on_delete(self, obj: HandledT_contra, *, missed: bool) -> None:
+        """Take in that an object is gone; if `missed`, `obj` is the last version known."""
+        ...
+
+    def on_synced(self) -> None:
+        """Take in that every object of the first list has been told; called once."""
+        ...
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Take in that the newest version cannot be read; an older one, if any, stays known."""
+        ...
+
+
+class Reflector(Generic[ObjectT]):
+    """Keeps the last known objects of one resource type in step with the server.
+
+    Parameters
+    ----------
+    transport
+        Carries the calls.
+    resource
+        The resource type to watch, in all namespaces.
+    type_
+        The struct to decode its objects into.
+    handler
+        Told of every change.
+    field_selector
+        Restricts list and watch alike.
+
+    Attributes
+    ----------
+    synced
+        Set once the first list has been handled.
+    last_resource_version
+        Where the next watch continues.
+    last_error
+        The failure that broke the last list or watch, None since a success.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        resource: ResourceType,
+        type_: type[ObjectT],
+        *,
+        handler: Handler[ObjectT],
+        clock: Clock,
+        rng: Random,
+        field_selector: str = "",
+    ) -> None:
+        self._transport = transport
+        self._resource = resource
+        self._reader = ObjectReader(type_, kind=resource.kind)
+        self._handler = handler
+        self._clock = clock
+        self._rng = rng
+        self._selection = requests.Selection(field_selector=field_selector)
+        self._backoff = Backoff(BackoffRule(), clock=clock, rng=rng)
+        self._objects: dict[Key, ObjectT] = {}
+        self._handled = 0
+        self._unavailable = False
+        self.last_resource_version = ""
+        self.last_error: MoorageError | None = None
+        self.synced = asyncio.Event()
+
+    @property
+    def objects(self) -> dict[Key, ObjectT]:
+        """The last known objects by (namespace, name); read only."""
+        return self._objects
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                await self._list_and_watch()
+            except MoorageError as error:
+                self._failed("list", error)
+            await aio.sleep(self._backoff.next_seconds())
+
+    # --- one life of a resourceVersion ------------------------------------------------------
+
+    async def _list_and_watch(self) -> None:
+        """List (as a stream if the server can), then watch until a relist is due."""
+        async with AsyncExitStack() as stack:
+            lines = await self._watch_list(stack)
+            if lines is None:
+                await stack.aclose()
+                await self._list()
+            while True:
+                opened_ns, handled = self._clock.monotonic_ns(), self._handled
+                try:
+                    if lines is None:
+                        lines = await self._open_watch(stack)
+                    await self._follow(lines)
+                except (TooManyRequestsError, TransportError) as error:
+                    # Nothing is lost: the next watch continues where this one stopped.
+                    self._failed("watch", error)
+                    if lines is None or isinstance(error, TooManyRequestsError):
+                        await stack.aclose()
+                        lines = None
+                        await aio.sleep(self._backoff.next_seconds())
+                        continue
+                except (ApiError, DecodeError) as error:
+                    self._failed("watch", error)
+                    return
+                await stack.aclose()
+                lines = None
+                lasted_ns = self._clock.monotonic_ns() - opened_ns
+                if lasted_ns < _SHORT_WATCH_SECONDS * NS_PER_SECOND and handled == self._handled:
+                    _log.info("%s: watch ended at once without events; listing", self._name)
+                    return
+
+    async def _watch_list(self, stack: AsyncExitStack) -> AsyncIterator[bytes] | None:
+        """List in the form of a watch.
+
+        Returns
+        -------
+        AsyncIterator or None
+            The rest of the stream, which goes on as a watch; None if the server cannot do this.
+        """
+        while True:
+            try:
+                lines = await self._open_watch(stack, initial_events=True)
+                await self._collect(lines)
+            except (RefusedError, TooManyRequestsError) as error:
+                self._failed("list", error)
+                await stack.aclose()
+                await aio.sleep(self._backoff.next_seconds())
+            except ApiError as error:
+                await stack.aclose()
+                if self._unavailable or not _version_unavailable(error):
+                    _log.info("%s: no streaming list (%s); listing plainly", self._name, error)
+                    return None
+                self._unavailable = True
+            except (TransportError, DecodeError) as error:
+                self._failed("list", error)
+                return None
+            else:
+                return lines
+
+    async def _list(self) -> None:
+        """List page by page and replace what is known."""
+        while True:
+            version = "" if self._unavailable else self.last_resource_version or "0"
+            # A server refuses to page a list at an exact version it answers from memory.
+            limit = requests.PAGE_SIZE if version in {"", "0"} else 0
+            try:
+                found = await self._pages(version, limit)
+                break
+            except ApiError as error:
+                if self._unavailable or not _version_unavailable(error):
+                    raise
+                self._unavailable = True
+        self._replace(found)
+
+    async def _pages(self, version: str, limit: int) -> _Found[ObjectT]:
+        """Read all pages; one whose token expired on the way is followed by a list in one piece."""
+        found: _Found[ObjectT] = _Found()
+        page = requests.ListPage(resource_version=version, limit=limit)
+        while True:
+            call = requests.list_objects(self._resource, self._selection, page=page)
+            answer = await self._transport.request(call)
+            if answer.status >= 400:
+                error = error_from_answer(answer)
+                if isinstance(error, GoneError) and page.continue_token:
+                    found, page = _Found(), requests.ListPage()
+                    continue
+                raise error
+            result = self._reader.read_list(answer.body)
+            for obj in result.items:
+                found.objects[key_of(obj)] = obj
+            for unreadable in result.unreadable:
+                found.unreadable[unreadable.key] = unreadable.error
+            found.resource_version = result.resource_version
+            if not result.continue_token:
+                return found
+            page = requests.ListPage(limit=limit, continue_token=result.continue_token)
+            await aio.sleep(0)
+
+    # --- one stream -------------------------------------------------------------------------
+
+    async def _open_watch(
+        self, stack: AsyncExitStack, *, initial_events: bool = False
+    ) -> AsyncIterator[bytes]:
+        version = self.last_resource_version
+        call = requests.watch(
+            self._resource,
+            self._selection,
+            resource_version="" if initial_events and self._unavailable else version,
+            timeout_seconds=self._rng.randrange(_WATCH_SECONDS_MIN, 2 * _WATCH_SECONDS_MIN),
+            initial_events=initial_events,
+        )
+        stream = await stack.enter_async_context(self._transport.stream(call))
+        if stream.status >= 400:
+            body = b"\n".join([line async for line in stream])
+            raise error_from_answer(Answer(stream.status, stream.headers, body))
+        return aiter(stream)
+
+    async def _collect(self, lines: AsyncIterator[bytes]) -> None:
+        """Gather the list part of a streaming list, then replace what is known by it."""
+        found: _Found[ObjectT] = _Found()
+        count = 0
+        async for line in lines:
+            item = self._read(line)
+            if isinstance(item, Unreadable):
+                found.unreadable[item.key] = item.error
+                found.objects.pop(item.key, None)
+            elif item.type == "BOOKMARK":
+                if ends_initial_events(item.object):
+                    found.resource_version = item.object.metadata.resource_version
+                    self._replace(found)
+                    return
+            elif item.type == "DELETED":
+                found.objects.pop(key_of(item.object), None)
+                found.unreadable.pop(key_of(item.object), None)
+            else:
+                found.objects[key_of(item.object)] = item.object
+                found.unreadable.pop(key_of(item.object), None)
+            count += 1
+            if count % _BATCH == 0:
+                await aio.sleep(0)
+        raise TransportError(f"{self._name}: the stream ended before the list was complete")
+
+    async def _follow(self, lines: AsyncIterator[bytes]) -> None:
+        """Handle the lines of a watch until it ends."""
+        async for line in lines:
+            item = self._read(line)
+            self._handled += 1
+            if isinstance(item, Unreadable):
+                self._handle_unreadable(item)
+            else:
+                if item.type != "BOOKMARK":
+                    self._handle(item.type, item.object)
+                self.last_resource_version = item.object.metadata.resource_version
+            self.last_error = None
+            if self._handled % _BATCH == 0:
+                await aio.sleep(0)
+
+    def _read(self, line: bytes) -> WatchItem[ObjectT] | Unreadable:
+        item = self._reader.read_line(line)
+        if isinstance(item, Status):
+            raise error_from_status(item)
+        return item
+
+    # --- one object -------------------------------------------------------------------------
+
+    def _handle(self, event: str, obj: ObjectT) -> None:
+        key = key_of(obj)
+        if event == "DELETED":
+            self._objects.pop(key, None)
+            self._handler.on_delete(obj, missed=False)
+            return
+        old = self._objects.get(key)
+        self._objects[key] = obj
+        if old is None:
+            self._handler.on_add(obj)
+        elif old.metadata.uid != obj.metadata.uid:
+            self._handler.on_delete(old, missed=True)
+            self._handler.on_add(obj)
+        else:
+            self._handler.on_update(old, obj)
+
+    def _handle_unreadable(self, item: Unreadable) -> None:
+        if item.resource_version:
+            self.last_resource_version = item.resource_version
+        if item.type == "DELETED":
+            old = self._objects.pop(item.key, None)
+            if old is not None:
+                self._handler.on_delete(old, missed=False)
+            return
+        _log.warning("%s: %s", self._name, item.error)
+        self._handler.on_undecodable(item.key, item.error)
+
+    def _replace(self, found: _Found[ObjectT]) -> None:
+        """Take a complete list for the truth: what is not in it was deleted while unseen."""
+        self.last_resource_version = found.resource_version
+        self._unavailable = False
+        self.last_error = None
+        gone = [
+            key for key in self._objects if key not in found.objects and key not in found.unreadable
+        ]
+        for key in gone:
+            self._handler.on_delete(self._objects.pop(key), missed=True)
+        for obj in found.objects.values():
+            self._handle("MODIFIED", obj)
+        for key, error in found.unreadable.items():
+            _log.warning("%s: %s", self._name, error)
+            self._handler.on_undecodable(key, error)
+        if not self.synced.is_set():
+            self.synced.set()
+            self._handler.on_synced()
+
+    def _failed(self, what: str, error: MoorageError) -> None:
+        self.last_error = error
+        _log.info("%s: %s: %s", self._name, what, error)
+
+    @property
+    def _name(self) -> str:
+        return self._resource.plural
+
+
+class _Found(Generic[ObjectT]):
+    """A list under construction."""
+
+    __slots__ = ("objects", "resource_version", "unreadable")
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, ObjectT] = {}
+        self.unreadable: dict[Key, DecodeError] = {}
+        self.resource_version = ""
+
+
+def _version_unavailable(error: ApiError) -> bool:
+    return isinstance(error, GoneError) or too_large_resource_version(error)

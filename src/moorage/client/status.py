@@ -1,0 +1,99 @@
+"""Reading failure: from an answer with status >= 400, or a watch ERROR, to a typed exception."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from moorage.base.errors import ApiError, api_error
+from moorage.client.transport import Answer
+
+_TEXT_BYTES_MAX = 512  # guess: enough of a proxy's HTML page to recognise it
+
+
+class StatusCause(msgspec.Struct, frozen=True):
+    """One entry of ``Status.details.causes``."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
+    """``Status.details``: what the failure is about."""
+
+    name: str = ""
+    kind: str = ""
+    causes: list[StatusCause] = []
+    retry_after_seconds: int = 0
+
+
+class Status(msgspec.Struct, frozen=True):
+    """``meta/v1 Status`` as far as a client acts on it."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails | None = None
+
+
+_STATUS = msgspec.json.Decoder(Status)
+
+
+def read_status(body: bytes) -> Status | None:
+    """Decode a ``Status`` body; None if the bytes are something else."""
+    try:
+        return _STATUS.decode(body)
+    except msgspec.MsgspecError:
+        return None
+
+
+def error_from_answer(answer: Answer) -> ApiError:
+    """Build the exception for an answer whose status is 400 or more.
+
+    Parameters
+    ----------
+    answer
+        The answer; its body need not be a ``Status`` (a proxy may have written it).
+    """
+    retry_after = retry_after_seconds(answer.headers)
+    status = read_status(answer.body)
+    if status is None or not (status.message or status.reason):
+        text = answer.body[:_TEXT_BYTES_MAX].decode("utf-8", "replace").strip()
+        message = text or f"the server answered {answer.status} without a reason"
+        return api_error(answer.status, "", message, retry_after_seconds=retry_after)
+    return error_from_status(status, code=answer.status, retry_after=retry_after)
+
+
+def error_from_status(
+    status: Status, *, code: int = 0, retry_after: float | None = None
+) -> ApiError:
+    """Build the exception for a ``Status``; `code` wins over the one inside if it is not 0."""
+    if retry_after is None and status.details and status.details.retry_after_seconds:
+        retry_after = float(status.details.retry_after_seconds)
+    return api_error(
+        code or status.code or 500, status.reason, status.message, retry_after_seconds=retry_after
+    )
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return ``Retry-After`` in seconds; None if absent or not a whole number.
+
+    Notes
+    -----
+    The HTTP-date form is not read, as in kubernetes v1.36 client-go rest/with_retry.go.
+    """
+    text = headers.get("retry-after", "").strip()
+    return float(text) if text.isdigit() else None
+
+
+def too_large_resource_version(error: ApiError) -> bool:
+    """Whether the server has not yet seen the resourceVersion asked for (504 Timeout).
+
+    Notes
+    -----
+    Mirrors kubernetes v1.36 client-go tools/cache/reflector.go, which for servers before 1.17
+    reads the message; the message has kept its wording, so reading it serves all.
+    """
+    return error.code == 504 and "too large resource version" in error.message.lower()

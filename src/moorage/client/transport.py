@@ -1,0 +1,144 @@
+"""The seam between verbs and the wire: one call, one answer, or one stream of lines.
+
+``requests`` builds a `Call`; a `Transport` carries it: over HTTP (``http_transport``), or inside
+the process (``moorage.testing``), so the same code runs under a virtual clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+JSON = "application/json"
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call to an API server, independent of how it is carried.
+
+    Parameters
+    ----------
+    method
+        HTTP method, upper case.
+    path
+        Absolute path below the server's base URL, segments already percent-encoded.
+    query
+        Query parameters in wire order, not yet encoded.
+    body
+        Request body, or None.
+    content_type
+        Media type of the body; sent only if there is one.
+    accept
+        Media types accepted for the answer.
+    timeout_seconds
+        Limit for the whole call (`Transport.request`), or until the answer's headers
+        (`Transport.stream`); None waits for ever.
+    idle_seconds
+        Streams only: the longest silence between two pieces of the body; None waits for ever.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    timeout_seconds: float | None = 30.0
+    idle_seconds: float | None = None
+
+    @property
+    def target(self) -> str:
+        """Path and encoded query, as in the first line of an HTTP request."""
+        if not self.query:
+            return self.path
+        return f"{self.path}?{urlencode(self.query, quote_via=quote)}"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A whole answer; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class LineStream(Protocol):
+    """An answer read line by line.
+
+    Iterating yields complete lines without their line end; a last piece without a line end is
+    yielded only if the server ended the body properly. It raises `TransportError` when the
+    connection breaks.
+    """
+
+    @property
+    def status(self) -> int:
+        """HTTP status code."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers, names in lower case."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Iterate over the lines; only once."""
+        ...
+
+
+class Transport(Protocol):
+    """Carries calls to one API server."""
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call and read the whole answer, whatever its status.
+
+        Raises
+        ------
+        TransportError
+            No answer came; whether the server acted is unknown.
+        """
+        ...
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        """Send a call and read its answer line by line inside the context.
+
+        Raises
+        ------
+        TransportError
+            On entering: no answer came.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End open streams and release connections; idempotent."""
+        ...
+
+
+class LineSplitter:
+    """Cuts a body arriving in arbitrary pieces into lines."""
+
+    __slots__ = ("_pending",)
+
+    def __init__(self) -> None:
+        self._pending: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Add a piece and return the lines it completed, without line ends, empty ones dropped."""
+        if b"\n" not in piece:
+            # Pieces of one long line are joined once, when its end arrives: joining at every
+            # piece would cost the square of the line's length.
+            if piece:
+                self._pending.append(piece)
+            return []
+        parts = piece.split(b"\n")
+        if self._pending:
+            self._pending.append(parts[0])
+            parts[0] = b"".join(self._pending)
+        self._pending = [parts[-1]] if parts[-1] else []
+        return [line for line in parts[:-1] if line]
+
+    def rest(self) -> bytes:
+        """Return what follows the last line end."""
+        return b"".join(self._pending)
