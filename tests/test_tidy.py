@@ -1,0 +1,192 @@
+"""The project keeps its own limits: sizes, banned calls, orphans, left-over work, machine paths.
+
+The rules are in ``tests/tidy.py`` and are themselves tested at the end. An exception goes to
+`ALLOWED`, with its reason; an entry that is no longer needed fails the test, so the list shrinks.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import tidy
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# "rule path name": reason. Only ever made shorter.
+ALLOWED: dict[str, str] = {
+    "banned src/moorage/base/clock.py time.monotonic_ns": "the one place where time enters",
+}
+
+_TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".js", ".css", ""}
+_SKIPPED = {".venv", ".git", ".cache", "__pycache__", "build", "dist", "data"}
+
+
+def _files(*folders: str, suffixes: frozenset[str] = frozenset({".py"})) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            inside = path.relative_to(ROOT).parts
+            if path.is_file() and path.suffix in suffixes and not _SKIPPED & set(inside):
+                yield path
+
+
+def _modules() -> dict[str, str]:
+    modules = {}
+    for path in _files("src"):
+        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+        modules[".".join(p for p in parts if p != "__init__")] = path.read_text()
+    return modules
+
+
+def _entry_points() -> frozenset[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    scripts = {target.partition(":")[0] for target in project["scripts"].values()}
+    return frozenset(scripts | {"moorage.testing"})  # testing is public: plugin authors use it
+
+
+def _breaches() -> Iterator[tidy.Breach]:
+    for path in _files("src", "tests", "docs", "examples"):
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text()
+        yield from tidy.size_breaches(name, text)
+        yield from tidy.remark_breaches(name, text)
+    for path in _files("src"):
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text()
+        yield from tidy.parameter_breaches(name, text)
+        yield from tidy.banned_breaches(name, text)
+    top = [p for p in sorted(ROOT.iterdir()) if p.is_file() and p.suffix in _TEXT]
+    for path in [*top, *_files("src", "tests", "docs", "examples", suffixes=frozenset(_TEXT))]:
+        yield from tidy.path_breaches(path.relative_to(ROOT).as_posix(), path.read_text())
+    yield from tidy.orphan_breaches(_modules(), _entry_points())
+
+
+def test_nothing_breaks_a_rule_that_is_not_on_the_list() -> None:
+    new = [breach.message for breach in _breaches() if breach.key not in ALLOWED]
+    assert not new, "\n" + "\n".join(new)
+
+
+def test_the_list_holds_no_exception_that_is_no_longer_needed() -> None:
+    assert sorted(ALLOWED.keys() - {breach.key for breach in _breaches()}) == []
+
+
+def _body(lines: int) -> str:
+    return "".join(f"    a{i} = {i}\n" for i in range(lines))
+
+
+_METHODS = "".join(f"    def m{i}(self): ...\n" for i in range(15))
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "found"),
+    [
+        pytest.param(tidy.size_breaches, "a = 1\n" * 600, [], id="600 lines are enough"),
+        pytest.param(tidy.size_breaches, "a = 1\n" * 601, [""], id="601 lines are too many"),
+        pytest.param(
+            tidy.size_breaches, f"def f():\n{_body(59)}", [], id="a function may have 60 lines"
+        ),
+        pytest.param(
+            tidy.size_breaches,
+            f"class C:\n  def f(self):\n{_body(60)}",
+            ["C.f"],
+            id="a method of 61 lines is named with its class",
+        ),
+        pytest.param(
+            tidy.size_breaches,
+            f'def f():\n    """Say.\n\n    More.\n    """\n{_body(59)}',
+            [],
+            id="a docstring does not make a function long",
+        ),
+        pytest.param(
+            tidy.size_breaches, f"class C:\n{_METHODS}", [], id="15 public methods are enough"
+        ),
+        pytest.param(
+            tidy.size_breaches,
+            f"class C:\n{_METHODS}    def _p(self): ...\n    def m15(self): ...\n",
+            ["C"],
+            id="the sixteenth public method is too many",
+        ),
+        pytest.param(
+            tidy.size_breaches,
+            f"class C:\n{_METHODS}    @property\n    def m15(self): ...\n",
+            [],
+            id="a property is not a method",
+        ),
+        pytest.param(
+            tidy.parameter_breaches,
+            "class C:\n    def f(self, a, b, c, d, e, *, g): ...\n",
+            [],
+            id="five arguments by position, self not counted",
+        ),
+        pytest.param(
+            tidy.parameter_breaches,
+            "async def f(a, b, /, c, d, e, g): ...\n",
+            ["f"],
+            id="six arguments by position",
+        ),
+        pytest.param(
+            tidy.banned_breaches,
+            "from time import monotonic as now\nnow()\n",
+            ["time.monotonic"],
+            id="a banned call under another name",
+        ),
+        pytest.param(
+            tidy.banned_breaches,
+            "import numpy as np\nnp.random.default_rng()\n",
+            ["numpy.random"],
+            id="anything below a banned module",
+        ),
+        pytest.param(
+            tidy.banned_breaches, "hash('a')\n", ["hash"], id="the builtin that varies by process"
+        ),
+        pytest.param(
+            tidy.banned_breaches,
+            "import time\nclock.monotonic()\nself.hash()\ntime.strftime\n",
+            [],
+            id="methods of the same name are somebody else's",
+        ),
+        pytest.param(
+            tidy.remark_breaches,
+            "# " + "TODO: later\n",
+            ["TODO"],
+            id="left-over work without an issue",
+        ),
+        pytest.param(
+            tidy.remark_breaches, "# " + "TODO(#12): later\n", [], id="left-over work with an issue"
+        ),
+        pytest.param(
+            tidy.remark_breaches,
+            'def f():\n    """' + "FIX" + 'ME."""\n',
+            ["FIX" + "ME"],
+            id="a known fault left in a docstring",
+        ),
+        pytest.param(
+            tidy.path_breaches,
+            "see " + "/ho" + "me/somebody/notes\n",
+            ["/ho" + "me/somebody"],
+            id="a path of one machine",
+        ),
+        pytest.param(
+            tidy.path_breaches, "GET /api/v1/namespaces/home/pods\n", [], id="an API path is fine"
+        ),
+    ],
+)
+def test_a_rule_finds(
+    rule: Callable[[str, str], Iterator[tidy.Breach]], text: str, found: list[str]
+) -> None:
+    assert [breach.name for breach in rule("file.py", text)] == found
+
+
+def test_a_module_nobody_imports_is_an_orphan() -> None:
+    sources = {
+        "m": "",
+        "m.main": "from m.used import thing\nLAZY = 'm.lazy:command'\n",
+        "m.used": "",
+        "m.lazy": "",
+        "m.alone": "import m.alone\n",
+        "m.public": "",
+        "m.public.part": "",
+    }
+    found = tidy.orphan_breaches(sources, frozenset({"m.main", "m.public"}))
+    assert [breach.path for breach in found] == ["m.alone"]

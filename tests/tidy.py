@@ -1,0 +1,228 @@
+"""The rules behind ``tests/test_tidy.py``: each takes source text and returns what breaks the rule.
+
+Place in the flow: none; this is how the project keeps its own limits (CONTRIBUTING, "Sizes").
+What ruff can check is left to ruff; what import-linter can check is left to import-linter.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+MODULE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+POSITIONAL_MAX = 5  # ruff holds all parameters together to eight
+PUBLIC_METHODS_MAX = 15
+
+# Hidden inputs that ruff's banned-api table in pyproject.toml does not list, and what to use.
+BANNED = {
+    "time.monotonic": "a base.clock.Clock",
+    "time.monotonic_ns": "a base.clock.Clock",
+    "time.perf_counter": "a base.clock.Clock",
+    "time.perf_counter_ns": "a base.clock.Clock",
+    "time.localtime": "a base.clock.Clock",
+    "time.gmtime": "a base.clock.Clock",
+    "datetime.datetime.today": "a base.clock.Clock",
+    "datetime.date.today": "a base.clock.Clock",
+    "numpy.random": "a named stream of base.rng.Streams",
+    "os.urandom": "a named stream of base.rng.Streams, or secrets for credentials",
+    "uuid.uuid1": "base.ids.new_uid",
+    "asyncio.get_event_loop": "base.aio.TaskOwner",
+    "hash": "a stable key: hashes of strings differ from process to process",
+    "eval": "a parser",
+    "exec": "a function",
+    "breakpoint": "nothing: it stops a server",
+    "input": "an option or an argument: nothing waits for a person",
+}
+
+_MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|home|Users|root)/[\w.-]+")
+_TODO = re.compile(r"\bTODO\b(?!\(#\d+\))")
+_NEVER = re.compile(r"\b(?:FIXME|XXX|HACK)\b")
+
+
+class Breach(NamedTuple):
+    """One broken rule: the key that the allow-list uses, and the sentence a person reads."""
+
+    rule: str
+    path: str
+    name: str
+    message: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.rule} {self.path} {self.name}".rstrip()
+
+
+def size_breaches(path: str, text: str) -> Iterator[Breach]:
+    """Yield the module, functions and classes of one file that are too large.
+
+    A function's docstring does not count towards its length; blank lines and comments do.
+    """
+    lines = len(text.splitlines())
+    if lines > MODULE_LINES_MAX:
+        message = f"{path} has {lines} lines, at most {MODULE_LINES_MAX}: split it by question"
+        yield Breach("module-lines", path, "", message)
+    for name, node in _definitions(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            yield from _class_breaches(path, name, node)
+        else:
+            yield from _function_breaches(path, name, node)
+
+
+def parameter_breaches(path: str, text: str) -> Iterator[Breach]:
+    """Yield the functions that can be called with too many unnamed arguments."""
+    for name, node in _definitions(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            continue
+        given = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+        count = len([arg for arg in given if arg not in ("self", "cls")])
+        if count > POSITIONAL_MAX:
+            where = f"{path}:{node.lineno} {name}"
+            message = f"{where} takes {count} positional arguments, at most {POSITIONAL_MAX}"
+            yield Breach("parameters", path, name, message)
+
+
+def banned_breaches(path: str, text: str) -> Iterator[Breach]:
+    """Yield every use of a name in `BANNED`, however it was imported."""
+    tree = ast.parse(text)
+    origin = _imported_names(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        dotted = _dotted(node, origin)
+        if dotted in BANNED:
+            message = f"{path}:{node.lineno} uses {dotted}; take {BANNED[dotted]}"
+            yield Breach("banned", path, dotted, message)
+
+
+def remark_breaches(path: str, text: str) -> Iterator[Breach]:
+    """Yield comments and docstrings that leave work behind without an issue number."""
+    for line, remark in _remarks(text):
+        for pattern, advice in (
+            (_TODO, "write TODO(#issue)"),
+            (_NEVER, "mend it or open an issue"),
+        ):
+            if match := pattern.search(remark):
+                message = f"{path}:{line} says {match.group()}: {advice}"
+                yield Breach("remark", path, match.group(), message)
+
+
+def path_breaches(path: str, text: str) -> Iterator[Breach]:
+    """Yield places that name a directory of somebody's machine."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for match in _MACHINE_PATH.finditer(line):
+            message = f"{path}:{number} names {match.group()}, a path of one machine"
+            yield Breach("machine-path", path, match.group(), message)
+
+
+def orphan_breaches(sources: Mapping[str, str], entry_points: frozenset[str]) -> Iterator[Breach]:
+    """Yield the modules that no other module imports and that nobody starts from outside.
+
+    Parameters
+    ----------
+    sources
+        Text by dotted module name; a package stands under its own name.
+    entry_points
+        Dotted names reached from outside: console scripts, and packages published as a whole.
+    """
+    wanted: set[str] = set()
+    for module, text in sources.items():
+        wanted |= _references(text) - {module}
+    packages = {name.rpartition(".")[0] for name in sources}
+    for module in sorted(sources):
+        published = any(module == e or module.startswith(f"{e}.") for e in entry_points)
+        if module in wanted or module in packages or published or module.endswith("__main__"):
+            continue
+        message = f"nothing imports {module}: use it, remove it or make it an entry point"
+        yield Breach("orphan", module, "", message)
+
+
+def _function_breaches(
+    path: str, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Breach]:
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    if ast.get_docstring(node) is not None:
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    if lines > FUNCTION_LINES_MAX:
+        message = f"{path}:{node.lineno} {name} has {lines} lines, at most {FUNCTION_LINES_MAX}"
+        yield Breach("function-lines", path, name, message)
+
+
+def _class_breaches(path: str, name: str, node: ast.ClassDef) -> Iterator[Breach]:
+    functions = (n for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    methods = {n.name for n in functions if not n.name.startswith("_") and not _is_property(n)}
+    if len(methods) > PUBLIC_METHODS_MAX:
+        message = f"{path}:{node.lineno} {name} has {len(methods)} public methods"
+        yield Breach("public-methods", path, name, f"{message}: {sorted(methods)}")
+
+
+def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    names = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
+    return bool(names & {"property", "cached_property"})
+
+
+_Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Definition]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{prefix}{node.name}", node
+            yield from _definitions(node, f"{prefix}{node.name}.")
+        else:
+            yield from _definitions(node, prefix)
+
+
+def _imported_names(tree: ast.Module) -> dict[str, str]:
+    """Map each name bound by an import to what it stands for."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                names[bound] = alias.name if alias.asname else bound
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _dotted(node: ast.expr, origin: Mapping[str, str]) -> str:
+    """Return what a name or attribute chain stands for; empty if it starts at a local value."""
+    if isinstance(node, ast.Name):
+        builtin = node.id if "." not in node.id and node.id in BANNED else ""
+        return origin.get(node.id, builtin)
+    if isinstance(node, ast.Attribute):
+        base = _dotted(node.value, origin)
+        return f"{base}.{node.attr}" if base else ""
+    return ""
+
+
+def _remarks(text: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring is not None:
+                yield node.body[0].lineno, docstring
+
+
+def _references(text: str) -> set[str]:
+    """Return the modules a text may load: by import, or as ``package.module[:attribute]``."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value.partition(":")[0])
+    return found
