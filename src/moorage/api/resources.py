@@ -1,0 +1,188 @@
+"""The resource types of the Kubernetes API that moorage serves or reads, and their REST paths.
+
+One table, used by the client to build paths and by the API server to answer discovery.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+
+class ResourceType(msgspec.Struct, frozen=True):
+    """One resource type: what ``kubectl api-resources`` prints in a line."""
+
+    group: str
+    """API group, "" for core."""
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """``v1`` or ``group/version``, as objects carry it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """``plural`` or ``plural.group``, as error messages name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _type(
+    api_version: str, kind: str, plural: str, *, short: str = "", scope: str = "namespaced"
+) -> ResourceType:
+    group, _, version = api_version.rpartition("/")
+    return ResourceType(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        singular=kind.lower(),
+        namespaced=scope != "cluster",
+        short_names=tuple(short.split()),
+        categories=("all",) if scope == "all" else (),
+    )
+
+
+# `scope`: "all" is namespaced and part of `kubectl get all`.
+PODS = _type("v1", "Pod", "pods", short="po", scope="all")
+NODES = _type("v1", "Node", "nodes", short="no", scope="cluster")
+NAMESPACES = _type("v1", "Namespace", "namespaces", short="ns", scope="cluster")
+SERVICES = _type("v1", "Service", "services", short="svc", scope="all")
+REPLICATION_CONTROLLERS = _type(
+    "v1", "ReplicationController", "replicationcontrollers", short="rc", scope="all"
+)
+PERSISTENT_VOLUMES = _type(
+    "v1", "PersistentVolume", "persistentvolumes", short="pv", scope="cluster"
+)
+PERSISTENT_VOLUME_CLAIMS = _type(
+    "v1", "PersistentVolumeClaim", "persistentvolumeclaims", short="pvc"
+)
+CONFIG_MAPS = _type("v1", "ConfigMap", "configmaps", short="cm")
+SECRETS = _type("v1", "Secret", "secrets")
+SERVICE_ACCOUNTS = _type("v1", "ServiceAccount", "serviceaccounts", short="sa")
+CORE_EVENTS = _type("v1", "Event", "events", short="ev")
+DEPLOYMENTS = _type("apps/v1", "Deployment", "deployments", short="deploy", scope="all")
+REPLICA_SETS = _type("apps/v1", "ReplicaSet", "replicasets", short="rs", scope="all")
+STATEFUL_SETS = _type("apps/v1", "StatefulSet", "statefulsets", short="sts", scope="all")
+DAEMON_SETS = _type("apps/v1", "DaemonSet", "daemonsets", short="ds", scope="all")
+JOBS = _type("batch/v1", "Job", "jobs", scope="all")
+POD_DISRUPTION_BUDGETS = _type(
+    "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", short="pdb"
+)
+PRIORITY_CLASSES = _type(
+    "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc", scope="cluster"
+)
+STORAGE_CLASSES = _type(
+    "storage.k8s.io/v1", "StorageClass", "storageclasses", short="sc", scope="cluster"
+)
+CSI_NODES = _type("storage.k8s.io/v1", "CSINode", "csinodes", scope="cluster")
+CSI_DRIVERS = _type("storage.k8s.io/v1", "CSIDriver", "csidrivers", scope="cluster")
+CSI_STORAGE_CAPACITIES = _type("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities")
+VOLUME_ATTACHMENTS = _type(
+    "storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", scope="cluster"
+)
+LEASES = _type("coordination.k8s.io/v1", "Lease", "leases")
+EVENTS = _type("events.k8s.io/v1", "Event", "events", short="ev")
+
+RESOURCES: Final[tuple[ResourceType, ...]] = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    CORE_EVENTS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    JOBS,
+    POD_DISRUPTION_BUDGETS,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+    LEASES,
+    EVENTS,
+)
+"""Every type, core first. Where a name is used twice (``events``) the core one comes first."""
+
+_BY_KIND: Final = {(rt.api_version, rt.kind): rt for rt in RESOURCES}
+_BY_PLURAL: Final = {(rt.group, rt.plural): rt for rt in RESOURCES}
+
+
+def by_kind(kind: str, api_version: str | None = None) -> ResourceType | None:
+    """Find a type by the ``kind`` and, if given, the ``apiVersion`` of an object."""
+    if api_version is not None:
+        return _BY_KIND.get((api_version, kind))
+    return next((rt for rt in RESOURCES if rt.kind == kind), None)
+
+
+def by_plural(plural: str, group: str | None = None) -> ResourceType | None:
+    """Find a type by its plural, as in a URL; without a group the first match counts."""
+    if group is not None:
+        return _BY_PLURAL.get((group, plural))
+    return next((rt for rt in RESOURCES if rt.plural == plural), None)
+
+
+def by_name(name: str) -> ResourceType | None:
+    """Find a type as a person would name it on a command line.
+
+    Accepts plural, singular, short name or kind in any case, and ``plural.group`` or
+    ``plural.version.group``.
+    """
+    word = name.lower()
+    first, _, rest = word.partition(".")
+    for rt in RESOURCES:
+        if word in {rt.plural, rt.singular, *rt.short_names}:
+            return rt
+        if first in {rt.plural, rt.singular} and rest in {rt.group, f"{rt.version}.{rt.group}"}:
+            return rt
+    return None
+
+
+def group_version_path(group: str, version: str) -> str:
+    """Return ``/api/v1`` or ``/apis/<group>/<version>``."""
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+def resource_path(
+    rt: ResourceType,
+    namespace: str | None = None,
+    name: str | None = None,
+    subresource: str | None = None,
+) -> str:
+    """Return the REST path of a collection, an object or a subresource, percent-encoded.
+
+    Parameters
+    ----------
+    rt
+        The type.
+    namespace
+        None means all namespaces, or none for a cluster-scoped type, which ignores it.
+    name, subresource
+        None for the collection, and for the object itself.
+    """
+    parts = [group_version_path(rt.group, rt.version)]
+    if rt.namespaced and namespace:
+        parts += ["namespaces", quote(namespace, safe="")]
+    parts.append(rt.plural)
+    if name is not None:
+        parts.append(quote(name, safe=""))
+        if subresource is not None:
+            parts.append(subresource)
+    return "/".join(parts)
