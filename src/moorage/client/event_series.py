@@ -1,0 +1,197 @@
+"""Which Events to write: the first of a kind is created, repeats become a series.
+
+Pure bookkeeping under the recorder (``events``): notes and times in, writes out.
+
+Notes
+-----
+Mirrors kubernetes v1.36 client-go tools/events (event_broadcaster.go, event_recorder.go).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from moorage.api.meta import ObjectReference
+from moorage.base.clock import NS_PER_SECOND, rfc3339, rfc3339_micro
+
+_SERIES_IDLE_NS = 6 * 60 * NS_PER_SECOND
+_NOTE_BYTES_MAX = 1024  # the server refuses longer notes
+_ELLIPSIS = " ..."
+
+
+class EventNote(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened, as its author tells it.
+
+    Parameters
+    ----------
+    regarding
+        The object it is about.
+    controller
+        Who reports: a profile's scheduler name.
+    type
+        ``Normal`` or ``Warning``.
+    reason, action
+        Machine-readable words (``Scheduled``, ``Binding``).
+    note
+        Text for people; cut at 1024 bytes.
+    related
+        A second object, or None.
+    """
+
+    regarding: ObjectReference
+    controller: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+    related: ObjectReference | None = None
+
+
+class EventWrite(msgspec.Struct, frozen=True):
+    """One write: create the Event, or patch its series.
+
+    Parameters
+    ----------
+    namespace, name
+        Of the Event.
+    body
+        The whole Event; what is created, also when a patch finds it gone.
+    changes
+        The patch, or None to create.
+    """
+
+    namespace: str
+    name: str
+    body: dict[str, object]
+    changes: dict[str, object] | None = None
+
+
+class _Known:
+    """An Event in the book."""
+
+    __slots__ = ("body", "count", "event_ns", "last_ns", "name", "namespace")
+
+    def __init__(self, namespace: str, name: str, body: dict[str, object], event_ns: int) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.body = body
+        self.event_ns = event_ns
+        self.last_ns = event_ns
+        self.count = 1
+
+
+class SeriesBook:
+    """Turns notes into writes.
+
+    Parameters
+    ----------
+    host
+        Host name; the reporting instance is ``<controller>-<host>``.
+    core
+        Write core/v1 Events, for servers without events.k8s.io.
+    """
+
+    def __init__(self, *, host: str, core: bool = False) -> None:
+        self._host = host
+        self._core = core
+        self._known: dict[EventNote, _Known] = {}
+        self._last_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def observe(self, note: EventNote, *, now_ns: int) -> EventWrite | None:
+        """Take a note in; return what to write, or None if a series only grew."""
+        key = msgspec.structs.replace(note, note="")
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._new(note, now_ns)
+            return EventWrite(known.namespace, known.name, known.body)
+        known.count += 1
+        known.last_ns = now_ns
+        # The older form has no series: it is told every count.
+        return self._patch(known) if known.count == 2 or self._core else None
+
+    def refresh(self) -> list[EventWrite]:
+        """Return a patch for each series: every 30 minutes they are written again."""
+        return [self._patch(known) for known in self._known.values() if known.count > 1]
+
+    def finish(self, *, now_ns: int) -> list[EventWrite]:
+        """Drop what has been quiet for six minutes; return the last patch of each series."""
+        quiet = {
+            key: known
+            for key, known in self._known.items()
+            if known.last_ns < now_ns - _SERIES_IDLE_NS
+        }
+        for key in quiet:
+            del self._known[key]
+        return [self._patch(known) for known in quiet.values() if known.count > 1]
+
+    def _new(self, note: EventNote, now_ns: int) -> _Known:
+        # Two Events about one object in one nanosecond would get one name.
+        self._last_ns = max(now_ns, self._last_ns + 1)
+        namespace = note.regarding.namespace or "default"
+        name = f"{note.regarding.name}.{self._last_ns:x}"
+        build = _core_body if self._core else _body
+        body = build(note, name=name, host=self._host, now_ns=now_ns)
+        return _Known(namespace, name, body, now_ns)
+
+    def _patch(self, known: _Known) -> EventWrite:
+        changes: dict[str, object]
+        if self._core:
+            changes = {"count": known.count, "lastTimestamp": rfc3339(known.last_ns)}
+        else:
+            last = rfc3339_micro(known.last_ns)
+            changes = {"series": {"count": known.count, "lastObservedTime": last}}
+        return EventWrite(known.namespace, known.name, {**known.body, **changes}, changes)
+
+
+def shorten(note: str) -> str:
+    """Cut a text to 1024 bytes as kube-scheduler does, never inside a character."""
+    raw = note.encode()
+    if len(raw) <= _NOTE_BYTES_MAX:
+        return note
+    return raw[: _NOTE_BYTES_MAX - len(_ELLIPSIS)].decode("utf-8", "ignore") + _ELLIPSIS
+
+
+def _body(note: EventNote, *, name: str, host: str, now_ns: int) -> dict[str, object]:
+    body: dict[str, object] = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": note.regarding.namespace or "default"},
+        "eventTime": rfc3339_micro(now_ns),
+        "reportingController": note.controller,
+        "reportingInstance": f"{note.controller}-{host}",
+        "action": note.action,
+        "reason": note.reason,
+        "regarding": msgspec.to_builtins(note.regarding),
+        "note": shorten(note.note),
+        "type": note.type,
+    }
+    if note.related is not None:
+        body["related"] = msgspec.to_builtins(note.related)
+    return body
+
+
+def _core_body(note: EventNote, *, name: str, host: str, now_ns: int) -> dict[str, object]:
+    body: dict[str, object] = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": note.regarding.namespace or "default"},
+        "involvedObject": msgspec.to_builtins(note.regarding),
+        "reason": note.reason,
+        "message": shorten(note.note),
+        "source": {"component": note.controller, "host": host},
+        "firstTimestamp": rfc3339(now_ns),
+        "lastTimestamp": rfc3339(now_ns),
+        "count": 1,
+        "type": note.type,
+        "action": note.action,
+        "reportingComponent": note.controller,
+        "reportingInstance": f"{note.controller}-{host}",
+    }
+    if note.related is not None:
+        body["related"] = msgspec.to_builtins(note.related)
+    return body

@@ -1,0 +1,165 @@
+"""The Event recorder: what happened is noted at once and written when there is time.
+
+``service/effects`` calls `EventRecorder.record`, which never waits; `EventRecorder.run` writes.
+The buffer is bounded: when the server is too slow, Events are dropped and counted, never pods.
+
+Notes
+-----
+Mirrors kubernetes v1.36 client-go tools/events/event_broadcaster.go. Events about one object are
+written in order, those about different objects side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+
+from moorage.api.resources import CORE_EVENTS, EVENTS
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.errors import ConflictError, MoorageError, NotFoundError, TransportError
+from moorage.base.rng import Random
+from moorage.client import requests
+from moorage.client.backoff import Backoff, BackoffRule
+from moorage.client.event_series import EventNote, EventWrite, SeriesBook
+from moorage.client.writes import Client
+
+_log = logging.getLogger(__name__)
+
+_BUFFER_MAX = 1000
+_WRITERS = 8  # guess: enough to keep up with a few thousand binds a second
+_TRIES_MAX = 12
+_TRY_PAUSE_SECONDS = 10.0
+_TRY_PAUSE_JITTER = 0.25
+_FINISH_SECONDS = 6 * 60
+_REFRESH_ROUNDS = 5  # of _FINISH_SECONDS: every 30 minutes
+
+
+class EventRecorder:
+    """Buffers notes and writes them as Events.
+
+    Parameters
+    ----------
+    client
+        Verbs of the server that gets the Events.
+    host
+        Host name for the reporting instance.
+    rng
+        Stream for the jitter of retries.
+
+    Attributes
+    ----------
+    dropped
+        Notes lost because the buffer was full.
+    """
+
+    def __init__(self, client: Client, *, host: str, clock: Clock, rng: Random) -> None:
+        self._client = client
+        self._host = host
+        self._clock = clock
+        self._rng = rng
+        self._book = SeriesBook(host=host)
+        self._resource = EVENTS
+        self._waiting = 0
+        self._queues: list[asyncio.Queue[tuple[EventNote, int]]] = [
+            asyncio.Queue() for _ in range(_WRITERS)
+        ]
+        self.dropped = 0
+
+    def record(self, note: EventNote) -> None:
+        """Note that something happened now; never waits, never fails."""
+        if self._waiting >= _BUFFER_MAX:
+            self.dropped += 1
+            return
+        self._waiting += 1
+        # One object, one writer: its Events keep their order.
+        identity = note.regarding.uid or f"{note.regarding.namespace}/{note.regarding.name}"
+        writer = zlib.crc32(identity.encode()) % _WRITERS
+        self._queues[writer].put_nowait((note, self._clock.now_ns()))
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await self._choose_form()
+        tasks = aio.TaskOwner()
+        try:
+            for number, queue in enumerate(self._queues):
+                tasks.spawn(self._write_queue(queue), name=f"event-writer-{number}")
+            await self._maintain()
+        finally:
+            await tasks.cancel_all()
+
+    async def flush(self) -> None:
+        """Wait until everything noted so far has been written or given up; needs `run`."""
+        for queue in self._queues:
+            await queue.join()
+
+    async def _choose_form(self) -> None:
+        """Ask the server whether it has events.k8s.io/v1; if not, write core/v1 Events."""
+        backoff = Backoff(BackoffRule(), clock=self._clock, rng=self._rng)
+        while True:
+            try:
+                await self._client.read("/apis/events.k8s.io/v1")
+            except NotFoundError:
+                self._book = SeriesBook(host=self._host, core=True)
+                self._resource = CORE_EVENTS
+                return
+            except MoorageError as error:
+                _log.info("events: cannot ask for events.k8s.io/v1: %s", error)
+                await aio.sleep(backoff.next_seconds())
+            else:
+                return
+
+    async def _write_queue(self, queue: asyncio.Queue[tuple[EventNote, int]]) -> None:
+        while True:
+            note, now_ns = await queue.get()
+            try:
+                write = self._book.observe(note, now_ns=now_ns)
+                if write is not None:
+                    await self._write(write)
+            finally:
+                self._waiting -= 1
+                queue.task_done()
+
+    async def _maintain(self) -> None:
+        rounds = 0
+        while True:
+            await aio.sleep(_FINISH_SECONDS)
+            rounds += 1
+            writes = self._book.finish(now_ns=self._clock.now_ns())
+            if rounds % _REFRESH_ROUNDS == 0:
+                writes += self._book.refresh()
+            for write in writes:
+                await self._write(write)
+
+    async def _write(self, write: EventWrite) -> None:
+        """Write one Event: again if no answer came, never if the server refused it."""
+        for _ in range(_TRIES_MAX):
+            try:
+                await self._send(write)
+            except ConflictError:
+                # An earlier try arrived although its answer did not.
+                return
+            except MoorageError as error:
+                _log.warning("event %s/%s: %s", write.namespace, write.name, error)
+                if not isinstance(error, TransportError):
+                    return
+            else:
+                return
+            jitter = 1 + _TRY_PAUSE_JITTER * self._rng.random()
+            await aio.sleep(_TRY_PAUSE_SECONDS * jitter)
+
+    async def _send(self, write: EventWrite) -> None:
+        if write.changes is not None:
+            try:
+                await self._client.patch(
+                    self._resource,
+                    write.name,
+                    requests.patch_body(write.changes),
+                    namespace=write.namespace,
+                )
+            except NotFoundError:
+                pass  # expired or deleted: it starts anew below
+            else:
+                return
+        await self._client.create(self._resource, write.body, namespace=write.namespace)
