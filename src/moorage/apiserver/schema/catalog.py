@@ -7,6 +7,7 @@ Place in the flow: built once from the tables at import; read by `check`, `opena
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import msgspec
 
@@ -97,6 +98,35 @@ def closure(names: list[str]) -> list[str]:
     return sorted(found)
 
 
+@cache
+def merge_keys(group: str, kind: str) -> Mapping[str, str]:
+    """Path of every list that merges by a key -> that key, for one kind.
+
+    Paths are dotted without indexes, ``spec.template.spec.containers``; a type that contains
+    itself is not entered again.
+    """
+    found: dict[str, str] = {}
+    _collect_merge_keys(kind_definition(group, kind), "", (), found)
+    return found
+
+
+def _collect_merge_keys(
+    found: Definition, prefix: str, inside: tuple[str, ...], keys: dict[str, str]
+) -> None:
+    if found.name in inside:
+        return
+    for field in found.fields.values():
+        path = f"{prefix}{field.name}"
+        if field.merge_key:
+            keys[path] = field.merge_key
+        type_ref = field.type
+        while type_ref.of is not None:
+            type_ref = type_ref.of
+        if type_ref.shape == "object":
+            inner = DEFINITIONS[type_ref.name]
+            _collect_merge_keys(inner, f"{path}.", (*inside, found.name), keys)
+
+
 def _build() -> dict[str, Definition]:
     parsed: dict[str, dict[str, Definition]] = {}
     for package, text in _TABLES:
@@ -146,6 +176,7 @@ __all__ = [
     "definition_name",
     "go_name",
     "kind_definition",
+    "merge_keys",
     "references",
     "short_name",
 ]

@@ -1,0 +1,116 @@
+"""Rules of ``metadata``, the same for every kind.
+
+Place in the flow: first part of every kind's validation. Mirrors kubernetes v1.36 apimachinery
+pkg/api/validation/objectmeta.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.names import dns_label_faults, label_value_faults, qualified_name_faults
+from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, required
+from moorage.apiserver.kinds.name_rules import NameRule
+from moorage.apiserver.kinds.tree import child, objects, text
+
+# Bytes all annotations of an object may take together.
+ANNOTATIONS_LIMIT_BYTES = 256 * 1024
+
+
+def check_metadata(
+    obj: Obj, old: Obj | None, *, namespaced: bool, rule: NameRule
+) -> list[FieldError]:
+    """Return the faults of an object's metadata, and of the change to it."""
+    metadata = child(obj, "metadata")
+    name = text(metadata, "name")
+    errors = []
+    if old is None:
+        errors += _check_names(metadata, name, rule)
+        namespace = text(metadata, "namespace")
+        if namespaced and not namespace:
+            errors.append(required("metadata.namespace"))
+        elif namespaced:
+            faults = dns_label_faults(namespace)
+            errors += [invalid("metadata.namespace", namespace, fault) for fault in faults]
+        elif namespace:
+            errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    errors += check_labels(metadata.get("labels"), "metadata.labels")
+    errors += check_annotations(metadata.get("annotations"), "metadata.annotations")
+    errors += _check_owners(metadata)
+    for index, finalizer in enumerate(metadata.get("finalizers") or []):
+        where = f"metadata.finalizers[{index}]"
+        errors += [
+            invalid(where, finalizer, fault) for fault in qualified_name_faults(str(finalizer))
+        ]
+    if old is not None:
+        for key in ("name", "namespace", "uid", "creationTimestamp"):
+            before = child(old, "metadata").get(key)
+            if metadata.get(key, before) != before:
+                errors.append(immutable(f"metadata.{key}", metadata[key]))
+    return errors
+
+
+def _check_names(metadata: Obj, name: str, rule: NameRule) -> list[FieldError]:
+    errors = []
+    generate = text(metadata, "generateName")
+    if generate:
+        # The prefix is completed by letters and digits, so a trailing hyphen is fine.
+        probe = generate[:-1] + "a" if generate[-1] in "-." else generate
+        errors += [invalid("metadata.generateName", generate, fault) for fault in rule(probe)]
+    if name:
+        errors += [invalid("metadata.name", name, fault) for fault in rule(name)]
+    else:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    return errors
+
+
+def immutable(field: str, value: Any) -> FieldError:
+    """Build the error for a field that may never change."""
+    return invalid(field, value, "field is immutable")
+
+
+def check_labels(labels: Obj | None, field: str) -> list[FieldError]:
+    """Return the faults of a map of labels."""
+    errors = []
+    for key, value in (labels or {}).items():
+        errors += [invalid(field, key, fault) for fault in qualified_name_faults(key)]
+        errors += [invalid(field, value, fault) for fault in label_value_faults(str(value))]
+    return errors
+
+
+def check_annotations(annotations: Obj | None, field: str) -> list[FieldError]:
+    """Return the faults of a map of annotations; values may be anything up to a total size."""
+    errors = []
+    size = 0
+    for key, value in (annotations or {}).items():
+        errors += [invalid(field, key, fault) for fault in qualified_name_faults(key.lower())]
+        size += len(key.encode()) + len(str(value).encode())
+    if size > ANNOTATIONS_LIMIT_BYTES:
+        detail = f"may not be more than {ANNOTATIONS_LIMIT_BYTES} bytes"
+        errors.append(FieldError("FieldValueTooLong", field, "", detail))
+    return errors
+
+
+def _check_owners(metadata: Obj) -> list[FieldError]:
+    errors = []
+    controllers = 0
+    for index, owner in enumerate(objects(metadata, "ownerReferences")):
+        field = f"metadata.ownerReferences[{index}]"
+        for key, detail in (
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ):
+            if not text(owner, key):
+                errors.append(invalid(f"{field}.{key}", owner.get(key, ""), detail))
+        controllers += owner.get("controller") is True
+    if controllers > 1:
+        errors.append(
+            invalid(
+                "metadata.ownerReferences",
+                objects(metadata, "ownerReferences"),
+                "Only one reference can have Controller set to true",
+            )
+        )
+    return errors

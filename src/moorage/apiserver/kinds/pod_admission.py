@@ -1,0 +1,198 @@
+"""What creating a pod adds to it: priority, tolerations, conditions, quality of service.
+
+Place in the flow: `prepare_create` of pods, after defaulting and before validation. Mirrors
+kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
+defaulttolerationseconds,serviceaccount}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.quantity import parse_quantity
+from moorage.api.resources import ResourceType
+from moorage.apiserver import status
+from moorage.apiserver.kind import Context
+from moorage.apiserver.kinds.tree import Json, attach, child, containers, items, objects, text
+
+# Seconds a pod stays on a node that is not ready or cannot be reached, unless it says otherwise.
+DEFAULT_TOLERATION_SECONDS = 300
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Turn a pod a client sent into the one that is stored.
+
+    Raises
+    ------
+    moorage.apiserver.status.StatusError
+        403: the priority class does not exist, or the pod contradicts it.
+    """
+    spec = attach(obj, "spec")
+    if not text(spec, "serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    admit_priority(obj, ctx, resource)
+    add_default_tolerations(spec)
+    merge_label_keys(obj)
+    pod_status: Json = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if objects(spec, "schedulingGates"):
+        pod_status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "observedGeneration": 1,
+                "reason": "SchedulingGated",
+                "message": GATED_MESSAGE,
+            }
+        ]
+    obj["status"] = pod_status
+
+
+def admit_priority(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Set the pod's priority and preemption policy from its class, or the default class.
+
+    Raises
+    ------
+    moorage.apiserver.status.StatusError
+        403: no such class, or the pod gives a priority or policy that differs from the class's.
+    """
+    spec = attach(obj, "spec")
+    name = text(obj, "metadata", "name") or text(obj, "metadata", "generateName")
+    class_name = text(spec, "priorityClassName")
+    found: Json | None
+    if class_name:
+        found = ctx.lookup("priorityclasses", None, class_name)
+        if found is None:
+            why = f"no PriorityClass with name {class_name} was found"
+            raise status.forbidden(resource, name, why)
+    else:
+        found = _default_class(ctx)
+        if found is not None:
+            spec["priorityClassName"] = text(found, "metadata", "name")
+    priority = 0 if found is None else int(found.get("value") or 0)
+    policy = "PreemptLowerPriority"
+    if found is not None:
+        policy = text(found, "preemptionPolicy") or policy
+    if spec.get("priority") not in (None, priority):
+        raise status.forbidden(resource, name, _contradicts("integer", "priority", spec, priority))
+    if spec.get("preemptionPolicy") not in (None, "", policy):
+        why = _contradicts("string", "preemptionPolicy", spec, policy)
+        raise status.forbidden(resource, name, why)
+    spec["priority"] = priority
+    spec["preemptionPolicy"] = policy
+
+
+def _contradicts(go_type: str, field: str, spec: Json, computed: Any) -> str:
+    shown = field[0].upper() + field[1:] if go_type == "string" else field
+    return (
+        f"the {go_type} value of {shown} ({spec[field]}) must not be provided in pod spec; "
+        f"priority admission controller computed {computed} from the given PriorityClass name"
+    )
+
+
+def _default_class(ctx: Context) -> Json | None:
+    """Find the class marked as global default; of several the one with the lowest value."""
+    defaults = [each for each in ctx.objects("priorityclasses") if each.get("globalDefault")]
+    return min(defaults, key=lambda each: int(each.get("value") or 0), default=None)
+
+
+def add_default_tolerations(spec: Json) -> None:
+    """Tolerate a node that fails for five minutes, unless the pod says something itself."""
+    given = objects(spec, "tolerations")
+    missing = [key for key in _TOLERATED if not any(_speaks_of(each, key) for each in given)]
+    if missing:
+        spec["tolerations"] = given + [
+            {
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": DEFAULT_TOLERATION_SECONDS,
+            }
+            for key in missing
+        ]
+
+
+def _speaks_of(toleration: Json, key: str) -> bool:
+    return text(toleration, "key") in ("", key) and text(toleration, "effect") in ("", "NoExecute")
+
+
+def merge_label_keys(obj: Json) -> None:
+    """Fold ``matchLabelKeys`` and ``mismatchLabelKeys`` into the label selectors beside them.
+
+    Notes
+    -----
+    A key the pod has no label for adds nothing, and nothing happens without a selector.
+    """
+    labels = child(obj, "metadata", "labels")
+    spec = child(obj, "spec")
+    for term in affinity_terms(spec):
+        _merge_keys(term, "matchLabelKeys", "In", labels)
+        _merge_keys(term, "mismatchLabelKeys", "NotIn", labels)
+    for constraint in objects(spec, "topologySpreadConstraints"):
+        _merge_keys(constraint, "matchLabelKeys", "In", labels)
+
+
+def affinity_terms(spec: Json) -> list[Json]:
+    """Every term of pod affinity and pod anti-affinity, required and preferred."""
+    terms: list[Json] = []
+    for which in ("podAffinity", "podAntiAffinity"):
+        part = child(spec, "affinity", which)
+        terms += objects(part, "requiredDuringSchedulingIgnoredDuringExecution")
+        for weighted in objects(part, "preferredDuringSchedulingIgnoredDuringExecution"):
+            terms.append(child(weighted, "podAffinityTerm"))
+    return terms
+
+
+def _merge_keys(holder: Json, field: str, operator: str, labels: Json) -> None:
+    selector = holder.get("labelSelector")
+    if selector is None:
+        return
+    added = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for key in items(holder, field)
+        if key in labels
+    ]
+    if added:
+        selector["matchExpressions"] = objects(selector, "matchExpressions") + added
+
+
+def qos_class(spec: Json) -> str:
+    """Quality of service class of a pod: Guaranteed, Burstable or BestEffort.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/apis/core/helper/qos: only cpu and memory count, zero counts as absent,
+    and pod-level resources, where given, speak for the whole pod.
+    """
+    if child(spec, "resources"):
+        owners = [spec]
+    else:
+        owners = [each for each in containers(spec) if "targetContainerName" not in each]
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    guaranteed = True
+    for owner in owners:
+        _sum_into(requests, child(owner, "resources", "requests"))
+        limited = _sum_into(limits, child(owner, "resources", "limits"))
+        guaranteed = guaranteed and limited == {"cpu", "memory"}
+    if not requests and not limits:
+        return "BestEffort"
+    same = all(limits.get(name) == nano for name, nano in requests.items())
+    if guaranteed and same and len(requests) == len(limits):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _sum_into(total: dict[str, int], amounts: Json) -> set[str]:
+    seen = set()
+    for name in ("cpu", "memory"):
+        try:
+            nano = parse_quantity(amounts.get(name, 0))
+        except (ValueError, TypeError):
+            continue
+        if nano > 0:
+            total[name] = total.get(name, 0) + nano
+            seen.add(name)
+    return seen

@@ -1,0 +1,342 @@
+"""Defaults of pods and pod templates.
+
+Place in the flow: first step of a create or update of a pod, or of a workload with a pod
+template. Mirrors kubernetes v1.36 pkg/apis/core/v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moorage.api.quantity import canonical, parse_quantity
+from moorage.apiserver.kinds.tree import (
+    Json,
+    attach,
+    child,
+    containers,
+    fill,
+    fill_empty,
+    items,
+    map_values,
+    objects,
+    text,
+)
+
+# Permission bits of files in a volume when a manifest does not say: octal 0644.
+DEFAULT_FILE_MODE = 0o644
+
+_HUGEPAGES = "hugepages-"
+# Resources that spec.resources may hold (pod-level resources).
+_POD_LEVEL = frozenset({"cpu", "memory"})
+_NANO_PER_MILLI = 1_000_000
+
+
+def default_pod(obj: Json) -> None:
+    """Default a pod in place."""
+    spec = attach(obj, "spec")
+    default_pod_spec(spec)
+    for container in containers(spec):
+        _requests_from_limits(container)
+    if spec.get("resources") is not None:
+        _default_pod_level(spec)
+    fill(spec, {"enableServiceLinks": True})
+    fill_empty(attach(obj, "status"), {"phase": "Pending"})
+    for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for status in objects(obj, "status", key):
+            default_resources(status.get("resources"))
+            map_values(status, "allocatedResources", canonical_quantity)
+
+
+def default_template(owner_spec: Json) -> None:
+    """Default the pod template of a workload's spec in place."""
+    default_pod_spec(attach(attach(owner_spec, "template"), "spec"))
+
+
+def default_pod_spec(spec: Json) -> None:
+    """Default what pods and pod templates have in common."""
+    fill_empty(
+        spec,
+        {
+            "dnsPolicy": "ClusterFirst",
+            "restartPolicy": "Always",
+            "schedulerName": "default-scheduler",
+        },
+    )
+    fill(spec, {"terminationGracePeriodSeconds": 30})
+    attach(spec, "securityContext")
+    _mirror_service_account(spec)
+    for container in containers(spec):
+        _default_container(container)
+        if spec.get("hostNetwork"):
+            _host_ports(container)
+    for volume in objects(spec, "volumes"):
+        default_volume(volume)
+    default_resources(spec.get("resources"))
+    map_values(spec, "overhead", canonical_quantity)
+
+
+def canonical_quantity(value: Any) -> Any:
+    """Canonical form of a quantity, rounded up to a thousandth; anything unparsable as it is.
+
+    Notes
+    -----
+    Validation names the field of what cannot be parsed, so defaulting leaves it alone.
+    """
+    try:
+        nano = parse_quantity(value)
+        if nano % _NANO_PER_MILLI:
+            return canonical(f"{-(-nano // _NANO_PER_MILLI)}m")
+        return canonical(value)
+    except (ValueError, TypeError):
+        return value
+
+
+def default_resources(resources: Json | None) -> None:
+    """Canonicalise requests and limits in place."""
+    if resources is not None:
+        map_values(resources, "requests", canonical_quantity)
+        map_values(resources, "limits", canonical_quantity)
+
+
+def image_pull_policy(image: str) -> str:
+    """Pull policy of an image nobody chose one for: Always for the tag latest or no tag."""
+    name, at, _ = image.partition("@")
+    if at:
+        return "IfNotPresent"
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "Always" if tag in ("", "latest") else "IfNotPresent"
+
+
+def _mirror_service_account(spec: Json) -> None:
+    # serviceAccount is the deprecated name of the same field; the server keeps both equal.
+    name = text(spec, "serviceAccountName") or text(spec, "serviceAccount")
+    if name:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+
+def _default_container(container: Json) -> None:
+    fill_empty(
+        container,
+        {
+            "imagePullPolicy": image_pull_policy(text(container, "image")),
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+        },
+    )
+    default_resources(attach(container, "resources"))
+    for port in objects(container, "ports"):
+        fill_empty(port, {"protocol": "TCP"})
+    for variable in objects(container, "env"):
+        _default_field_source(child(variable, "valueFrom"))
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(name) is not None:
+            _default_probe(container[name])
+    for name in ("postStart", "preStop"):
+        _default_http_get(child(container, "lifecycle", name))
+
+
+def _default_field_source(source: Json) -> None:
+    if source.get("fieldRef") is not None:
+        fill_empty(source["fieldRef"], {"apiVersion": "v1"})
+    if source.get("resourceFieldRef") is not None:
+        fill(source["resourceFieldRef"], {"divisor": "0"})
+
+
+def _default_probe(probe: Json) -> None:
+    for name, value in (
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 10),
+        ("successThreshold", 1),
+        ("failureThreshold", 3),
+    ):
+        if not probe.get(name):
+            probe[name] = value
+    _default_http_get(probe)
+    if probe.get("grpc") is not None:
+        fill(probe["grpc"], {"service": ""})
+
+
+def _default_http_get(handler: Json) -> None:
+    if handler.get("httpGet") is not None:
+        fill_empty(handler["httpGet"], {"path": "/", "scheme": "HTTP"})
+
+
+def _host_ports(container: Json) -> None:
+    for port in objects(container, "ports"):
+        if not port.get("hostPort") and port.get("containerPort"):
+            port["hostPort"] = port["containerPort"]
+
+
+def _requests_from_limits(container: Json) -> None:
+    limits = child(container, "resources", "limits")
+    if limits:
+        fill(attach(container["resources"], "requests"), limits)
+
+
+def _default_pod_level(spec: Json) -> None:
+    """Complete pod-level requests from those of the containers, then from the limits.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/apis/core/v1/defaults.go, defaultHugePagePodLimits and defaultPodRequests.
+    """
+    resources = spec["resources"]
+    limits = attach(resources, "limits")
+    for name, total in _aggregate(spec, "limits").items():
+        if name.startswith(_HUGEPAGES):
+            limits.setdefault(name, total)
+    if not limits:
+        del resources["limits"]
+        return
+    requests = dict(child(resources, "requests"))
+    for name, total in _aggregate(spec, "requests").items():
+        if name in _POD_LEVEL:
+            requests.setdefault(name, total)
+    for name, total in limits.items():
+        if name in _POD_LEVEL or name.startswith(_HUGEPAGES):
+            requests.setdefault(name, total)
+    if requests:
+        resources["requests"] = requests
+
+
+def _aggregate(spec: Json, which: str) -> dict[str, str]:
+    """Effective requests or limits of all containers: their sum, or the greatest init step."""
+    total: dict[str, int] = {}
+    for container in objects(spec, "containers"):
+        _add(total, _parsed(container, which))
+    sidecars: dict[str, int] = {}
+    init_peak: dict[str, int] = {}
+    for container in objects(spec, "initContainers"):
+        own = _parsed(container, which)
+        if container.get("restartPolicy") == "Always":
+            _add(total, own)
+            _add(sidecars, own)
+            own = dict(sidecars)
+        else:
+            _add(own, sidecars)
+        for name, nano in own.items():
+            init_peak[name] = max(init_peak.get(name, 0), nano)
+    for name, nano in init_peak.items():
+        total[name] = max(total.get(name, 0), nano)
+    return {name: format_nano(nano, name) for name, nano in sorted(total.items())}
+
+
+def _parsed(container: Json, which: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, value in child(container, "resources", which).items():
+        try:
+            found[name] = parse_quantity(value)
+        except (ValueError, TypeError):
+            continue
+    return found
+
+
+def _add(total: dict[str, int], more: dict[str, int]) -> None:
+    for name, nano in more.items():
+        total[name] = total.get(name, 0) + nano
+
+
+def format_nano(nano: int, name: str) -> str:
+    """Write nano units as a quantity: binary suffixes for memory and the like."""
+    if name == "memory" or name.startswith((_HUGEPAGES, "ephemeral-storage")):
+        whole, rest = divmod(nano, 10**9)
+        if not rest:
+            for suffix, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+                if whole and whole % size == 0:
+                    return canonical(f"{whole // size}{suffix}")
+    return canonical(f"{-(-nano // _NANO_PER_MILLI)}m")
+
+
+def default_volume(volume: Json) -> None:
+    """Default a pod volume in place; a volume without a source is an emptyDir."""
+    sources = [key for key in volume if key != "name"]
+    if not sources:
+        volume["emptyDir"] = {}
+        return
+    for key in sources:
+        change = _VOLUME_DEFAULTS.get(key)
+        if change is not None and isinstance(volume[key], dict):
+            change(volume[key])
+
+
+def _files(source: Json) -> None:
+    fill(source, {"defaultMode": DEFAULT_FILE_MODE})
+    for entry in objects(source, "items"):
+        _default_field_source(entry)
+
+
+def _projected(source: Json) -> None:
+    fill(source, {"defaultMode": DEFAULT_FILE_MODE})
+    for projection in objects(source, "sources"):
+        if projection.get("serviceAccountToken") is not None:
+            fill(projection["serviceAccountToken"], {"expirationSeconds": 3600})
+        for entry in items(child(projection, "downwardAPI"), "items"):
+            _default_field_source(entry)
+
+
+def _host_path(source: Json) -> None:
+    fill(source, {"type": ""})
+
+
+def _empty_dir(source: Json) -> None:
+    if source.get("sizeLimit") is not None:
+        source["sizeLimit"] = canonical_quantity(source["sizeLimit"])
+
+
+def _image(source: Json) -> None:
+    fill_empty(source, {"pullPolicy": image_pull_policy(text(source, "reference"))})
+
+
+def _ephemeral(source: Json) -> None:
+    template = source.get("volumeClaimTemplate")
+    if isinstance(template, dict):
+        default_claim_spec(attach(template, "spec"))
+
+
+def default_claim_spec(spec: Json) -> None:
+    """Default the spec of a persistent volume claim in place."""
+    fill(spec, {"volumeMode": "Filesystem"})
+    default_resources(spec.get("resources"))
+
+
+def default_rbd(source: Json) -> None:
+    """Default a Ceph block device, of a pod volume or a persistent volume."""
+    fill_empty(source, {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"})
+
+
+def default_iscsi(source: Json) -> None:
+    """Default an iSCSI disk, of a pod volume or a persistent volume."""
+    fill_empty(source, {"iscsiInterface": "default"})
+
+
+def default_azure_disk(source: Json) -> None:
+    """Default an Azure disk, of a pod volume or a persistent volume."""
+    defaults: Json = {
+        "cachingMode": "ReadWrite",
+        "kind": "Shared",
+        "fsType": "ext4",
+        "readOnly": False,
+    }
+    fill(source, defaults)
+
+
+def default_scale_io(source: Json) -> None:
+    """Default a ScaleIO volume, of a pod or a persistent volume."""
+    fill_empty(source, {"storageMode": "ThinProvisioned", "fsType": "xfs"})
+
+
+_VOLUME_DEFAULTS: dict[str, Callable[[Json], None]] = {
+    "secret": _files,
+    "configMap": _files,
+    "downwardAPI": _files,
+    "projected": _projected,
+    "hostPath": _host_path,
+    "emptyDir": _empty_dir,
+    "image": _image,
+    "ephemeral": _ephemeral,
+    "rbd": default_rbd,
+    "iscsi": default_iscsi,
+    "azureDisk": default_azure_disk,
+    "scaleIO": default_scale_io,
+}

@@ -1,0 +1,249 @@
+"""Every kind the server serves, put together from its parts.
+
+Place in the flow: `moorage.apiserver.kinds.all_kinds` hands this table to the server at start.
+"""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.api.names import dns_label_faults
+from moorage.apiserver.kinds import (
+    core_admission,
+    core_columns,
+    core_defaults,
+    fields,
+    name_rules,
+    pod_admission,
+    pod_columns,
+    pod_defaults,
+    storage_columns,
+    workload_columns,
+    workload_defaults,
+)
+from moorage.apiserver.kinds.served import ServedKind
+
+
+def core_kinds() -> list[ServedKind]:
+    """Kinds of the core group."""
+    return [
+        ServedKind(
+            resource=resources.PODS,
+            columns=pod_columns.POD_COLUMNS,
+            cells=pod_columns.pod_cells,
+            defaults=pod_defaults.default_pod,
+            on_create=pod_admission.prepare_pod,
+            fields=fields.pod_fields,
+            has_status=True,
+            counts_generations=True,
+            open_status=True,
+            more_subresources=frozenset({"binding"}),
+        ),
+        ServedKind(
+            resource=resources.NODES,
+            columns=core_columns.NODE_COLUMNS,
+            cells=core_columns.node_cells,
+            defaults=core_defaults.default_node,
+            fields=fields.node_fields,
+            has_status=True,
+            keeps_status=True,
+            open_status=True,
+        ),
+        ServedKind(
+            resource=resources.NAMESPACES,
+            columns=core_columns.NAMESPACE_COLUMNS,
+            cells=core_columns.namespace_cells,
+            defaults=core_defaults.default_namespace,
+            on_create=core_admission.prepare_namespace,
+            fields=fields.namespace_fields,
+            name_rule=dns_label_faults,
+            has_status=True,
+        ),
+        ServedKind(
+            resource=resources.SERVICES,
+            columns=core_columns.SERVICE_COLUMNS,
+            cells=core_columns.service_cells,
+            defaults=core_defaults.default_service,
+            on_create=core_admission.prepare_service,
+            fields=fields.service_fields,
+            name_rule=name_rules.service_name,
+            has_status=True,
+        ),
+        ServedKind(
+            resource=resources.CONFIG_MAPS,
+            columns=core_columns.CONFIG_MAP_COLUMNS,
+            cells=core_columns.config_map_cells,
+        ),
+        ServedKind(
+            resource=resources.SECRETS,
+            columns=core_columns.SECRET_COLUMNS,
+            cells=core_columns.secret_cells,
+            defaults=core_defaults.default_secret,
+            fields=fields.secret_fields,
+        ),
+        ServedKind(
+            resource=resources.SERVICE_ACCOUNTS,
+            columns=core_columns.SERVICE_ACCOUNT_COLUMNS,
+            cells=core_columns.service_account_cells,
+        ),
+        ServedKind(
+            resource=resources.CORE_EVENTS,
+            columns=core_columns.EVENT_COLUMNS,
+            cells=core_columns.event_cells,
+            defaults=core_defaults.default_event,
+            fields=fields.event_fields("involvedObject"),
+            name_rule=name_rules.path_segment_name,
+        ),
+        ServedKind(
+            resource=resources.EVENTS,
+            columns=core_columns.EVENT_COLUMNS,
+            cells=core_columns.event_cells,
+            defaults=core_defaults.default_event,
+            fields=fields.event_fields("regarding"),
+            name_rule=name_rules.path_segment_name,
+        ),
+    ]
+
+
+def workload_kinds() -> list[ServedKind]:
+    """Kinds that stand for many pods."""
+    return [
+        ServedKind(
+            resource=resources.REPLICATION_CONTROLLERS,
+            columns=workload_columns.REPLICAS_COLUMNS,
+            cells=workload_columns.replication_controller_cells,
+            defaults=workload_defaults.default_replication_controller,
+            fields=fields.replica_fields,
+            has_status=True,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.DEPLOYMENTS,
+            columns=workload_columns.DEPLOYMENT_COLUMNS,
+            cells=workload_columns.deployment_cells,
+            defaults=workload_defaults.default_deployment,
+            has_status=True,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.REPLICA_SETS,
+            columns=workload_columns.REPLICAS_COLUMNS,
+            cells=workload_columns.replica_set_cells,
+            defaults=workload_defaults.default_replica_set,
+            fields=fields.replica_fields,
+            has_status=True,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.STATEFUL_SETS,
+            columns=workload_columns.STATEFUL_SET_COLUMNS,
+            cells=workload_columns.stateful_set_cells,
+            defaults=workload_defaults.default_stateful_set,
+            has_status=True,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.DAEMON_SETS,
+            columns=workload_columns.DAEMON_SET_COLUMNS,
+            cells=workload_columns.daemon_set_cells,
+            defaults=workload_defaults.default_daemon_set,
+            has_status=True,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.JOBS,
+            columns=workload_columns.JOB_COLUMNS,
+            cells=workload_columns.job_cells,
+            defaults=workload_defaults.default_job,
+            on_create=core_admission.prepare_job,
+            fields=fields.job_fields,
+            has_status=True,
+            counts_generations=True,
+        ),
+    ]
+
+
+def policy_kinds() -> list[ServedKind]:
+    """Priority classes, disruption budgets and leases."""
+    return [
+        ServedKind(
+            resource=resources.POD_DISRUPTION_BUDGETS,
+            columns=core_columns.BUDGET_COLUMNS,
+            cells=core_columns.budget_cells,
+            defaults=core_defaults.default_disruption_budget,
+            has_status=True,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.PRIORITY_CLASSES,
+            columns=core_columns.PRIORITY_CLASS_COLUMNS,
+            cells=core_columns.priority_class_cells,
+            defaults=core_defaults.default_priority_class,
+            on_create=core_admission.prepare_priority_class,
+            counts_generations=True,
+        ),
+        ServedKind(
+            resource=resources.LEASES,
+            columns=core_columns.LEASE_COLUMNS,
+            cells=core_columns.lease_cells,
+            defaults=core_defaults.default_lease,
+        ),
+    ]
+
+
+def storage_kinds() -> list[ServedKind]:
+    """Volumes, claims, and what CSI drivers publish."""
+    return [
+        ServedKind(
+            resource=resources.PERSISTENT_VOLUMES,
+            columns=storage_columns.VOLUME_COLUMNS,
+            cells=storage_columns.volume_cells,
+            defaults=core_defaults.default_persistent_volume,
+            has_status=True,
+        ),
+        ServedKind(
+            resource=resources.PERSISTENT_VOLUME_CLAIMS,
+            columns=storage_columns.CLAIM_COLUMNS,
+            cells=storage_columns.claim_cells,
+            defaults=core_defaults.default_claim,
+            on_create=core_admission.prepare_claim,
+            has_status=True,
+        ),
+        ServedKind(
+            resource=resources.STORAGE_CLASSES,
+            columns=storage_columns.STORAGE_CLASS_COLUMNS,
+            cells=storage_columns.storage_class_cells,
+            defaults=core_defaults.default_storage_class,
+        ),
+        ServedKind(
+            resource=resources.CSI_NODES,
+            columns=storage_columns.CSI_NODE_COLUMNS,
+            cells=storage_columns.csi_node_cells,
+            defaults=core_defaults.default_csi_node,
+        ),
+        ServedKind(
+            resource=resources.CSI_DRIVERS,
+            columns=storage_columns.CSI_DRIVER_COLUMNS,
+            cells=storage_columns.csi_driver_cells,
+            defaults=core_defaults.default_csi_driver,
+        ),
+        ServedKind(
+            resource=resources.CSI_STORAGE_CAPACITIES,
+            columns=storage_columns.STORAGE_CAPACITY_COLUMNS,
+            cells=storage_columns.storage_capacity_cells,
+            defaults=core_defaults.default_csi_storage_capacity,
+        ),
+        ServedKind(
+            resource=resources.VOLUME_ATTACHMENTS,
+            columns=storage_columns.ATTACHMENT_COLUMNS,
+            cells=storage_columns.attachment_cells,
+            defaults=core_defaults.default_volume_attachment,
+            has_status=True,
+        ),
+    ]
+
+
+def all_kinds() -> list[ServedKind]:
+    """Every served kind, in the order of `moorage.api.resources.RESOURCES`."""
+    found = [*core_kinds(), *workload_kinds(), *policy_kinds(), *storage_kinds()]
+    order = {resource: index for index, resource in enumerate(resources.RESOURCES)}
+    return sorted(found, key=lambda kind: order[kind.resource])

@@ -1,0 +1,170 @@
+"""One served kind, put together from functions.
+
+Place in the flow: `kinds.all_kinds` builds one `ServedKind` for each resource; the verbs see it
+through the `moorage.apiserver.kind.Kind` protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moorage.api.names import dns_subdomain_faults
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Column, Context, FieldError, Obj
+from moorage.apiserver.kinds.core_defaults import default_nothing
+from moorage.apiserver.kinds.fields import name_fields
+from moorage.apiserver.kinds.metadata import check_metadata
+from moorage.apiserver.kinds.name_rules import NameRule
+from moorage.apiserver.kinds.tree import prune_nulls
+from moorage.apiserver.schema import catalog
+
+Prepare = Callable[[Obj, Context, ResourceType], None]
+Check = Callable[[Obj, "Obj | None"], list[FieldError]]
+
+
+def keep_as_sent(obj: Obj, ctx: Context, resource: ResourceType) -> None:
+    """Add nothing on creation."""
+
+
+def accept_all(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Accept whatever the schema accepts."""
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedKind:
+    """The rules of one served resource; implements `moorage.apiserver.kind.Kind`.
+
+    Parameters
+    ----------
+    resource
+        Group, version, kind, names and scope.
+    columns, cells
+        Table output: the columns, and the function that fills them.
+    defaults
+        Fills in defaults, in place.
+    on_create
+        What creation adds; runs after status was reset and the generation set.
+    check, check_status
+        Rules of the object, and of its status when only that is written.
+    fields
+        Values for field selectors.
+    name_rule
+        What names may look like.
+    has_status
+        The kind has a status subresource.
+    keeps_status
+        Creation keeps the status that was sent (nodes register with theirs).
+    counts_generations
+        ``metadata.generation`` is kept.
+    open_status
+        Labels and annotations may change together with the status.
+    more_subresources
+        Subresources besides ``status``.
+    """
+
+    resource: ResourceType
+    columns: tuple[Column, ...]
+    cells: Callable[[Obj, int], list[Any]]
+    defaults: Callable[[Obj], None] = default_nothing
+    on_create: Prepare = keep_as_sent
+    check: Check = accept_all
+    check_status: Check = accept_all
+    fields: Callable[[Obj], dict[str, str]] = name_fields
+    name_rule: NameRule = dns_subdomain_faults
+    has_status: bool = False
+    keeps_status: bool = False
+    counts_generations: bool = False
+    open_status: bool = False
+    more_subresources: frozenset[str] = field(default=frozenset())
+
+    @property
+    def subresources(self) -> frozenset[str]:
+        """Names of the subresources served."""
+        return self.more_subresources | ({"status"} if self.has_status else frozenset())
+
+    @property
+    def merge_keys(self) -> Mapping[str, str]:
+        """Strategic merge keys of this kind's lists, by path."""
+        return catalog.merge_keys(self.resource.group, self.resource.kind)
+
+    def default(self, obj: Obj) -> None:
+        """Drop nulls and fill in defaults, in place."""
+        prune_nulls(obj)
+        self.defaults(obj)
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """Turn a sent object into a stored one, in place.
+
+        Raises
+        ------
+        moorage.apiserver.status.StatusError
+            Admission refuses the object (403).
+        """
+        metadata = obj.setdefault("metadata", {})
+        metadata.pop("generation", None)
+        if self.counts_generations:
+            metadata["generation"] = 1
+        if self.has_status and not self.keeps_status:
+            obj.pop("status", None)
+            self.defaults(obj)
+        self.on_create(obj, ctx, self.resource)
+
+    def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
+        """Keep what this call may not change; count the generation when the object changed."""
+        if subresource == "status":
+            self._keep_all_but_status(new, old)
+        elif subresource is None:
+            self._keep_status(new, old)
+
+    def _keep_all_but_status(self, new: Obj, old: Obj) -> None:
+        metadata = dict(old["metadata"])
+        if "resourceVersion" in new["metadata"]:
+            metadata["resourceVersion"] = new["metadata"]["resourceVersion"]
+        if self.open_status:
+            for key in ("labels", "annotations"):
+                metadata.pop(key, None)
+                if new["metadata"].get(key) is not None:
+                    metadata[key] = new["metadata"][key]
+        status = new.get("status", {})
+        for key in [key for key in new if key not in ("apiVersion", "kind")]:
+            del new[key]
+        new.update({key: value for key, value in old.items() if key not in ("status", "metadata")})
+        new["metadata"] = metadata
+        new["status"] = status
+
+    def _keep_status(self, new: Obj, old: Obj) -> None:
+        if self.has_status:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = old["status"]
+        metadata = new["metadata"]
+        metadata.pop("generation", None)
+        if "generation" in old["metadata"]:
+            changed = self.counts_generations and _body(new) != _body(old)
+            metadata["generation"] = old["metadata"]["generation"] + changed
+
+    def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
+        """Return every fault of the object, or of the change to it."""
+        errors = check_metadata(obj, old, namespaced=self.resource.namespaced, rule=self.name_rule)
+        if subresource == "status":
+            return errors + self.check_status(obj, old)
+        return errors + self.check(obj, old)
+
+    def selectable_fields(self, obj: Obj) -> dict[str, str]:
+        """Values a field selector may ask for."""
+        return self.fields(obj)
+
+    def row(self, obj: Obj, now_ns: int) -> list[Any]:
+        """Cells of Table output, one for each column."""
+        return self.cells(obj, now_ns)
+
+
+def _body(obj: Obj) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in obj.items()
+        if key not in ("metadata", "status", "apiVersion", "kind")
+    }

@@ -1,0 +1,107 @@
+"""Careful walking of objects that a client sent.
+
+Place in the flow: used by defaulting, validation and columns. Wrong JSON types are refused by
+`schema.check` before any of them runs; null, however, is a legal value anywhere and means absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def child(obj: Mapping[str, Any], *path: str) -> Json:
+    """Return the object at this path, or an empty one that is not attached."""
+    found: Any = obj
+    for key in path:
+        found = found.get(key)
+        if found is None:
+            return {}
+    return found  # type: ignore[no-any-return]
+
+
+def text(obj: Mapping[str, Any], *path: str) -> str:
+    """Return the string at this path, or an empty one."""
+    found = child(obj, *path[:-1]).get(path[-1])
+    return found if isinstance(found, str) else ""
+
+
+def number(obj: Mapping[str, Any], *path: str) -> int:
+    """Return the integer at this path, or 0."""
+    found = child(obj, *path[:-1]).get(path[-1])
+    return found if isinstance(found, int) else 0
+
+
+def items(obj: Mapping[str, Any], *path: str) -> list[Any]:
+    """Return the list at this path, or an empty one that is not attached."""
+    found = child(obj, *path[:-1]).get(path[-1])
+    return found if isinstance(found, list) else []
+
+
+def strings(obj: Mapping[str, Any], *path: str) -> list[str]:
+    """Return the list of strings at this path."""
+    return [entry for entry in items(obj, *path) if isinstance(entry, str)]
+
+
+def objects(obj: Mapping[str, Any], *path: str) -> list[Json]:
+    """Return the list of objects at this path; nulls in the list are left out."""
+    return [entry for entry in items(obj, *path) if isinstance(entry, dict)]
+
+
+def attach(obj: Json, key: str) -> Json:
+    """Return the object under a key, attaching an empty one where there is none."""
+    found = obj.get(key)
+    if found is None:
+        found = obj[key] = {}
+    return found
+
+
+def fill(obj: Json, defaults: Mapping[str, Any]) -> None:
+    """Set the keys that are absent or null."""
+    for key, value in defaults.items():
+        if obj.get(key) is None:
+            obj[key] = value
+
+
+def fill_empty(obj: Json, defaults: Mapping[str, Any]) -> None:
+    """Set the keys that are absent, null or empty strings: fields without a pointer in Go."""
+    for key, value in defaults.items():
+        if obj.get(key) in (None, ""):
+            obj[key] = value
+
+
+def containers(spec: Mapping[str, Any]) -> Iterator[Json]:
+    """Every container of a pod spec: init, regular, ephemeral."""
+    for key in ("initContainers", "containers", "ephemeralContainers"):
+        yield from objects(spec, key)
+
+
+def prune_nulls(value: Any) -> Any:
+    """Drop null members of objects, in place, as decoding into Go and back does."""
+    if isinstance(value, dict):
+        for key in [key for key, member in value.items() if member is None]:
+            del value[key]
+        for member in value.values():
+            prune_nulls(member)
+    elif isinstance(value, list):
+        for member in value:
+            prune_nulls(member)
+    return value
+
+
+def condition(obj: Mapping[str, Any], kind: str) -> Json | None:
+    """Return the status condition of this type, or None."""
+    for entry in objects(obj, "status", "conditions"):
+        if entry.get("type") == kind:
+            return entry
+    return None
+
+
+def map_values(obj: Json, key: str, change: Callable[[Any], Any]) -> None:
+    """Replace every value of the map under a key, in place."""
+    found = obj.get(key)
+    if isinstance(found, dict):
+        for name, value in found.items():
+            found[name] = change(value)

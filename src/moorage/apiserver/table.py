@@ -1,0 +1,93 @@
+"""Table output: what ``kubectl get`` asks for and prints.
+
+Place in the flow: lists, gets and watches whose Accept header asks for ``as=Table`` are rendered
+here from the stored objects, with the columns of their kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.apiserver.kind import Column, Kind, Obj
+
+_FINISHED = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+
+
+def to_table(
+    kind: Kind, objs: Iterable[Obj], now_ns: int, include_object: str = "Metadata"
+) -> dict[str, Any]:
+    """Render objects as a ``meta.k8s.io/v1`` Table.
+
+    Parameters
+    ----------
+    kind
+        Kind of all the objects.
+    objs
+        Objects, one row each.
+    now_ns
+        Wall-clock time ages are counted from.
+    include_object
+        What each row carries of its object: ``None``, ``Metadata`` or ``Object``.
+
+    Returns
+    -------
+    dict
+        The Table; its ``metadata`` is empty, the caller knows the list's resourceVersion.
+
+    Raises
+    ------
+    ValueError
+        `include_object` is none of the three.
+    """
+    if include_object not in ("None", "Metadata", "Object"):
+        raise ValueError(f'unrecognized includeObject value: "{include_object}"')
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": [_definition(column) for column in kind.columns],
+        "rows": [table_row(kind, obj, now_ns, include_object) for obj in objs],
+    }
+
+
+def table_row(kind: Kind, obj: Obj, now_ns: int, include_object: str) -> dict[str, Any]:
+    """Render one object as a row of a Table."""
+    row: dict[str, Any] = {"cells": kind.row(obj, now_ns)}
+    phase = obj.get("status", {}).get("phase") if kind.resource.kind == "Pod" else None
+    if phase in _FINISHED:
+        row["conditions"] = [
+            {
+                "type": "Completed",
+                "status": "True",
+                "reason": phase,
+                "message": _FINISHED[phase],
+            }
+        ]
+    if include_object == "Metadata":
+        row["object"] = partial_metadata(obj)
+    elif include_object == "Object":
+        row["object"] = obj
+    return row
+
+
+def partial_metadata(obj: Obj) -> dict[str, Any]:
+    """Render only the metadata of an object, as ``PartialObjectMetadata``."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj.get("metadata", {}),
+    }
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
