@@ -1,0 +1,374 @@
+"""The scheduling cycle of one pod: a function from (pod, snapshot, profile) to a `Decision`.
+
+Rules: scheduling spec, cycle sections 2.1 and 3.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
+from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
+from moorage.engine.scoring import ask_score, normalized, run_scores
+from moorage.engine.select_node import TieBreak
+from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, ShapeCache
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.diagnosis import NO_NODES, Diagnosis
+from moorage.framework.points import ScoreArray
+from moorage.framework.profile import Profile
+from moorage.framework.runner import (
+    PreFilterOutcome,
+    run_post_filter,
+    run_pre_filter,
+    run_pre_score,
+)
+from moorage.framework.status import Code, Status, unresolvable, unschedulable
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+class NodeStatuses:
+    """Status of every node after a failed search, nodes that PreFilter left out included.
+
+    Parameters
+    ----------
+    profile, snapshot
+        The attempt's.
+    view, verdict
+        The rows that were filtered and the verdict on them.
+    absent
+        Status of every other node.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        snapshot: Snapshot,
+        *,
+        view: NodeView,
+        verdict: FilterPass,
+        absent: Status,
+    ) -> None:
+        self._profile = profile
+        self._snapshot = snapshot
+        self._positions = {int(row): i for i, row in enumerate(view.row_numbers())}
+        self._verdict = verdict
+        self._absent = absent
+
+    def as_mapping(self) -> dict[str, Status]:
+        """Return the status of every node by name."""
+        return {
+            name: self._absent
+            if (position := self._positions.get(row)) is None
+            else self._verdict.status(self._profile, position)
+            for row, name in enumerate(self._snapshot.names)
+        }
+
+
+class Search(msgspec.Struct, frozen=True):
+    """Which rows were filtered, with what verdict, and what PreFilter had said before.
+
+    Parameters
+    ----------
+    pre_filter
+        The outcome of PreFilter.
+    view
+        The rows filtered; none when PreFilter rejected the pod.
+    verdict
+        The verdict on them.
+    entry
+        The shape's entry when its cached answers were used for all rows.
+    nominated_row
+        The row of the pod's own nominated node when it fits there and nothing else was asked.
+    """
+
+    pre_filter: PreFilterOutcome
+    view: NodeView
+    verdict: FilterPass
+    entry: Entry | None = None
+    nominated_row: int | None = None
+
+
+class Cycle:
+    """Decides one pod after another for one profile.
+
+    Parameters
+    ----------
+    profile
+        The plugins.
+    snapshot
+        The cluster; current, and not changed while `decide` runs.
+    tie_break
+        Which of several best nodes is taken.
+    reuse
+        Whether plugins' answers are reused for replicas; decisions are the same either way.
+    budget_bytes
+        Memory for reused answers.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        snapshot: Snapshot,
+        tie_break: TieBreak,
+        *,
+        reuse: bool = True,
+        budget_bytes: int = DEFAULT_BUDGET_BYTES,
+    ) -> None:
+        self.profile = profile
+        self.snapshot = snapshot
+        self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
+        self._tie_break = tie_break
+
+    def decide(self, pod: PodInfo) -> Decision:
+        """Choose a node for a pod, or say why there is none."""
+        state = CycleState()
+        try:
+            # 1. Is there anything to choose from?
+            if self.snapshot.num_nodes == 0:
+                return self._failed(pod, state, unresolvable(NO_NODES))
+            # 2. Which nodes can take it?
+            search = self.search(state, pod)
+            rows = self._feasible_rows(search)
+            # 3. None: say why, and let PostFilter look for a way.
+            if len(rows) == 0:
+                return self._rejected(pod, state, search)
+            # 4. One: take it unscored. Several: score, and take the best.
+            if len(rows) == 1:
+                return self._chosen(pod, state, search, row=int(rows[0]), ties=1)
+            total_n = self._totals(state, pod, search, rows=rows)
+            best = rows[np.flatnonzero(total_n == total_n.max())]
+            row = self._tie_break(best, self.snapshot.names)
+        except CycleError as broken:
+            return self._failed(pod, state, broken.status)
+        return self._chosen(
+            pod, state, search, row=row, ties=len(best), total=int(total_n.max()), of=len(rows)
+        )
+
+    # -- 2. filtering --------------------------------------------------------------------------
+
+    def search(self, state: CycleState, pod: PodInfo) -> Search:
+        """Run PreFilter and Filter: the nominated node first, then every candidate row.
+
+        Raises
+        ------
+        CycleError
+            PreFilter or Filter broke.
+        """
+        entry = None if self.shapes is None else self.shapes.entry(pod)
+        outcome = self._pre_filter(entry, state, pod)
+        nothing = self.snapshot.rows([])
+        if outcome.status.rejected:
+            return Search(outcome, nothing, FilterPass(0))
+        if not outcome.status.ok:
+            raise CycleError(outcome.status)
+        nominated = self._nominated(state, pod)
+        if nominated is not None and nominated[1].passed[0]:
+            return Search(outcome, nominated[0], nominated[1], nominated_row=nominated[2])
+        view, verdict = self._candidates(entry, outcome, state, pod)
+        if nominated is not None:
+            view, verdict = _with_row(view, verdict, nominated[2], nominated[1])
+        return Search(outcome, view, verdict, entry if view.is_all else None)
+
+    def _pre_filter(self, entry: Entry | None, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
+        shapes = self.shapes
+        if entry is None or shapes is None:
+            return run_pre_filter(self.profile, state, pod, self.snapshot)
+        state.absorb(entry.state)
+        return run_pre_filter(
+            self.profile,
+            state,
+            pod,
+            self.snapshot,
+            ask=lambda plugin: shapes.ask_pre_filter(entry, plugin, state, pod),
+        )
+
+    def _nominated(
+        self, state: CycleState, pod: PodInfo
+    ) -> tuple[NodeView, FilterPass, int] | None:
+        name = pod.pod.status.nominated_node_name
+        row = self.snapshot.row_of(name) if name else None
+        if row is None:
+            return None
+        view = self.snapshot.rows([row])
+        verdict = self._filtered(state, pod, view)
+        return view, verdict, row
+
+    def _candidates(
+        self, entry: Entry | None, outcome: PreFilterOutcome, state: CycleState, pod: PodInfo
+    ) -> tuple[NodeView, FilterPass]:
+        if outcome.node_names is not None:
+            known = (self.snapshot.row_of(name) for name in outcome.node_names)
+            view = self.snapshot.rows(sorted(row for row in known if row is not None))
+            return view, self._filtered(state, pod, view)
+        view = self.snapshot.all()
+        if entry is None or self.shapes is None:
+            return view, self._filtered(state, pod, view)
+        verdict = self.shapes.filter_all(entry, state, pod)
+        if self.snapshot.nominations:
+            verdict = verdict.copy()
+            filter_nominated(self.profile, state, pod, self.snapshot, view=view, verdict=verdict)
+        return view, verdict
+
+    def _filtered(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterPass:
+        verdict = run_filters(self.profile, state, pod, view)
+        if self.snapshot.nominations:
+            filter_nominated(self.profile, state, pod, self.snapshot, view=view, verdict=verdict)
+        return verdict
+
+    def _feasible_rows(self, search: Search) -> NDArray[np.int64]:
+        positions = np.flatnonzero(search.verdict.passed)
+        return positions if search.view.is_all else search.view.row_numbers()[positions]
+
+    # -- 4. scoring ----------------------------------------------------------------------------
+
+    def _totals(
+        self, state: CycleState, pod: PodInfo, search: Search, *, rows: NDArray[np.int64]
+    ) -> ScoreArray:
+        if search.entry is None or self.shapes is None:
+            return run_scores(self.profile, state, pod, self.snapshot.rows(rows)).total_n
+        known = self.shapes.scores_all(search.entry, state, pod)
+        total_n = known.fixed_n[rows]
+        feasible = self.snapshot.rows(rows)
+        fresh = self.shapes.fresh_plugins
+        if fresh:
+            self._pre_score_fresh(state, pod, feasible, known.skipped)
+        else:
+            state.skip_score = known.skipped
+        for plugin in self.profile.scores:
+            if plugin.name in state.skip_score:
+                continue
+            weight = self.profile.weights[plugin.name]
+            if plugin.name in fresh:
+                raw_n = ask_score(plugin, state, pod, feasible)
+            elif self.profile.normalizer(plugin) is None or plugin.name in known.flat:
+                continue  # in the fixed sum already, or the same for every node
+            else:
+                raw_n = known.raw[plugin.name][rows]
+            total_n += weight * normalized(self.profile, plugin, state, pod, raw_n=raw_n)
+        return total_n + self._flat_part(state, pod, known.flat)
+
+    def _flat_part(self, state: CycleState, pod: PodInfo, flat: dict[str, int]) -> int:
+        part = 0
+        for plugin in self.profile.scores:
+            if plugin.name in flat:
+                one = np.array([flat[plugin.name]], np.int64)
+                score_n = normalized(self.profile, plugin, state, pod, raw_n=one)
+                part += self.profile.weights[plugin.name] * int(score_n[0])
+        return part
+
+    def _pre_score_fresh(
+        self, state: CycleState, pod: PodInfo, feasible: NodeView, skipped: frozenset[str]
+    ) -> None:
+        assert self.shapes is not None
+        status = run_pre_score(self.profile, state, pod, feasible, only=self.shapes.fresh_plugins)
+        if not status.ok:
+            raise CycleError(status)
+        state.skip_score |= skipped
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def _chosen(
+        self,
+        pod: PodInfo,
+        state: CycleState,
+        search: Search,
+        *,
+        row: int,
+        ties: int,
+        total: int | None = None,
+        of: int = 1,
+    ) -> Decision:
+        return Decision(
+            outcome=Outcome.BIND,
+            pod=pod,
+            state=state,
+            status=Status(),
+            node_name=self.snapshot.names[row],
+            total_score=total,
+            feasible=of,
+            evaluated=len(search.view),
+            ties=ties,
+        )
+
+    def _rejected(self, pod: PodInfo, state: CycleState, search: Search) -> Decision:
+        diagnosis = diagnose(self.profile, self.snapshot, search)
+        nomination: Nomination | None = CLEAR_NOMINATION
+        if self.profile.post_filters:
+            absent = _absent_status(search)
+            statuses = NodeStatuses(
+                self.profile,
+                self.snapshot,
+                view=search.view,
+                verdict=search.verdict,
+                absent=absent,
+            )
+            after = run_post_filter(self.profile, state, pod, statuses.as_mapping())
+            diagnosis = diagnosis.with_post_filter(after.message)
+            proposed = None if after.result is None else after.result.nominated_node
+            nomination = None if proposed is None else Nomination(proposed)
+        return Decision(
+            outcome=Outcome.REJECT,
+            pod=pod,
+            state=state,
+            status=unschedulable(diagnosis.message),
+            evaluated=len(search.view),
+            diagnosis=diagnosis,
+            nomination=nomination,
+        )
+
+    def _failed(self, pod: PodInfo, state: CycleState, status: Status) -> Decision:
+        outcome = Outcome.REJECT if status.rejected else Outcome.ERROR
+        return Decision(
+            outcome=outcome, pod=pod, state=state, status=status, nomination=CLEAR_NOMINATION
+        )
+
+
+def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
+    """Say why no row passed; the PostFilter part is added later."""
+    outcome, verdict = search.pre_filter, search.verdict
+    if outcome.status.rejected:
+        pending = outcome.status.code is Code.PENDING
+        return Diagnosis(
+            num_nodes=snapshot.num_nodes,
+            unschedulable_plugins=outcome.plugins,
+            pending_plugins=outcome.plugins if pending else frozenset(),
+            pre_filter_message=outcome.status.message,
+        )
+    counts = verdict.reason_counts(profile.handle.reasons)
+    left_out = snapshot.num_nodes - len(search.view)
+    if left_out and outcome.node_names is not None:
+        for reason in outcome.absent_status.reasons:
+            counts[reason] = counts.get(reason, 0) + left_out
+    return Diagnosis(
+        num_nodes=snapshot.num_nodes,
+        reason_counts=counts,
+        unschedulable_plugins=outcome.plugins | verdict.rejectors(profile),
+        pending_plugins=verdict.pending(profile),
+    )
+
+
+def _absent_status(search: Search) -> Status:
+    if search.pre_filter.status.rejected:
+        return search.pre_filter.status
+    if search.pre_filter.node_names is not None:
+        return search.pre_filter.absent_status
+    return unresolvable()
+
+
+def _with_row(
+    view: NodeView, verdict: FilterPass, row: int, own: FilterPass
+) -> tuple[NodeView, FilterPass]:
+    """Make sure the nominated node's own verdict is recorded, left out by PreFilter or not."""
+    rows = view.row_numbers()
+    if view.is_all or row in rows:
+        return view, verdict
+    wider = NodeView(view.size_of_all, np.append(rows, row))
+    joined = FilterPass(0)
+    joined.code_n = np.append(verdict.code_n, own.code_n)
+    joined.reason_n = np.append(verdict.reason_n, own.reason_n)
+    joined.plugin_n = np.append(verdict.plugin_n, own.plugin_n)
+    return wider, joined

@@ -1,0 +1,79 @@
+"""What the engine answers about one attempt, for the service to carry out."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.status import Status
+from moorage.snapshot.pod_info import PodInfo
+
+
+class Outcome(Enum):
+    """How an attempt ended."""
+
+    BIND = "bind"
+    """A node was chosen: assume the pod there and go on to Reserve."""
+    REJECT = "reject"
+    """No node takes the pod: it waits for an event its rejectors registered."""
+    ERROR = "error"
+    """Something broke: the pod is retried after backoff."""
+
+
+class Nomination(msgspec.Struct, frozen=True):
+    """What to do with ``status.nominatedNodeName``: set to a node, or clear with ""."""
+
+    node_name: str = ""
+
+
+CLEAR_NOMINATION = Nomination()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one attempt for one pod.
+
+    Parameters
+    ----------
+    outcome
+        What to do.
+    pod
+        The pod decided about.
+    state
+        The attempt's scratch, needed by Reserve and the binding cycle.
+    status
+        Success, or why not; `Status.message` is the text for people.
+    node_name
+        The chosen node; "" unless the outcome is BIND.
+    total_score
+        Weighted sum of the chosen node; None when one node was feasible and nothing was scored.
+    feasible
+        Number of feasible nodes.
+    evaluated
+        Number of nodes filtered.
+    ties
+        Number of nodes with the greatest total, the chosen one among them.
+    diagnosis
+        Why no node took the pod; None unless the outcome is REJECT by the plugins.
+    nomination
+        Change to the pod's nomination; None leaves it alone.
+    """
+
+    outcome: Outcome
+    pod: PodInfo
+    state: CycleState
+    status: Status
+    node_name: str = ""
+    total_score: int | None = None
+    feasible: int = 0
+    evaluated: int = 0
+    ties: int = 0
+    diagnosis: Diagnosis | None = None
+    nomination: Nomination | None = None
+
+    @property
+    def message(self) -> str:
+        """The text of the event and the condition of a failed attempt."""
+        return self.status.message if self.diagnosis is None else self.diagnosis.message

@@ -1,0 +1,227 @@
+"""Runs Filter plugins over the rows of a view; the first failing plugin decides a row.
+
+Rules: scheduling spec, cycle sections 3.3 and 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.diagnosis import count_reasons
+from moorage.framework.points import FilterPlugin
+from moorage.framework.profile import Profile
+from moorage.framework.runner import contained
+from moorage.framework.status import (
+    Code,
+    FilterAnswer,
+    ReasonTable,
+    Status,
+    error,
+)
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+PASSED = 255
+"""Plugin index of a row that no plugin failed; so a profile has at most 255 Filter plugins."""
+
+_REJECTED = np.array([code.rejected for code in Code], np.bool_)
+
+
+class CycleError(Exception):
+    """A plugin broke during an attempt; carries the status the attempt ends with."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+        super().__init__(status.message)
+
+
+class FilterPass:
+    """The verdict on every row of a view.
+
+    Attributes
+    ----------
+    code_n
+        uint8: `Code` of the first failing plugin, 0 where the row passed.
+    reason_n
+        int32: its interned reasons.
+    plugin_n
+        uint8: its index in ``profile.filters``, `PASSED` where the row passed.
+    """
+
+    __slots__ = ("code_n", "plugin_n", "reason_n")
+
+    def __init__(self, n: int) -> None:
+        self.code_n = np.zeros(n, np.uint8)
+        self.reason_n = np.zeros(n, np.int32)
+        self.plugin_n = np.full(n, PASSED, np.uint8)
+
+    def record(self, index: int, answer: FilterAnswer) -> None:
+        """Take over an answer where it fails and no plugin of a lower index failed."""
+        new = (answer.code_n != 0) & (self.plugin_n > index)
+        np.copyto(self.code_n, answer.code_n, where=new)
+        np.copyto(self.reason_n, answer.reason_n, where=new)
+        self.plugin_n[new] = index
+
+    def merge(self, other: FilterPass) -> None:
+        """Take over the verdicts of another pass where its plugin comes first."""
+        new = other.plugin_n < self.plugin_n
+        np.copyto(self.code_n, other.code_n, where=new)
+        np.copyto(self.reason_n, other.reason_n, where=new)
+        np.copyto(self.plugin_n, other.plugin_n, where=new)
+
+    def put(self, at: NDArray[np.int64] | int, other: FilterPass) -> None:
+        """Overwrite some rows with the verdicts of a pass over just those rows."""
+        self.code_n[at] = other.code_n
+        self.reason_n[at] = other.reason_n
+        self.plugin_n[at] = other.plugin_n
+
+    def copy(self) -> FilterPass:
+        """Return an independent copy."""
+        twin = FilterPass(0)
+        twin.code_n, twin.reason_n = self.code_n.copy(), self.reason_n.copy()
+        twin.plugin_n = self.plugin_n.copy()
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the three arrays, bytes."""
+        return self.code_n.nbytes + self.reason_n.nbytes + self.plugin_n.nbytes
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """bool, (rows of the view,): whether each row passed."""
+        passed: NDArray[np.bool_] = self.plugin_n == PASSED
+        return passed
+
+    def status(self, profile: Profile, position: int) -> Status:
+        """Return the verdict on one row as a `Status`."""
+        index = int(self.plugin_n[position])
+        if index == PASSED:
+            return Status()
+        reasons = profile.handle.reasons.reasons(int(self.reason_n[position]))
+        return Status(Code(int(self.code_n[position])), reasons, profile.filters[index].name)
+
+    def rejectors(self, profile: Profile) -> frozenset[str]:
+        """Return the plugins that rejected any row."""
+        counts = np.bincount(self.plugin_n, minlength=PASSED + 1)
+        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts[i])
+
+    def pending(self, profile: Profile) -> frozenset[str]:
+        """Return the plugins that answered Pending for any row."""
+        indexes = np.unique(self.plugin_n[self.code_n == Code.PENDING])
+        return frozenset(profile.filters[int(i)].name for i in indexes)
+
+    def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
+        """Return how many rows fail for each single reason."""
+        counts = np.bincount(self.reason_n)
+        used = np.flatnonzero(counts)
+        return count_reasons((reasons.reasons(int(i)), int(counts[i])) for i in used if i)
+
+
+def run_filters(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    view: NodeView,
+    *,
+    only: Iterable[int] | None = None,
+) -> FilterPass:
+    """Run the Filter plugins that were not skipped over a view.
+
+    Parameters
+    ----------
+    profile, state, pod, view
+        The attempt and its rows.
+    only
+        Indexes of the plugins to run; all when None.
+
+    Raises
+    ------
+    CycleError
+        A plugin answered Error for a row that no earlier plugin failed; the first such row in
+        index order decides the text.
+    """
+    verdict = FilterPass(len(view))
+    for index in range(len(profile.filters)) if only is None else only:
+        plugin = profile.filters[index]
+        if plugin.name not in state.skip_filter:
+            answer = ask_filter(profile, plugin, state, pod, view)
+            if answer is not None:
+                verdict.record(index, answer)
+    raise_first_error(profile, verdict)
+    return verdict
+
+
+def ask_filter(
+    profile: Profile, plugin: FilterPlugin, state: CycleState, pod: PodInfo, view: NodeView
+) -> FilterAnswer | None:
+    """Ask one plugin about a view; one that raises answers Error for every row."""
+    try:
+        answer = plugin.filter(state, pod, view)
+    except Exception as problem:
+        status = contained(plugin.name, "Filter", problem)
+        n = len(view)
+        reason = profile.handle.reasons.intern(*status.reasons)
+        return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
+    if answer is not None and len(answer.code_n) != len(view):
+        reason = profile.handle.reasons.intern(
+            f"plugin answered for {len(answer.code_n)} rows instead of {len(view)}"
+        )
+        n = len(view)
+        return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
+    return answer
+
+
+def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
+    """Raise `CycleError` for the first row whose verdict is neither success nor rejection."""
+    broken = np.flatnonzero((verdict.plugin_n != PASSED) & ~_REJECTED[verdict.code_n])
+    if len(broken):
+        status = verdict.status(profile, int(broken[0]))
+        text = f'running "{status.plugin}" filter plugin: {status.message}'
+        raise CycleError(error(text))
+
+
+def filter_nominated(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    *,
+    view: NodeView,
+    verdict: FilterPass,
+) -> None:
+    """Judge rows again where pods of equal or higher priority are nominated.
+
+    Such a row must pass twice: with those pods added, then without them. What they add is local
+    to their row, so each row is a trial of its own. `verdict` is changed in place.
+    """
+    for name, nominated in snapshot.nominations.items():
+        added = [
+            other
+            for other in nominated
+            if other.priority >= pod.priority
+            and other.uid != pod.uid
+            and snapshot.table.node_of_pod(other.uid) is None
+        ]
+        row = snapshot.row_of(name) if added else None
+        position = None if row is None else _position(view, row)
+        if row is None or position is None:
+            continue
+        with snapshot.trial() as trial:
+            for other in added:
+                trial.add_pod(other, row)
+            first = run_filters(profile, state, pod, snapshot.rows([row]))
+        if first.plugin_n[0] != PASSED:
+            verdict.put(position, first)
+
+
+def _position(view: NodeView, row: int) -> int | None:
+    if view.rows is None:
+        return row
+    found = np.flatnonzero(view.rows == row)
+    return int(found[0]) if len(found) else None

@@ -1,0 +1,346 @@
+"""Reuses plugins' answers for replicas; it may never change a decision.
+
+For each shape (the parts of a pod that reusable plugins read) an entry keeps what those plugins
+answered for every row, and brings it up to date from the rows that changed since. A plugin whose
+answers depend on more than a row (`Reads.CLUSTER`) is asked afresh every time. Placing one replica
+after another thus costs one changed row, not a pass over the cluster.
+
+Entries die when rows were added, removed or moved, when a plugin's epoch changed, and least
+recently used first when they exceed their byte budget.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.filtering import CycleError, FilterPass, ask_filter, run_filters
+from moorage.engine.filtering import raise_first_error as _raise_first_error
+from moorage.engine.scoring import ask_score, check_range
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import PreFilterPlugin, Reads, ScoreArray, ScorePlugin
+from moorage.framework.profile import Profile, reads_cluster
+from moorage.framework.runner import PreFilterAnswer, pre_filter_one
+from moorage.framework.status import Code, Status, error
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
+
+ShapeKey = tuple[str, tuple[int, ...]]
+
+
+class _Scores:
+    """Raw scores of the reusable plugins for every row."""
+
+    __slots__ = ("fixed_n", "flat", "raw", "skipped")
+
+    def __init__(self, n: int) -> None:
+        self.skipped: frozenset[str] = frozenset()
+        self.raw: dict[str, ScoreArray] = {}
+        # Weighted sum of the plugins whose raw scores are final.
+        self.fixed_n: ScoreArray = np.zeros(n, np.int64)
+        # By normalising plugin, the one raw value every row has, where that is so.
+        self.flat: dict[str, int] = {}
+
+
+class Entry:
+    """What is known about one shape."""
+
+    def __init__(self, key: tuple[int, ...], snapshot: Snapshot, epochs: tuple[int, ...]) -> None:
+        table = snapshot.table
+        self.key = key
+        self.structure = table.columns.structure
+        self.node_position = table.node_log.position
+        self.pod_position = table.pod_log.position
+        self.epochs = epochs
+        self.state = CycleState()
+        self.pre_filters: dict[str, PreFilterAnswer] = {}
+        self.by_node: FilterPass | None = None
+        self.by_pods: FilterPass | None = None
+        self.verdict: FilterPass | None = None
+        self.scores: _Scores | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, bytes."""
+        passes = [p for p in (self.by_node, self.by_pods, self.verdict) if p is not None]
+        scores = self.scores
+        arrays = 0 if scores is None else sum(raw.nbytes for raw in scores.raw.values())
+        fixed = 0 if scores is None else scores.fixed_n.nbytes
+        return sum(p.nbytes for p in passes) + arrays + fixed
+
+
+class ShapeCache:
+    """Entries by shape for one profile.
+
+    Parameters
+    ----------
+    profile
+        Whose plugins are asked.
+    snapshot
+        Whose rows are answered for.
+    budget_bytes
+        How much memory the entries may take together.
+    """
+
+    def __init__(
+        self, profile: Profile, snapshot: Snapshot, *, budget_bytes: int = DEFAULT_BUDGET_BYTES
+    ) -> None:
+        self._profile = profile
+        self._snapshot = snapshot
+        self._budget = budget_bytes
+        self._entries: OrderedDict[tuple[int, ...], Entry] = OrderedDict()
+        self._sizes: dict[tuple[int, ...], int] = {}
+        self._total = 0
+        self._kinds = profile.shape_kinds
+        fresh = {name for name, plugin in profile.plugins.items() if reads_cluster(plugin)}
+        self._fresh = frozenset(fresh)
+        self._epochs: tuple[Callable[[Snapshot], int], ...] = tuple(
+            plugin.epoch
+            for name, plugin in profile.plugins.items()
+            if name not in fresh and hasattr(plugin, "epoch")
+        )
+        filters = profile.filters
+        self._by_node = [i for i, p in enumerate(filters) if self._row_reads(p) == Reads.NODE]
+        self._by_pods = [
+            i
+            for i, p in enumerate(filters)
+            if p.name not in fresh and self._row_reads(p) != Reads.NODE
+        ]
+        self._fresh_filters = [i for i, p in enumerate(filters) if p.name in fresh]
+        self.hits = 0
+        self.misses = 0
+
+    @property
+    def fresh_plugins(self) -> frozenset[str]:
+        """Names of the plugins that are asked afresh for every pod."""
+        return self._fresh
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all entries, bytes."""
+        return self._total
+
+    def entry(self, pod: PodInfo) -> Entry:
+        """Return the entry of a pod's shape, up to date with every changed row."""
+        key = tuple(pod.part(kind).id for kind in self._kinds)
+        epochs = tuple(epoch(self._snapshot) for epoch in self._epochs)
+        found = self._entries.get(key)
+        if found is not None and self._refresh(found, pod, epochs):
+            self.hits += 1
+            self._entries.move_to_end(key)
+            return found
+        self.misses += 1
+        made = self._entries[key] = Entry(key, self._snapshot, epochs)
+        self._entries.move_to_end(key)
+        return made
+
+    def settle(self, entry: Entry) -> None:
+        """Count an entry's memory and drop the least recently used ones over budget."""
+        size = entry.nbytes
+        self._total += size - self._sizes.get(entry.key, 0)
+        self._sizes[entry.key] = size
+        while self._total > self._budget and len(self._entries) > 1:
+            oldest, _ = self._entries.popitem(last=False)
+            self._total -= self._sizes.pop(oldest, 0)
+
+    # -- PreFilter -----------------------------------------------------------------------------
+
+    def ask_pre_filter(
+        self, entry: Entry, plugin: PreFilterPlugin, state: CycleState, pod: PodInfo
+    ) -> PreFilterAnswer:
+        """Answer for a PreFilter plugin: from the entry, or by asking it."""
+        if plugin.name in self._fresh:
+            return pre_filter_one(plugin, state, pod, self._snapshot)
+        known = entry.pre_filters.get(plugin.name)
+        if known is None:
+            known = pre_filter_one(plugin, entry.state, pod, self._snapshot)
+            state.absorb(entry.state)
+            if known[1].code is not Code.ERROR:
+                entry.pre_filters[plugin.name] = known
+        return known
+
+    # -- Filter --------------------------------------------------------------------------------
+
+    def filter_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> FilterPass:
+        """Return the verdict on every row; the caller may change it only after a copy.
+
+        Raises
+        ------
+        CycleError
+            As `run_filters`.
+        """
+        if entry.verdict is None:
+            view = self._snapshot.all()
+            entry.by_node = run_filters(self._profile, state, pod, view, only=self._by_node)
+            entry.by_pods = run_filters(self._profile, state, pod, view, only=self._by_pods)
+            entry.verdict = entry.by_node.copy()
+            entry.verdict.merge(entry.by_pods)
+            self.settle(entry)
+        fresh = [
+            i for i in self._fresh_filters if self._profile.filters[i].name not in state.skip_filter
+        ]
+        return self._with_fresh(entry.verdict, fresh, state, pod) if fresh else entry.verdict
+
+    def _with_fresh(
+        self, kept: FilterPass, fresh: Sequence[int], state: CycleState, pod: PodInfo
+    ) -> FilterPass:
+        verdict, view = kept.copy(), self._snapshot.all()
+        for index in fresh:
+            answer = ask_filter(self._profile, self._profile.filters[index], state, pod, view)
+            if answer is not None:
+                verdict.record(index, answer)
+        _raise_first_error(self._profile, verdict)
+        return verdict
+
+    # -- Score ---------------------------------------------------------------------------------
+
+    def scores_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> _Scores:
+        """Return the reusable plugins' raw scores for every row.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a raw score that is final is out of range.
+        """
+        if entry.scores is not None:
+            state.absorb(entry.state)
+            return entry.scores
+        made = _Scores(self._snapshot.num_nodes)
+        made.skipped = self._pre_score(entry, pod)
+        state.absorb(entry.state)
+        view = self._snapshot.all()
+        for plugin in self._reused_scores(made):
+            raw_n = ask_score(plugin, state, pod, view)
+            made.raw[plugin.name] = raw_n
+            self._sum_up(made, plugin, raw_n)
+        entry.scores = made
+        self.settle(entry)
+        return made
+
+    def _sum_up(self, scores: _Scores, plugin: ScorePlugin, raw_n: ScoreArray) -> None:
+        if self._profile.normalizer(plugin) is None:
+            check_range(plugin, raw_n)
+            scores.fixed_n += self._profile.weights[plugin.name] * raw_n
+        elif len(raw_n) and raw_n.min() == raw_n.max():
+            scores.flat[plugin.name] = int(raw_n[0])
+
+    def _pre_score(self, entry: Entry, pod: PodInfo) -> frozenset[str]:
+        skipped = set()
+        for plugin in self._profile.pre_scores:
+            if plugin.name in self._fresh:
+                continue
+            try:
+                status = plugin.pre_score(entry.state, pod, self._snapshot.all())
+            except Exception as problem:
+                status = Status(Code.ERROR, (str(problem),))
+            if status.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif not status.ok:
+                text = f'running PreScore plugin "{plugin.name}": {status.message}'
+                raise CycleError(error(text))
+        return frozenset(skipped)
+
+    def _reused_scores(self, scores: _Scores) -> list[ScorePlugin]:
+        return [
+            plugin
+            for plugin in self._profile.scores
+            if plugin.name not in self._fresh and plugin.name not in scores.skipped
+        ]
+
+    # -- keeping up ----------------------------------------------------------------------------
+
+    def _refresh(self, entry: Entry, pod: PodInfo, epochs: tuple[int, ...]) -> bool:
+        table = self._snapshot.table
+        if entry.structure != table.columns.structure or entry.epochs != epochs:
+            return False
+        nodes = table.node_log.since(entry.node_position)
+        pods = table.pod_log.since(entry.pod_position)
+        if nodes is None or pods is None:
+            return False
+        if nodes or pods:
+            node_rows, all_rows = sorted(set(nodes)), sorted({*nodes, *pods})
+            if len(all_rows) * 4 > self._snapshot.num_nodes + 4:
+                return False  # a full pass costs less than that many single rows
+            self._refresh_rows(entry, pod, node_rows, all_rows)
+        entry.node_position = table.node_log.position
+        entry.pod_position = table.pod_log.position
+        return True
+
+    def _refresh_rows(
+        self, entry: Entry, pod: PodInfo, node_rows: list[int], all_rows: list[int]
+    ) -> None:
+        at = np.array(all_rows, np.int64)
+        if entry.verdict is not None:
+            assert entry.by_node is not None
+            assert entry.by_pods is not None
+            state = self._state_for_refresh(entry)
+            if node_rows:
+                rows = np.array(node_rows, np.int64)
+                self._refilter(entry.by_node, self._by_node, state, pod, rows)
+            self._refilter(entry.by_pods, self._by_pods, state, pod, at)
+            merged = _slice(entry.by_node, at)
+            merged.merge(_slice(entry.by_pods, at))
+            entry.verdict.put(at, merged)
+        if entry.scores is not None:
+            self._rescore(entry.scores, entry.state, pod, at, node_rows=node_rows)
+
+    def _state_for_refresh(self, entry: Entry) -> CycleState:
+        state = entry.state.copy()
+        state.skip_filter = frozenset(
+            name for name, (_, status) in entry.pre_filters.items() if status.code is Code.SKIP
+        )
+        return state
+
+    def _refilter(
+        self,
+        verdict: FilterPass,
+        only: Sequence[int],
+        state: CycleState,
+        pod: PodInfo,
+        rows: NDArray[np.int64],
+    ) -> None:
+        view = self._snapshot.rows(rows)
+        verdict.put(rows, run_filters(self._profile, state, pod, view, only=only))
+
+    def _rescore(
+        self,
+        scores: _Scores,
+        state: CycleState,
+        pod: PodInfo,
+        rows: NDArray[np.int64],
+        *,
+        node_rows: list[int],
+    ) -> None:
+        view = self._snapshot.rows(rows)
+        for plugin in self._reused_scores(scores):
+            if plugin.score_reads == Reads.NODE and not node_rows:
+                continue
+            raw_n = scores.raw[plugin.name]
+            new = ask_score(plugin, state, pod, view)
+            if self._profile.normalizer(plugin) is None:
+                check_range(plugin, new)
+                weight = self._profile.weights[plugin.name]
+                scores.fixed_n[rows] += weight * (new - raw_n[rows])
+            elif (
+                scores.flat.get(plugin.name) is not None and (new != scores.flat[plugin.name]).any()
+            ):
+                del scores.flat[plugin.name]
+            raw_n[rows] = new
+
+    def _row_reads(self, plugin: object) -> Reads:
+        if getattr(plugin, "name", "") in self._fresh:
+            return Reads.CLUSTER
+        reads: Reads = getattr(plugin, "filter_reads", Reads.CLUSTER)
+        return reads
+
+
+def _slice(verdict: FilterPass, rows: NDArray[np.int64]) -> FilterPass:
+    part = FilterPass(0)
+    part.code_n, part.reason_n = verdict.code_n[rows], verdict.reason_n[rows]
+    part.plugin_n = verdict.plugin_n[rows]
+    return part

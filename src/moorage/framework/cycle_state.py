@@ -1,0 +1,80 @@
+"""Scratch space of one attempt, with typed keys.
+
+A plugin keeps in it what its PreFilter or PreScore computed, for its Filter or Score to read.
+It dies with the attempt.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class StateKey(Generic[T]):
+    """A key whose type parameter is the type of its value; compared by identity."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"StateKey({self.name!r})"
+
+
+class StateMissingError(KeyError):
+    """A plugin read what no PreFilter or PreScore wrote: its pair is not enabled."""
+
+    def __str__(self) -> str:
+        return "not found"
+
+
+class CycleState:
+    """Values by typed key, and which plugins are skipped in this attempt."""
+
+    __slots__ = ("_values", "skip_filter", "skip_pre_bind", "skip_score")
+
+    def __init__(self) -> None:
+        self._values: dict[StateKey[Any], object] = {}
+        self.skip_filter: frozenset[str] = frozenset()
+        self.skip_score: frozenset[str] = frozenset()
+        self.skip_pre_bind: frozenset[str] = frozenset()
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        """Store a value under its key."""
+        self._values[key] = value
+
+    def read(self, key: StateKey[T]) -> T:
+        """Return the value of a key.
+
+        Raises
+        ------
+        StateMissingError
+            Nothing was written under the key in this attempt.
+        """
+        try:
+            return cast("T", self._values[key])
+        except KeyError:
+            raise StateMissingError(key.name) from None
+
+    def find(self, key: StateKey[T]) -> T | None:
+        """Return the value of a key, or None."""
+        return cast("T | None", self._values.get(key))
+
+    def delete(self, key: StateKey[Any]) -> None:
+        """Forget a key; nothing happens when it was never written."""
+        self._values.pop(key, None)
+
+    def copy(self) -> CycleState:
+        """Return a state with the same values; the values themselves are shared."""
+        twin = CycleState()
+        twin._values = dict(self._values)
+        twin.skip_filter = self.skip_filter
+        twin.skip_score = self.skip_score
+        twin.skip_pre_bind = self.skip_pre_bind
+        return twin
+
+    def absorb(self, other: CycleState) -> None:
+        """Take over every value another state has."""
+        self._values.update(other._values)

@@ -1,0 +1,59 @@
+"""What a plugin may use: a narrow `Handle`, never the scheduler.
+
+A plugin answers with statuses and scores. What it may look at is here: the snapshot of the
+current attempt, the interned reasons, its own random stream and, in the binding task only, the
+verbs of the API client.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.framework.status import ReasonTable
+from moorage.snapshot.snapshot import Snapshot
+
+
+class BindingClient(Protocol):
+    """The verbs a plugin may await in the binding task."""
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        """Bind a pod to a node.
+
+        Raises
+        ------
+        ApiError
+            The server refused.
+        TransportError
+            No answer; the pod may be bound nevertheless.
+        """
+        ...
+
+
+class Handle(msgspec.Struct, frozen=True):
+    """Everything a plugin factory is given besides its arguments.
+
+    Parameters
+    ----------
+    profile_name
+        ``schedulerName`` of the profile the plugin belongs to.
+    snapshot
+        The cluster as columns; the same object for the life of the scheduler, its content
+        stable during one synchronous attempt.
+    reasons
+        Where Filter plugins intern their reasons, once, at construction.
+    clock, streams
+        The only sources of time and randomness.
+    client
+        None where nothing can be written (conformance, benchmarks, what-if).
+    """
+
+    profile_name: str
+    snapshot: Snapshot
+    reasons: ReasonTable
+    clock: Clock
+    streams: Streams
+    client: BindingClient | None = None

@@ -1,0 +1,252 @@
+"""The extension points, as Protocols; a plugin is any object that has some of these methods.
+
+Deciding points (PreEnqueue ... Permit) are synchronous and pure: they read the snapshot and
+answer. PreBind, Bind and PostBind run in the binding task and may be ``async def``.
+
+Filter and Score come in two forms. The *vector* form answers for every row of a view at once and
+is what in-tree plugins use. The *scalar* form answers for one node; the framework adapts it.
+A plugin's class attributes say what its answers depend on (`Reads`, `shape_parts`), which is all
+the engine needs to reuse them for the next replica.
+
+Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/interface.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import IntFlag
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import ClusterEvent
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.status import FilterAnswer, Status
+from moorage.snapshot.node_info import NodeInfo
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+ScoreArray = NDArray[np.int64]
+HintFunction = Callable[[Pod, object | None, object | None], bool]
+
+
+class Reads(IntFlag):
+    """What a row's answer depends on besides the pod's shape; decides how long it is reused.
+
+    NODE: that row's node object. PODS: the pods on that row (requests, ports).
+    CLUSTER: anything else (other rows, other kinds, time): never reused.
+    """
+
+    NODE = 1
+    PODS = 2
+    CLUSTER = 4
+
+
+class EventRegistration(msgspec.Struct, frozen=True):
+    """A cluster event that may cure a rejection by the plugin.
+
+    Parameters
+    ----------
+    event
+        Resource and actions.
+    hint
+        ``(waiting pod, old object, new object) -> worth retrying``; None means always. One that
+        raises counts as True: errors fail towards progress.
+    """
+
+    event: ClusterEvent
+    hint: HintFunction | None = None
+
+
+class PreFilterResult(msgspec.Struct, frozen=True):
+    """The node names a PreFilter plugin restricts the search to; None means every node."""
+
+    node_names: frozenset[str] | None = None
+
+
+class PostFilterResult(msgspec.Struct, frozen=True):
+    """What a PostFilter plugin proposes: a node to nominate ("" clears), victims by key."""
+
+    nominated_node: str | None = None
+    victims: tuple[Pod, ...] = ()
+
+
+@runtime_checkable
+class Plugin(Protocol):
+    """What every plugin has: the name it is configured by."""
+
+    name: str
+
+
+@runtime_checkable
+class EventsToRegister(Plugin, Protocol):
+    """Declares the events that may make a pod it rejected schedulable."""
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return the registrations; read once at start. Empty: no event ever moves its pods."""
+        ...
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Plugin, Protocol):
+    """May keep a pod out of the queue (gated)."""
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Answer Success to let the pod in; anything else gates it."""
+        ...
+
+
+@runtime_checkable
+class QueueSortPlugin(Plugin, Protocol):
+    """Orders the active queue."""
+
+    def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
+        """Return a key; smaller is popped first. Must be totally ordered and immutable."""
+        ...
+
+
+@runtime_checkable
+class PreFilterPlugin(Plugin, Protocol):
+    """Looks at the pod once per attempt; may skip its Filter, reject, or restrict the nodes."""
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Answer Success, Skip, Unschedulable or UnschedulableAndUnresolvable (or Error)."""
+        ...
+
+
+@runtime_checkable
+class FilterPlugin(Plugin, Protocol):
+    """Vector form: which rows of the view can take the pod."""
+
+    filter_reads: Reads
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Answer for every row of the view; None when all pass."""
+        ...
+
+
+@runtime_checkable
+class NodeFilterPlugin(Plugin, Protocol):
+    """Scalar form of Filter, for plugins written by users."""
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """Answer for one node."""
+        ...
+
+
+@runtime_checkable
+class PostFilterPlugin(Plugin, Protocol):
+    """Runs when no node is feasible; may find a way (preemption)."""
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Answer Success, Unschedulable (go on) or UnschedulableAndUnresolvable (stop)."""
+        ...
+
+
+@runtime_checkable
+class PreScorePlugin(Plugin, Protocol):
+    """Prepares scoring; runs when two or more nodes are feasible."""
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Answer Success, or Skip to leave the plugin out of scoring."""
+        ...
+
+
+@runtime_checkable
+class ScorePlugin(Plugin, Protocol):
+    """Vector form: how good each row of the view is."""
+
+    score_reads: Reads
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Return int64, (rows of the view,). Without `normalize`: 0 to 100."""
+        ...
+
+
+@runtime_checkable
+class NodeScorePlugin(Plugin, Protocol):
+    """Scalar form of Score, for plugins written by users."""
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """Return the raw score of one node."""
+        ...
+
+
+@runtime_checkable
+class NormalizePlugin(Plugin, Protocol):
+    """Brings the raw scores of all feasible nodes into 0 to 100."""
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
+        """Return int64, same shape, values 0 to 100. Does not change its argument."""
+        ...
+
+
+@runtime_checkable
+class ReservePlugin(Plugin, Protocol):
+    """Keeps books of its own about the chosen node, and can undo it."""
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Book the pod on the node; a rejection undoes the attempt."""
+        ...
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo `reserve`; idempotent, and may be called without it."""
+        ...
+
+
+@runtime_checkable
+class PermitPlugin(Plugin, Protocol):
+    """May hold or reject the pod at the end of the scheduling cycle."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Answer Success, Wait or a rejection, and the longest wait in seconds."""
+        ...
+
+
+@runtime_checkable
+class PreBindPreFlightPlugin(Plugin, Protocol):
+    """Says before the binding cycle whether PreBind has anything to do."""
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Answer Success (there is work), Skip (there is none) or Error."""
+        ...
+
+
+@runtime_checkable
+class PreBindPlugin(Plugin, Protocol):
+    """Does what must be done before the pod is bound (volumes, claims)."""
+
+    def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | Awaitable[Status]:
+        """Do it; any answer but Success undoes the attempt."""
+        ...
+
+
+@runtime_checkable
+class BindPlugin(Plugin, Protocol):
+    """Binds the pod to the node through the API."""
+
+    def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | Awaitable[Status]:
+        """Bind; Skip passes on to the next Bind plugin."""
+        ...
+
+
+@runtime_checkable
+class PostBindPlugin(Plugin, Protocol):
+    """Told after a pod was bound."""
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[None] | None:
+        """Clean up; cannot fail the attempt any more."""
+        ...

@@ -1,0 +1,182 @@
+"""A profile: the constructed plugins of one ``schedulerName``, by extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from moorage.framework.adapt import as_filter, as_score
+from moorage.framework.handle import Handle
+from moorage.framework.points import (
+    BindPlugin,
+    EventRegistration,
+    EventsToRegister,
+    FilterPlugin,
+    NormalizePlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+)
+from moorage.framework.registry import POINT_METHODS, Registry
+from moorage.snapshot.shape import PartKind
+
+
+class ProfilePlan(msgspec.Struct, frozen=True):
+    """What a profile is to be made of, after defaults and configuration were merged.
+
+    Parameters
+    ----------
+    name
+        ``schedulerName``.
+    points
+        Extension point to plugin names, in execution order.
+    weights
+        Weight of each Score plugin, 1 or more.
+    args
+        Arguments by plugin name.
+    """
+
+    name: str
+    points: Mapping[str, Sequence[str]]
+    weights: Mapping[str, int]
+    args: Mapping[str, object]
+
+
+class Profile:
+    """The plugins of one profile, constructed once and sorted by point.
+
+    Parameters
+    ----------
+    plan
+        Names, order, weights, arguments; checked already (configuration).
+    registry
+        Where the names are looked up.
+    handle
+        Given to every plugin.
+    """
+
+    def __init__(self, plan: ProfilePlan, registry: Registry, handle: Handle) -> None:
+        self.name = plan.name
+        self.handle = handle
+        self.plugins = _construct(plan, registry, handle)
+        self.points: dict[str, tuple[object, ...]] = {
+            point: tuple(self.plugins[name] for name in plan.points.get(point, ()))
+            for point in POINT_METHODS
+        }
+        self.weights = dict(plan.weights)
+        self.filters: tuple[FilterPlugin, ...] = tuple(
+            as_filter(plugin, handle.snapshot, handle.reasons) for plugin in self.points["filter"]
+        )
+        self.scores: tuple[ScorePlugin, ...] = tuple(
+            as_score(plugin, handle.snapshot) for plugin in self.points["score"]
+        )
+
+    @property
+    def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:
+        """PreEnqueue plugins, in order."""
+        return cast("Sequence[PreEnqueuePlugin]", self.points["preEnqueue"])
+
+    @property
+    def queue_sort(self) -> QueueSortPlugin:
+        """The one QueueSort plugin."""
+        return cast("QueueSortPlugin", self.points["queueSort"][0])
+
+    @property
+    def pre_filters(self) -> Sequence[PreFilterPlugin]:
+        """PreFilter plugins, in order."""
+        return cast("Sequence[PreFilterPlugin]", self.points["preFilter"])
+
+    @property
+    def post_filters(self) -> Sequence[PostFilterPlugin]:
+        """PostFilter plugins, in order."""
+        return cast("Sequence[PostFilterPlugin]", self.points["postFilter"])
+
+    @property
+    def pre_scores(self) -> Sequence[PreScorePlugin]:
+        """PreScore plugins, in order."""
+        return cast("Sequence[PreScorePlugin]", self.points["preScore"])
+
+    @property
+    def reserves(self) -> Sequence[ReservePlugin]:
+        """Reserve plugins, in order."""
+        return cast("Sequence[ReservePlugin]", self.points["reserve"])
+
+    @property
+    def permits(self) -> Sequence[PermitPlugin]:
+        """Permit plugins, in order."""
+        return cast("Sequence[PermitPlugin]", self.points["permit"])
+
+    @property
+    def pre_binds(self) -> Sequence[PreBindPlugin]:
+        """PreBind plugins, in order."""
+        return cast("Sequence[PreBindPlugin]", self.points["preBind"])
+
+    @property
+    def binds(self) -> Sequence[BindPlugin]:
+        """Bind plugins, in order."""
+        return cast("Sequence[BindPlugin]", self.points["bind"])
+
+    @property
+    def post_binds(self) -> Sequence[PostBindPlugin]:
+        """PostBind plugins, in order."""
+        return cast("Sequence[PostBindPlugin]", self.points["postBind"])
+
+    def normalizer(self, score: ScorePlugin) -> NormalizePlugin | None:
+        """Return a Score plugin's normalising side, or None when its raw scores are final."""
+        plugin = self.plugins[score.name]
+        return plugin if isinstance(plugin, NormalizePlugin) else None
+
+    def registrations(self) -> dict[str, Sequence[EventRegistration]]:
+        """Return the events of every plugin that may reject a pod, by plugin name.
+
+        Only plugins at PreEnqueue, PreFilter, Filter, Reserve or Permit take part
+        (scheduling spec, framework section 4).
+        """
+        rejecting = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+        found: dict[str, Sequence[EventRegistration]] = {}
+        for point in rejecting:
+            for plugin in self.points[point]:
+                if isinstance(plugin, EventsToRegister) and plugin.name not in found:
+                    found[plugin.name] = plugin.events_to_register()
+        return found
+
+    @property
+    def shape_kinds(self) -> tuple[PartKind[Any], ...]:
+        """The parts of a pod that any reusable plugin of the profile reads, each once."""
+        found: dict[PartKind[Any], None] = {}
+        for plugin in self.plugins.values():
+            if not reads_cluster(plugin):
+                found.update(dict.fromkeys(getattr(plugin, "shape_parts", ())))
+        return tuple(found)
+
+
+def reads_cluster(plugin: object) -> bool:
+    """Whether a plugin's answers depend on more than a row, so that none is ever reused."""
+    declared = [
+        getattr(plugin, attribute)
+        for attribute in ("filter_reads", "score_reads")
+        if hasattr(plugin, attribute)
+    ]
+    if not declared or not hasattr(plugin, "shape_parts"):
+        return True
+    return any(Reads.CLUSTER in reads for reads in declared)
+
+
+def _construct(plan: ProfilePlan, registry: Registry, handle: Handle) -> dict[str, Any]:
+    names: Iterable[str] = dict.fromkeys(name for names in plan.points.values() for name in names)
+    plugins: dict[str, Any] = {}
+    for name in names:
+        entry = registry.find(name)
+        assert entry is not None, f"plugin {name} was not checked against the registry"
+        plugins[name] = entry.make(plan.args.get(name), handle)
+    return plugins

@@ -1,0 +1,98 @@
+"""Which plugins exist: an explicit map from name to how one is made.
+
+Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from moorage.framework.handle import Handle
+
+PluginFactory = Callable[[Any, Handle], object]
+
+# Extension point, as the configuration spells it, to the methods that make a plugin extend it.
+POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {
+    "preEnqueue": ("pre_enqueue",),
+    "queueSort": ("sort_key",),
+    "preFilter": ("pre_filter",),
+    "filter": ("filter", "filter_node"),
+    "postFilter": ("post_filter",),
+    "preScore": ("pre_score",),
+    "score": ("score", "score_node"),
+    "reserve": ("reserve",),
+    "permit": ("permit",),
+    "preBind": ("pre_bind",),
+    "bind": ("bind",),
+    "postBind": ("post_bind",),
+}
+
+# Names of the Go interfaces, which is how kube-scheduler's start-up errors call the points.
+POINT_TYPES: Final[dict[str, str]] = {
+    point: f"{point[0].upper()}{point[1:]}Plugin" for point in POINT_METHODS
+}
+
+
+class PluginEntry(msgspec.Struct, frozen=True):
+    """One known plugin.
+
+    Parameters
+    ----------
+    name
+        The name it is configured by.
+    plugin_class
+        Class of the plugin; its methods say which points it extends.
+    args_type
+        Type of its arguments, decoded from ``pluginConfig``; None when it takes none.
+    built
+        False for a guard that only refuses pods which need the real plugin.
+    """
+
+    name: str
+    plugin_class: type[Any]
+    args_type: type[Any] | None = None
+    built: bool = True
+
+    def extends(self, point: str) -> bool:
+        """Whether the plugin extends an extension point."""
+        return any(hasattr(self.plugin_class, method) for method in POINT_METHODS[point])
+
+    def make(self, args: object, handle: Handle) -> object:
+        """Construct the plugin for one profile."""
+        return self.plugin_class(args, handle)
+
+
+class Registry:
+    """Known plugins by name, in the order they were registered.
+
+    Raises
+    ------
+    ValueError
+        Two entries have the same name.
+    """
+
+    def __init__(self, entries: Iterable[PluginEntry] = ()) -> None:
+        self._entries: dict[str, PluginEntry] = {}
+        for entry in entries:
+            self.register(entry)
+
+    def register(self, entry: PluginEntry) -> None:
+        """Add a plugin; a second one of the same name is refused."""
+        if entry.name in self._entries:
+            raise ValueError(f"a plugin named {entry.name} already exists")
+        self._entries[entry.name] = entry
+
+    def find(self, name: str) -> PluginEntry | None:
+        """Return the entry of a name, or None."""
+        return self._entries.get(name)
+
+    def __iter__(self) -> Iterator[PluginEntry]:
+        return iter(self._entries.values())
+
+    def extends(self, name: str, point: str) -> bool:
+        """Whether a known plugin of this name extends a point."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.extends(point)

@@ -1,0 +1,350 @@
+"""Runs the plugins of a point, one loop for every point, and contains the ones that raise.
+
+An exception in a plugin becomes the status Error, with the plugin's name: the attempt fails and
+is retried, the scheduler goes on. Texts follow kubernetes v1.36
+``pkg/scheduler/framework/runtime/framework.go``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState, StateMissingError
+from moorage.framework.points import PostFilterResult, PreFilterPlugin, PreFilterResult
+from moorage.framework.profile import Profile
+from moorage.framework.status import (
+    SUCCESS,
+    Code,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+_log = logging.getLogger(__name__)
+
+# Permit never holds a pod longer than this (kubernetes v1.36, maxTimeout).
+PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
+
+
+def contained(plugin: str, point: str, problem: Exception) -> Status:
+    """Turn an exception a plugin raised into the status Error."""
+    if not isinstance(problem, StateMissingError):
+        _log.exception("plugin %s failed at %s", plugin, point, exc_info=problem)
+    return Status(Code.ERROR, (str(problem) or type(problem).__name__,), plugin)
+
+
+def _call(plugin: Any, point: str, call: Callable[[], Status]) -> Status:
+    try:
+        return call().by(plugin.name)
+    except Exception as problem:
+        return contained(plugin.name, point, problem)
+
+
+def run_pre_enqueue(profile: Profile, pod: Pod) -> Status:
+    """Run PreEnqueue until one plugin does not let the pod in."""
+    for plugin in profile.pre_enqueue:
+        status = _call(plugin, "PreEnqueue", lambda plugin=plugin: plugin.pre_enqueue(pod))  # type: ignore[misc]
+        if not status.ok:
+            return status
+    return SUCCESS
+
+
+class PreFilterOutcome(msgspec.Struct, frozen=True):
+    """What all PreFilter plugins together said.
+
+    Parameters
+    ----------
+    status
+        Success, the rejection that stands for every node, or Error.
+    node_names
+        The nodes the search is restricted to; None means all.
+    plugins
+        Names recorded for requeueing: the rejecting plugin, or the ones that restricted.
+    results
+        Each plugin's own status where it was not Success, in order.
+    restricted_by
+        Each restricting plugin's own node names.
+    """
+
+    status: Status
+    node_names: frozenset[str] | None = None
+    plugins: frozenset[str] = frozenset()
+    results: Mapping[str, Status] = {}
+    restricted_by: Mapping[str, frozenset[str]] = {}
+
+    @property
+    def absent_status(self) -> Status:
+        """Status of the nodes a restriction leaves out."""
+        names = " ".join(sorted(self.plugins))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+
+
+PreFilterAnswer = tuple[PreFilterResult | None, Status]
+AskPreFilter = Callable[[PreFilterPlugin], PreFilterAnswer]
+
+
+def run_pre_filter(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    *,
+    ask: AskPreFilter | None = None,
+) -> PreFilterOutcome:
+    """Run PreFilter in order (scheduling spec, cycle section 3.2).
+
+    Unschedulable is remembered and the rest still run, so that preemption has their state;
+    UnschedulableAndUnresolvable, an empty set of nodes and errors stop at once.
+
+    Parameters
+    ----------
+    profile, state, pod, snapshot
+        The attempt.
+    ask
+        How a plugin is asked; the default calls it. (A cache answers for replicas.)
+    """
+    if ask is None:
+
+        def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
+            return pre_filter_one(plugin, state, pod, snapshot)
+
+    results: dict[str, Status] = {}
+    restricted: dict[str, frozenset[str]] = {}
+    skipped: set[str] = set()
+    names: frozenset[str] | None = None
+    remembered: Status | None = None
+    for plugin in profile.pre_filters:
+        result, status = ask(plugin)
+        if not status.ok:
+            results[plugin.name] = status
+        if status.code is Code.SKIP:
+            skipped.add(plugin.name)
+            state.skip_filter = frozenset(skipped)
+        elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return PreFilterOutcome(status, None, frozenset({plugin.name}), results, restricted)
+        elif status.code is Code.UNSCHEDULABLE:
+            remembered = status
+        elif not status.ok:
+            text = f'running PreFilter plugin "{plugin.name}": {status.message}'
+            return PreFilterOutcome(error(text), None, frozenset(), results, restricted)
+        elif result is not None and result.node_names is not None:
+            restricted[plugin.name] = result.node_names
+            names = result.node_names if names is None else names & result.node_names
+            if not names:
+                return _nothing_left(restricted, results)
+    plugins = frozenset(restricted)
+    if remembered is not None:
+        plugins |= {remembered.plugin}
+        return PreFilterOutcome(remembered, None, plugins, results, restricted)
+    return PreFilterOutcome(SUCCESS, names, plugins, results, restricted)
+
+
+def pre_filter_one(
+    plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
+) -> PreFilterAnswer:
+    """Ask one plugin, containing what it raises."""
+    try:
+        result, status = plugin.pre_filter(state, pod, snapshot)
+    except Exception as problem:
+        return None, contained(plugin.name, "PreFilter", problem)
+    return result, status.by(plugin.name)
+
+
+def _nothing_left(
+    restricted: Mapping[str, frozenset[str]], results: Mapping[str, Status]
+) -> PreFilterOutcome:
+    names = sorted(restricted)
+    text = (
+        f"node(s) didn't satisfy plugin {names[0]}"
+        if len(names) == 1
+        else f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+    )
+    return PreFilterOutcome(unresolvable(text), frozenset(), frozenset(names), results, restricted)
+
+
+class PostFilterOutcome(msgspec.Struct, frozen=True):
+    """What the PostFilter plugins together said: a status, its text, and a proposal or None."""
+
+    status: Status
+    message: str
+    result: PostFilterResult | None = None
+
+
+def run_post_filter(
+    profile: Profile, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+) -> PostFilterOutcome:
+    """Run PostFilter in order (scheduling spec, plugin index section 2)."""
+    reasons: list[str] = []
+    kept: PostFilterResult | None = None
+    for plugin in profile.post_filters:
+        try:
+            result, status = plugin.post_filter(state, pod, node_to_status)
+        except Exception as problem:
+            result, status = None, contained(plugin.name, "PostFilter", problem)
+        status = status.by(plugin.name)
+        if status.code is Code.UNSCHEDULABLE:
+            reasons += status.reasons
+            kept = result if result is not None else kept
+        else:
+            message = "" if status.ok else status.message
+            return PostFilterOutcome(status, message, result)
+    return PostFilterOutcome(unschedulable(*reasons), ", ".join(reasons), kept)
+
+
+def run_pre_score(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    feasible: NodeView,
+    *,
+    only: frozenset[str] | None = None,
+) -> Status:
+    """Run PreScore; a Skip takes the plugin out of scoring, anything else ends the cycle.
+
+    Parameters
+    ----------
+    profile, state, pod, feasible
+        The attempt and its feasible rows.
+    only
+        Names of the plugins to run; all when None.
+    """
+    skipped: set[str] = set()
+    for plugin in profile.pre_scores:
+        if only is not None and plugin.name not in only:
+            continue
+        status = _call(
+            plugin,
+            "PreScore",
+            lambda plugin=plugin: plugin.pre_score(state, pod, feasible),  # type: ignore[misc]
+        )
+        if status.code is Code.SKIP:
+            skipped.add(plugin.name)
+        elif not status.ok:
+            return error(f'running PreScore plugin "{plugin.name}": {status.message}')
+    state.skip_score = frozenset(skipped)
+    return SUCCESS
+
+
+def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    """Run Reserve in order; stop at the first that does not succeed."""
+    for plugin in profile.reserves:
+        status = _call(
+            plugin,
+            "Reserve",
+            lambda plugin=plugin: plugin.reserve(state, pod, node_name),  # type: ignore[misc]
+        )
+        if status.rejected:
+            return status
+        if not status.ok:
+            return error(f'running Reserve plugin "{plugin.name}": {status.message}')
+    return SUCCESS
+
+
+def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    """Run Unreserve of every Reserve plugin, last first, whether or not it was reached."""
+    for plugin in reversed(profile.reserves):
+        try:
+            plugin.unreserve(state, pod, node_name)
+        except Exception as problem:
+            contained(plugin.name, "Unreserve", problem)
+
+
+class PermitOutcome(msgspec.Struct, frozen=True):
+    """Success, a rejection, or Wait with the longest wait in seconds by plugin."""
+
+    status: Status
+    waits: Mapping[str, float] = {}
+
+
+def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
+    """Run Permit; plugins may ask to wait, the first rejection or error ends it."""
+    waits: dict[str, float] = {}
+    for plugin in profile.permits:
+        try:
+            status, seconds = plugin.permit(state, pod, node_name)
+        except Exception as problem:
+            status, seconds = contained(plugin.name, "Permit", problem), 0.0
+        status = status.by(plugin.name)
+        if status.rejected:
+            return PermitOutcome(status)
+        if status.code is Code.WAIT:
+            waits[plugin.name] = min(seconds, PERMIT_WAIT_SECONDS_MAX)
+        elif not status.ok:
+            text = f'running Permit plugin "{plugin.name}": {status.message}'
+            return PermitOutcome(error(text))
+    return PermitOutcome(Status(Code.WAIT) if waits else SUCCESS, waits)
+
+
+async def run_pre_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    """Run PreBind in order, after asking each plugin whether it has anything to do."""
+    for plugin in profile.pre_binds:
+        if plugin.name in state.skip_pre_bind:
+            continue
+        status = await _awaited(plugin, "PreBind", plugin.pre_bind, (state, pod, node_name))
+        if status.rejected:
+            return status
+        if not status.ok:
+            return error(f'running PreBind plugin "{plugin.name}": {status.message}')
+    return SUCCESS
+
+
+def run_pre_bind_pre_flight(
+    profile: Profile, state: CycleState, pod: PodInfo, node_name: str
+) -> Status:
+    """Ask which PreBind plugins have work; Success when any has, Skip when none has."""
+    skipped: set[str] = set()
+    for plugin in profile.pre_binds:
+        ask = getattr(plugin, "pre_bind_pre_flight", None)
+        if ask is None:
+            continue
+        status = _call(plugin, "PreBindPreFlight", lambda ask=ask: ask(state, pod, node_name))  # type: ignore[misc]
+        if status.code is Code.SKIP:
+            skipped.add(plugin.name)
+        elif not status.ok:
+            return error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+    state.skip_pre_bind = frozenset(skipped)
+    return SUCCESS if len(skipped) < len(profile.pre_binds) else Status(Code.SKIP)
+
+
+async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    """Run Bind until a plugin does not skip; that all skip is a failure."""
+    for plugin in profile.binds:
+        status = await _awaited(plugin, "Bind", plugin.bind, (state, pod, node_name))
+        if status.code is Code.SKIP:
+            continue
+        if status.ok or status.rejected:
+            return status
+        return error(f'running Bind plugin "{plugin.name}": {status.message}')
+    return Status(Code.SKIP)
+
+
+async def run_post_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    """Tell every PostBind plugin."""
+    for plugin in profile.post_binds:
+        try:
+            outcome = plugin.post_bind(state, pod, node_name)
+            if inspect.isawaitable(outcome):
+                await outcome
+        except Exception as problem:
+            contained(plugin.name, "PostBind", problem)
+
+
+async def _awaited(
+    plugin: Any, point: str, method: Callable[..., Any], args: tuple[Any, ...]
+) -> Status:
+    try:
+        outcome = method(*args)
+        status: Status = await outcome if inspect.isawaitable(outcome) else outcome
+    except Exception as problem:
+        return contained(plugin.name, point, problem)
+    return status.by(plugin.name)

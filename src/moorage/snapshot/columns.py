@@ -1,0 +1,147 @@
+"""Growable arrays that share their rows, and a bounded log of which rows moved.
+
+Rows stay dense: removing one moves the last row into the hole, so a pass over all nodes is a
+slice, never a gather. A row number is therefore only good until the next change of structure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.snapshot.schema import ColumnKey, spec_of
+
+AnyArray = NDArray[Any]
+
+_FIRST_CAPACITY = 64  # a guess: small clusters never grow, growing doubles
+
+
+class Columns:
+    """Named columns of one length.
+
+    Attributes
+    ----------
+    n
+        Number of rows in use.
+    structure
+        Rises whenever rows are added, removed or moved; anything cached by row dies with it.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.structure = 0
+        self._capacity = _FIRST_CAPACITY
+        self._arrays: dict[ColumnKey, AnyArray] = {}
+        self._views: dict[ColumnKey, AnyArray] = {}
+
+    def ensure(self, key: ColumnKey) -> AnyArray:
+        """Return the whole backing array of a column, made with its fill on first use.
+
+        The array is longer than `n`; writers index it by row, readers use `view`.
+        """
+        found = self._arrays.get(key)
+        if found is None:
+            spec = spec_of(key)
+            found = self._arrays[key] = np.full(self._capacity, spec.fill, spec.dtype)
+        return found
+
+    def has(self, key: ColumnKey) -> bool:
+        """Whether the column exists already."""
+        return key in self._arrays
+
+    def view(self, key: ColumnKey) -> AnyArray:
+        """Return the column as a read-only array, (n,); writes to the column show through."""
+        found = self._views.get(key)
+        if found is None:
+            found = self.ensure(key)[: self.n]
+            found.flags.writeable = False
+            self._views[key] = found
+        return found
+
+    def drop(self, key: ColumnKey) -> None:
+        """Forget a column."""
+        self._arrays.pop(key, None)
+        self._views.pop(key, None)
+
+    def append_row(self) -> int:
+        """Add a row with every column at its fill; return its number."""
+        if self.n == self._capacity:
+            self._grow()
+        row = self.n
+        self.n += 1
+        self._restructured()
+        return row
+
+    def remove_row(self, row: int) -> int:
+        """Remove a row by moving the last one into its place.
+
+        Returns
+        -------
+        int
+            The number the moved row had; equal to `row` when nothing moved.
+        """
+        last = self.n - 1
+        for key, array in self._arrays.items():
+            array[row] = array[last]
+            array[last] = spec_of(key).fill
+        self.n = last
+        self._restructured()
+        return last
+
+    def copy(self) -> Columns:
+        """Return independent columns with the same content."""
+        twin = Columns()
+        twin.n, twin.structure, twin._capacity = self.n, self.structure, self._capacity
+        twin._arrays = {key: array.copy() for key, array in self._arrays.items()}
+        return twin
+
+    def _grow(self) -> None:
+        self._capacity *= 2
+        for key, array in self._arrays.items():
+            wider = np.full(self._capacity, spec_of(key).fill, array.dtype)
+            wider[: self.n] = array[: self.n]
+            self._arrays[key] = wider
+
+    def _restructured(self) -> None:
+        self.structure += 1
+        self._views.clear()
+
+
+class ChangeLog:
+    """Which rows moved, in order; a reader remembers a position and asks what came since.
+
+    Parameters
+    ----------
+    limit
+        How many entries are kept. A reader that fell further behind is told to start afresh,
+        which is cheaper for it than replaying more changes than there are rows.
+    """
+
+    __slots__ = ("_base", "_limit", "_rows")
+
+    def __init__(self, limit: int = 4096) -> None:
+        self._rows: list[int] = []
+        self._base = 0
+        self._limit = limit
+
+    @property
+    def position(self) -> int:
+        """The position behind the newest entry."""
+        return self._base + len(self._rows)
+
+    def append(self, row: int) -> None:
+        """Note that a row changed."""
+        self._rows.append(row)
+        if len(self._rows) > 2 * self._limit:
+            drop = len(self._rows) - self._limit
+            del self._rows[:drop]
+            self._base += drop
+
+    def since(self, position: int) -> list[int] | None:
+        """Return the rows changed since a position (with repeats), or None if forgotten."""
+        start = position - self._base
+        if start < 0:
+            return None
+        return self._rows[start:]

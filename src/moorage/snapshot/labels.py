@@ -1,0 +1,108 @@
+"""Node labels as columns of interned values, one column for each key anybody asked about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.snapshot.columns import Columns
+
+ABSENT = -1
+
+# Gt and Lt compare label values that are an optional sign and ASCII digits within int64
+# (scheduling spec, node basics section 4).
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+def parse_int64(text: str) -> int | None:
+    """Parse a label value by the rule of Gt and Lt; None when it is not an int64."""
+    if not _INTEGER.match(text):
+        return None
+    value = int(text)
+    return value if _INT64_MIN <= value <= _INT64_MAX else None
+
+
+class LabelColumn:
+    """The values of one label key over all nodes."""
+
+    def __init__(self, columns: Columns, key: str) -> None:
+        self._columns = columns
+        self._key = ("label", key)
+        self.values: list[str] = []
+        """Label values by value id; only grows."""
+        self._ids: dict[str, int] = {}
+        columns.ensure(self._key)
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """int32, (n,): value id of each row, -1 where the label is absent; read-only.
+
+        Used as an index, -1 picks the last entry: append the answer for "absent" to a table of
+        answers by value id and gather with one indexing operation.
+        """
+        return self._columns.view(self._key)
+
+    @property
+    def size(self) -> int:
+        """Number of distinct values seen."""
+        return len(self.values)
+
+    def lookup(self, value: str) -> int:
+        """Return the id of a value, or -1 when no node ever had it."""
+        return self._ids.get(value, ABSENT)
+
+    def ints(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return each value as an integer and whether it is one, both (size,), by value id."""
+        parsed = [parse_int64(value) for value in self.values]
+        number = np.array([0 if value is None else value for value in parsed], np.int64)
+        return number, np.array([value is not None for value in parsed], np.bool_)
+
+    def put(self, row: int, labels: Mapping[str, str]) -> None:
+        """Write one row from a node's labels."""
+        value = labels.get(self._key[1])
+        self._columns.ensure(self._key)[row] = ABSENT if value is None else self._intern(value)
+
+    def copy(self, columns: Columns) -> LabelColumn:
+        """Return the same column over copied columns."""
+        twin = LabelColumn(columns, self._key[1])
+        twin.values, twin._ids = self.values[:], dict(self._ids)
+        return twin
+
+    def _intern(self, value: str) -> int:
+        found = self._ids.get(value)
+        if found is None:
+            found = self._ids[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+
+class Labels:
+    """All label columns; a column is made when its key is first asked for."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._by_key: dict[str, LabelColumn] = {}
+
+    def column(self, key: str, labels_by_row: Sequence[Mapping[str, str]]) -> LabelColumn:
+        """Return the column of a label key, filled from all nodes on first use."""
+        found = self._by_key.get(key)
+        if found is None:
+            found = self._by_key[key] = LabelColumn(self._columns, key)
+            for row, labels in enumerate(labels_by_row):
+                found.put(row, labels)
+        return found
+
+    def put(self, row: int, labels: Mapping[str, str]) -> None:
+        """Write one row of every column from a node's labels."""
+        for column in self._by_key.values():
+            column.put(row, labels)
+
+    def copy(self, columns: Columns) -> Labels:
+        """Return the same columns over copied columns."""
+        twin = Labels(columns)
+        twin._by_key = {key: column.copy(columns) for key, column in self._by_key.items()}
+        return twin

@@ -1,0 +1,96 @@
+"""Read-only indexes of every kind a plugin may look at besides nodes and pods.
+
+Filled by ingest (or from lists); a plugin sees `Lister`s, never the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.policy import PodDisruptionBudget, PriorityClass
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from moorage.api.workloads import (
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+
+class HasMetadata(Protocol):
+    """Anything with object metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, uid, labels."""
+        ...
+
+
+K = TypeVar("K", bound=HasMetadata)
+
+
+class Lister(Generic[K]):
+    """Objects of one kind by namespace and name; cluster-scoped kinds use namespace ""."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, K]] = {}
+        self.generation = 0
+        """Rises with every change, so that what was computed from it can tell."""
+
+    def get(self, name: str, namespace: str = "") -> K | None:
+        """Return the object, or None."""
+        return self._by_namespace.get(namespace, {}).get(name)
+
+    def in_namespace(self, namespace: str) -> Iterable[K]:
+        """Return the objects of one namespace, in order of arrival."""
+        return self._by_namespace.get(namespace, {}).values()
+
+    def all(self) -> Iterable[K]:
+        """Return every object, by namespace and order of arrival."""
+        return (obj for objects in self._by_namespace.values() for obj in objects.values())
+
+    def put(self, obj: K) -> None:
+        """Add or replace an object."""
+        metadata = obj.metadata
+        self._by_namespace.setdefault(metadata.namespace, {})[metadata.name] = obj
+        self.generation += 1
+
+    def remove(self, obj: K) -> None:
+        """Remove an object; one that is not there is no error (a repeated delete)."""
+        metadata = obj.metadata
+        objects = self._by_namespace.get(metadata.namespace)
+        if objects is not None and objects.pop(metadata.name, None) is not None:
+            self.generation += 1
+            if not objects:
+                del self._by_namespace[metadata.namespace]
+
+
+class Listers:
+    """One `Lister` for each kind."""
+
+    def __init__(self) -> None:
+        self.namespaces: Lister[Namespace] = Lister()
+        self.services: Lister[Service] = Lister()
+        self.replication_controllers: Lister[ReplicationController] = Lister()
+        self.replica_sets: Lister[ReplicaSet] = Lister()
+        self.stateful_sets: Lister[StatefulSet] = Lister()
+        self.persistent_volumes: Lister[PersistentVolume] = Lister()
+        self.persistent_volume_claims: Lister[PersistentVolumeClaim] = Lister()
+        self.storage_classes: Lister[StorageClass] = Lister()
+        self.csi_nodes: Lister[CSINode] = Lister()
+        self.csi_drivers: Lister[CSIDriver] = Lister()
+        self.csi_storage_capacities: Lister[CSIStorageCapacity] = Lister()
+        self.volume_attachments: Lister[VolumeAttachment] = Lister()
+        self.pod_disruption_budgets: Lister[PodDisruptionBudget] = Lister()
+        self.priority_classes: Lister[PriorityClass] = Lister()

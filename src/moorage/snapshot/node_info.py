@@ -1,0 +1,61 @@
+"""One node as an object: the facade for plugins that ask about one node at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moorage.api.node import Node
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.table import NodeTable
+
+
+class NodeInfo:
+    """A node, the pods on it and its sums, read from the columns."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self._table = table
+        self._row = row
+
+    def __repr__(self) -> str:
+        return f"NodeInfo({self.name})"
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self._table.names[self._row]
+
+    @property
+    def node(self) -> Node:
+        """The API object."""
+        return self._table.nodes[self._row]
+
+    @property
+    def pods(self) -> Iterable[PodInfo]:
+        """The pods counted on the node, assumed ones included."""
+        return self._table.pods_by_row[self._row].values()
+
+    def allocatable(self, resource: str) -> int:
+        """Return allocatable: millicores for cpu, bytes or units for the rest."""
+        return self._value("allocatable", resource)
+
+    def requested(self, resource: str) -> int:
+        """Return the sum of requests of the pods on the node, in the same units."""
+        return self._value("requested", resource)
+
+    @property
+    def pod_count(self) -> int:
+        """Number of pods counted on the node."""
+        return int(self._table.columns.ensure("pod_count")[self._row])
+
+    @property
+    def allowed_pods(self) -> int:
+        """Number of pods the node takes."""
+        return int(self._table.columns.ensure("allowed_pods")[self._row])
+
+    def _value(self, family: str, resource: str) -> int:
+        key = (family, resource)
+        if not self._table.columns.has(key):
+            return 0
+        return int(self._table.columns.ensure(key)[self._row])

@@ -1,0 +1,248 @@
+"""What plugins read of a pod, minus name and uid, compiled once and interned by part.
+
+Replicas share their parts. A part is found by the bytes of the spec fields it is made of, so two
+pods with equal fields share the compiled value whoever wrote them; a claim name of its own does
+not spoil the reuse of the other parts. Parts live as long as a pod that uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from moorage.api.meta import NodeSelector
+from moorage.api.pod import Container, Pod, PreferredSchedulingTerm, Toleration
+from moorage.api.requests import (
+    is_scheduling_resource,
+    non_zero_requests,
+    pod_requests,
+    to_units,
+)
+
+T = TypeVar("T")
+
+# Features of the v1.36 registry that a pod can require when it is scheduled
+# (kubernetes v1.36 component-helpers/nodedeclaredfeatures).
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Part(Generic[T]):
+    """One compiled, shared part of a pod's shape; equal parts are the same object.
+
+    Attributes
+    ----------
+    id
+        Never reused, so an id says "equal content" for good.
+    value
+        What the part was compiled to; not to be changed.
+    memo
+        Further things compiled from the value, kept by whoever made them under a key of their
+        own (a plugin uses itself).
+    """
+
+    __slots__ = ("__weakref__", "id", "memo", "value")
+
+    def __init__(self, part_id: int, value: T) -> None:
+        self.id = part_id
+        self.value = value
+        self.memo: dict[object, Any] = {}
+
+
+class PartKind(Generic[T]):
+    """A kind of part: which fields it is made of, and how it is compiled.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    fields
+        Pod to the fields the value depends on; anything msgspec can encode.
+    compile_value
+        Pod to the compiled value.
+    """
+
+    def __init__(
+        self, name: str, fields: Callable[[Pod], object], compile_value: Callable[[Pod], T]
+    ) -> None:
+        self.name = name
+        self._fields = fields
+        self._compile = compile_value
+        self._parts: WeakValueDictionary[bytes, Part[T]] = WeakValueDictionary()
+        self._next_id = 0
+
+    def __repr__(self) -> str:
+        return f"PartKind({self.name!r})"
+
+    def of(self, pod: Pod) -> Part[T]:
+        """Return the shared part of a pod."""
+        key = _encode(self._fields(pod))
+        found = self._parts.get(key)
+        if found is None:
+            found = Part(self._next_id, self._compile(pod))
+            self._next_id += 1
+            self._parts[key] = found
+        return found
+
+
+class NodeAffinitySpec(msgspec.Struct, frozen=True):
+    """The parts of a pod spec that choose nodes by label or name; None where absent."""
+
+    node_selector: Mapping[str, str] | None
+    required: NodeSelector | None
+    preferred: list[PreferredSchedulingTerm] | None
+
+
+class PodRequests(msgspec.Struct, frozen=True):
+    """Request vectors of a pod, in scheduling units, by resource name.
+
+    The variants of the scheduling spec, resources section 2.3.
+
+    Parameters
+    ----------
+    filter
+        What Filter asks (spec only, pod-level on).
+    score
+        What the Fit score asks (container sums with defaults, pod-level off).
+    balanced
+        What BalancedAllocation asks, and what the pod costs the node it is on (status-based).
+    nonzero
+        Millicores and bytes the pod adds to the node's non-zero requests.
+    """
+
+    filter: Mapping[str, int]
+    score: Mapping[str, int]
+    balanced: Mapping[str, int]
+    nonzero: tuple[int, int]
+
+
+class PodImages(msgspec.Struct, frozen=True):
+    """Image names of a pod, each use listed, and the number of init and regular containers."""
+
+    names: tuple[str, ...]
+    containers: int
+
+
+HostPort = tuple[str, str, int]
+
+
+def _long_running(pod: Pod) -> list[Container]:
+    sidecars = [c for c in pod.spec.init_containers if c.restart_policy == "Always"]
+    return [*pod.spec.containers, *sidecars]
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the wanted (ip, protocol, port) triples, normalised, in spec order."""
+    return tuple(
+        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in _long_running(pod)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def normalized_image(name: str) -> str:
+    """Append ``:latest`` to an image name that has neither tag nor digest."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _units(nano: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: max(0, to_units(name, amount))
+        for name, amount in nano.items()
+        if is_scheduling_resource(name)
+    }
+
+
+def _requests(pod: Pod) -> PodRequests:
+    return PodRequests(
+        filter=_units(pod_requests(pod, use_status=False, pod_level=True)),
+        score=_units(pod_requests(pod, use_status=False, pod_level=False, non_zero=True)),
+        balanced=_units(pod_requests(pod, use_status=True, pod_level=True)),
+        nonzero=non_zero_requests(pod),
+    )
+
+
+def _resource_fields(pod: Pod) -> object:
+    spec, status = pod.spec, pod.status
+    return (
+        [c.resources for c in spec.containers],
+        [(c.resources, c.restart_policy) for c in spec.init_containers],
+        spec.overhead,
+        spec.resources,
+        [(c.name, c.resources, c.allocated_resources) for c in status.container_statuses],
+        [(c.name, c.resources, c.allocated_resources) for c in status.init_container_statuses],
+        [c.name for c in spec.containers] if status.container_statuses else (),
+        status.resources,
+        status.allocated_resources,
+        [(c.type, c.reason) for c in status.conditions if c.type == "PodResizePending"],
+    )
+
+
+def _node_affinity(pod: Pod) -> NodeAffinitySpec:
+    affinity = pod.spec.affinity
+    node = affinity.node_affinity if affinity is not None else None
+    return NodeAffinitySpec(
+        node_selector=pod.spec.node_selector,
+        required=node.required_during_scheduling_ignored_during_execution if node else None,
+        preferred=node.preferred_during_scheduling_ignored_during_execution if node else None,
+    )
+
+
+def _images(pod: Pod) -> PodImages:
+    containers = [*pod.spec.init_containers, *pod.spec.containers]
+    names = [c.image for c in containers]
+    names += [v.image.reference for v in pod.spec.volumes if v.image is not None]
+    return PodImages(tuple(normalized_image(name) for name in names), len(containers))
+
+
+def _features(pod: Pod) -> frozenset[str]:
+    wanted = set()
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules):
+            wanted.add(RESTART_ALL_CONTAINERS)
+    if pod.spec.host_network and pod.spec.host_users is False:
+        wanted.add(USER_NAMESPACES_HOST_NETWORK)
+    return frozenset(wanted)
+
+
+NODE_NAME: PartKind[str] = PartKind(
+    "node name", lambda pod: pod.spec.node_name, lambda pod: pod.spec.node_name
+)
+TOLERATIONS: PartKind[tuple[Toleration, ...]] = PartKind(
+    "tolerations", lambda pod: pod.spec.tolerations, lambda pod: tuple(pod.spec.tolerations)
+)
+NODE_AFFINITY: PartKind[NodeAffinitySpec] = PartKind(
+    "node affinity", _node_affinity, _node_affinity
+)
+PORTS: PartKind[tuple[HostPort, ...]] = PartKind("host ports", host_ports, host_ports)
+RESOURCES: PartKind[PodRequests] = PartKind("resources", _resource_fields, _requests)
+IMAGES: PartKind[PodImages] = PartKind("images", _images, _images)
+FEATURES: PartKind[frozenset[str]] = PartKind("features", lambda p: sorted(_features(p)), _features)
+LABELS: PartKind[tuple[str, Mapping[str, str]]] = PartKind(
+    "labels",
+    lambda pod: (pod.metadata.namespace, pod.metadata.labels),
+    lambda pod: (pod.metadata.namespace, pod.metadata.labels),
+)
+
+# Replicas usually agree in everything below, so one lookup finds all their parts at once; pods
+# that differ in a claim or volume name only find the other parts one by one.
+SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind(
+    "spec",
+    lambda pod: (
+        pod.metadata.namespace,
+        pod.metadata.labels,
+        msgspec.structs.replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec,
+        pod.status.container_statuses,
+        pod.status.init_container_statuses,
+        pod.status.resources,
+        pod.status.allocated_resources,
+        [(c.type, c.reason) for c in pod.status.conditions if c.type == "PodResizePending"],
+    ),
+    lambda pod: {},
+)

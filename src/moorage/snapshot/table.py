@@ -1,0 +1,276 @@
+"""The cluster's columns and the events that keep them current, row by row.
+
+Pods may arrive before their node, and outlive it: they are kept hidden under the node's name and
+count for nothing until the node is there (the "ghost" nodes of kubernetes v1.36
+``pkg/scheduler/backend/cache``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from moorage.api.node import Node, Taint
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import is_scheduling_resource, to_units
+from moorage.snapshot.columns import ChangeLog, Columns
+from moorage.snapshot.images import Images, image_sizes
+from moorage.snapshot.labels import LabelColumn, Labels
+from moorage.snapshot.pod_columns import PodColumns
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.schema import FIXED
+from moorage.snapshot.sets import SetColumn
+from moorage.snapshot.shape import PORTS, RESOURCES, HostPort
+
+TaintKey = tuple[str, str, str]
+PortSet = frozenset[HostPort]
+
+
+class NodeTable:
+    """One row a node, kept current by the cache (or by whoever builds a snapshot from lists)."""
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        for key in FIXED:
+            self.columns.ensure(key)
+        self.taints: SetColumn[tuple[Taint, ...]] = SetColumn(self.columns, "taints", ())
+        self.features: SetColumn[frozenset[str]] = SetColumn(self.columns, "features", frozenset())
+        self.ports: SetColumn[PortSet] = SetColumn(self.columns, "ports", frozenset())
+        self.labels = Labels(self.columns)
+        self.images = Images(self.columns)
+        self.pods = PodColumns(self.columns)
+        self.names: list[str] = []
+        self.nodes: list[Node] = []
+        self.pods_by_row: list[dict[str, PodInfo]] = []
+        self.node_log = ChangeLog()
+        self.pod_log = ChangeLog()
+        self.exact_limit: dict[str, int] = {}
+        """By resource, the greatest allocatable ever seen: whether float64 is exact for it."""
+        self._image_sizes: list[dict[str, int]] = []
+        self._row_by_name: dict[str, int] = {}
+        self._hidden: dict[str, dict[str, PodInfo]] = {}
+        self._node_of_pod: dict[str, str] = {}
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def has_node(self, name: str) -> bool:
+        """Whether a node of this name is in the table."""
+        return name in self._row_by_name
+
+    def row_of(self, name: str) -> int | None:
+        """Return the row of a node, or None."""
+        return self._row_by_name.get(name)
+
+    def add_node(self, node: Node) -> None:
+        """Add a node, or replace it when it is there already."""
+        name = node.metadata.name
+        if name in self._row_by_name:
+            self.update_node(node)
+            return
+        row = self.columns.append_row()
+        self._row_by_name[name] = row
+        self.names.append(name)
+        self.nodes.append(node)
+        self.pods_by_row.append({})
+        self._image_sizes.append({})
+        for column in (self.taints, self.features, self.ports):
+            column.added()
+        self.images.epoch += 1
+        self._write_node(row, node)
+        for info in self._hidden.pop(name, {}).values():
+            self._place(info, row)
+
+    def update_node(self, node: Node) -> None:
+        """Replace a node's object; the pods on it stay."""
+        row = self._row_by_name.get(node.metadata.name)
+        if row is None:
+            self.add_node(node)
+            return
+        self.nodes[row] = node
+        self._write_node(row, node)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node; pods still on it are kept hidden until they go or it returns.
+
+        Raises
+        ------
+        KeyError
+            The node is not in the table.
+        """
+        row = self._row_by_name.pop(name)
+        staying = self.pods_by_row[row]
+        for info in staying.values():
+            self.pods.remove(info.uid)
+        if staying:
+            self._hidden[name] = dict(staying)
+        self.images.replace(row, self._image_sizes[row], {})
+        self.images.epoch += 1
+        for column in (self.taints, self.features, self.ports):
+            column.removed(row)
+        self._drop_row(row)
+
+    # -- pods ----------------------------------------------------------------------------------
+
+    def add_pod(self, pod: Pod | PodInfo, node_name: str) -> None:
+        """Count a pod on a node; hidden while the node is unknown."""
+        info = pod if isinstance(pod, PodInfo) else PodInfo(pod)
+        assert info.uid not in self._node_of_pod, f"pod {info.key} is on a node already"
+        self._node_of_pod[info.uid] = node_name
+        row = self._row_by_name.get(node_name)
+        if row is None:
+            self._hidden.setdefault(node_name, {})[info.uid] = info
+        else:
+            self._place(info, row)
+
+    def remove_pod(self, uid: str) -> None:
+        """Stop counting a pod.
+
+        Raises
+        ------
+        KeyError
+            The pod is not in the table.
+        """
+        node_name = self._node_of_pod.pop(uid)
+        row = self._row_by_name.get(node_name)
+        if row is not None:
+            self._unplace(uid, row)
+            return
+        hidden = self._hidden[node_name]
+        del hidden[uid]
+        if not hidden:
+            del self._hidden[node_name]
+
+    def node_of_pod(self, uid: str) -> str | None:
+        """Return the name of the node a pod is counted on, or None."""
+        return self._node_of_pod.get(uid)
+
+    def pod(self, uid: str) -> PodInfo | None:
+        """Return a counted pod (hidden ones too), or None."""
+        node_name = self._node_of_pod.get(uid)
+        if node_name is None:
+            return None
+        row = self._row_by_name.get(node_name)
+        return (self._hidden[node_name] if row is None else self.pods_by_row[row])[uid]
+
+    @property
+    def pod_total(self) -> int:
+        """Number of pods counted, hidden ones included."""
+        return len(self._node_of_pod)
+
+    @property
+    def hidden_nodes(self) -> Iterable[str]:
+        """Names of unknown nodes that pods are assigned to."""
+        return self._hidden.keys()
+
+    def label_column(self, key: str) -> LabelColumn:
+        """Return the column of a label key, made on first use."""
+        return self.labels.column(key, [node.metadata.labels for node in self.nodes])
+
+    def image_sizes_by_row(self) -> list[dict[str, int]]:
+        """Return the image sizes of every row."""
+        return self._image_sizes
+
+    def restore_row(self, row: int, pods: dict[str, PodInfo], ports: PortSet) -> None:
+        """Put back the order of pods and the port set a trial found on a row.
+
+        Sums are exact under add and remove; the order of pods, and ports that two pods shared,
+        are not.
+        """
+        self.pods_by_row[row] = pods
+        self.ports.set(row, ports)
+        self.pod_log.append(row)
+
+    def copy(self) -> NodeTable:
+        """Return an independent table with the same content."""
+        twin = NodeTable()
+        twin.columns = self.columns.copy()
+        twin.taints = self.taints.copy(twin.columns)
+        twin.features = self.features.copy(twin.columns)
+        twin.ports = self.ports.copy(twin.columns)
+        twin.labels = self.labels.copy(twin.columns)
+        twin.images = self.images.copy(twin.columns)
+        twin.pods = self.pods.copy(twin.columns)
+        twin.names, twin.nodes = self.names[:], self.nodes[:]
+        twin.pods_by_row = [dict(pods) for pods in self.pods_by_row]
+        twin.exact_limit = dict(self.exact_limit)
+        twin._image_sizes = self._image_sizes[:]
+        twin._row_by_name = dict(self._row_by_name)
+        twin._hidden = {name: dict(pods) for name, pods in self._hidden.items()}
+        twin._node_of_pod = dict(self._node_of_pod)
+        return twin
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _write_node(self, row: int, node: Node) -> None:
+        ensure = self.columns.ensure
+        self._write_allocatable(row, node.status.allocatable)
+        ensure("unschedulable")[row] = node.spec.unschedulable
+        self.taints.set(row, tuple(node.spec.taints))
+        self.features.set(row, frozenset(node.status.declared_features))
+        self.labels.put(row, node.metadata.labels)
+        sizes = image_sizes(node)
+        self.images.replace(row, self._image_sizes[row], sizes)
+        self._image_sizes[row] = sizes
+        self.node_log.append(row)
+
+    def _write_allocatable(self, row: int, allocatable: Mapping[str, str | int | float]) -> None:
+        ensure = self.columns.ensure
+        amounts = {
+            name: to_units(name, parse_quantity(quantity))
+            for name, quantity in allocatable.items()
+            if name == "pods" or is_scheduling_resource(name)
+        }
+        ensure("allowed_pods")[row] = amounts.pop("pods", 0)
+        for name in self.exact_limit:
+            amounts.setdefault(name, 0)
+        for name, amount in amounts.items():
+            ensure(("allocatable", name))[row] = amount
+            ensure(("allocatable_float", name))[row] = amount
+            self.exact_limit[name] = max(amount, self.exact_limit.get(name, 0))
+
+    def _place(self, info: PodInfo, row: int) -> None:
+        self.pods_by_row[row][info.uid] = info
+        self._book(info, row, +1)
+        ports = info.part(PORTS).value
+        if ports:
+            self.ports.set(row, self.ports.at(row) | frozenset(ports))
+        metadata = info.pod.metadata
+        self.pods.add(
+            info.uid, row, info.namespace, metadata.labels, live=not metadata.deletion_timestamp
+        )
+
+    def _unplace(self, uid: str, row: int) -> None:
+        info = self.pods_by_row[row].pop(uid)
+        self._book(info, row, -1)
+        ports = info.part(PORTS).value
+        if ports:
+            # A set without reference counts, as upstream: if two pods hold the same port and
+            # one goes, the port counts as free (scheduling spec, node basics section 3).
+            self.ports.set(row, self.ports.at(row) - frozenset(ports))
+        self.pods.remove(uid)
+
+    def _book(self, info: PodInfo, row: int, sign: int) -> None:
+        ensure = self.columns.ensure
+        requests = info.part(RESOURCES).value
+        for name, amount in requests.balanced.items():
+            if amount:
+                ensure(("requested", name))[row] += sign * amount
+        cpu, memory = requests.nonzero
+        ensure("nonzero_cpu")[row] += sign * cpu
+        ensure("nonzero_memory")[row] += sign * memory
+        ensure("pod_count")[row] += sign
+        self.pod_log.append(row)
+
+    def _drop_row(self, row: int) -> None:
+        last = self.columns.remove_row(row)
+        for by_row in self._by_row():
+            by_row[row] = by_row[last]
+            by_row.pop()
+        if row != last:
+            self._row_by_name[self.names[row]] = row
+            for uid in self.pods_by_row[row]:
+                self.pods.move(uid, row)
+
+    def _by_row(self) -> tuple[list[Any], ...]:
+        return self.names, self.nodes, self.pods_by_row, self._image_sizes

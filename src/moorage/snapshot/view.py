@@ -1,0 +1,51 @@
+"""The rows a question is about: all nodes, or a few."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+A = TypeVar("A", bound=np.generic)
+
+Rows = NDArray[np.int64]
+
+
+class NodeView:
+    """A selection of rows; an answer for a view has one entry for each of them, in order.
+
+    Parameters
+    ----------
+    n_all
+        Number of nodes.
+    rows
+        int64, (len(view),): the rows; None means every row, which costs nothing to take.
+    """
+
+    __slots__ = ("_n_all", "rows")
+
+    def __init__(self, n_all: int, rows: Rows | None = None) -> None:
+        self._n_all = n_all
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self._n_all if self.rows is None else len(self.rows)
+
+    @property
+    def size_of_all(self) -> int:
+        """Number of nodes, in the view or not."""
+        return self._n_all
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the view is every row."""
+        return self.rows is None
+
+    def take(self, column_n: NDArray[A]) -> NDArray[A]:
+        """Return a column's values for the rows of the view, without a copy for all rows."""
+        return column_n if self.rows is None else column_n[self.rows]
+
+    def row_numbers(self) -> Rows:
+        """Return int64, (len(view),): the rows, spelled out also for the view of all."""
+        return np.arange(self._n_all) if self.rows is None else self.rows
