@@ -1,0 +1,86 @@
+"""Arguments of in-tree plugins: found by kind, read strictly, checked, defaulted.
+
+Called by `load` for every ``pluginConfig`` entry and by `merge` for plugins configured without
+one. The types themselves are in `plugin_args`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, with_defaults
+from moorage.config.strict import Reader, invalid
+
+
+def default_args(plugin: str) -> Args | None:
+    """Return the arguments a plugin has when none are configured; None if it takes none."""
+    kind = ARGS_KINDS.get(plugin)
+    return None if kind is None else with_defaults(kind.type())
+
+
+def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
+    """Return configured arguments as the plugin's struct, recording every fault.
+
+    Parameters
+    ----------
+    plugin
+        Name of the plugin.
+    raw
+        Plain values, or None for an entry without arguments.
+    path
+        Path of the arguments, e.g. ``profiles[0].pluginConfig[1].args``.
+    faults
+        Appended to.
+
+    Returns
+    -------
+    object
+        The struct; `raw` unchanged for plugins whose kind is not part of the API; the defaults
+        where `raw` cannot be read.
+    """
+    kind = ARGS_KINDS.get(plugin)
+    if kind is None:
+        return raw
+    default = with_defaults(kind.type())
+    if raw is None:
+        return default
+    if not isinstance(raw, Mapping) or not _kind_matches(plugin, raw):
+        faults.append(invalid(path, _named(raw), "has to match plugin args"))
+        return default
+    reader = Reader()
+    args = reader.read(kind.type, _body(raw), path=path)
+    faults += reader.faults
+    if args is None:
+        return default
+    args = with_defaults(args)
+    if not reader.faults:
+        faults += kind.validate(args, path)
+    return args
+
+
+def read_foreign_args(
+    type_: type[msgspec.Struct], raw: object, *, path: str
+) -> tuple[Any, list[str]]:
+    """Return the arguments of a plugin defined elsewhere as its own struct, and the faults."""
+    reader = Reader()
+    args = reader.read(type_, _body(raw) if isinstance(raw, Mapping) else raw, path=path)
+    return args, reader.faults
+
+
+def _kind_matches(plugin: str, raw: Mapping[str, Any]) -> bool:
+    kind, version = raw.get("kind"), raw.get("apiVersion")
+    return kind in (None, f"{plugin}Args") and version in (None, API_VERSION)
+
+
+def _named(raw: object) -> object:
+    """Return what tells the kind of arguments, to be shown in a fault."""
+    if not isinstance(raw, Mapping):
+        return raw
+    return {key: raw[key] for key in ("apiVersion", "kind") if key in raw}
+
+
+def _body(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}

@@ -1,0 +1,75 @@
+"""Default plugin lists, and the values of settings left unset; runs after reading, before checks.
+
+Source: kubernetes v1.36 ``pkg/scheduler/apis/config/v1/default_plugins.go`` and ``defaults.go``,
+with every feature gate at its default.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.config.types import (
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    PluginRef,
+    Profile,
+)
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+DEFAULT_MULTI_POINT: Final[tuple[PluginRef, ...]] = (
+    PluginRef(name="SchedulingGates"),
+    PluginRef(name="PrioritySort"),
+    PluginRef(name="NodeUnschedulable"),
+    PluginRef(name="NodeName"),
+    PluginRef(name="TaintToleration", weight=3),
+    PluginRef(name="NodeAffinity", weight=2),
+    PluginRef(name="NodePorts"),
+    PluginRef(name="NodeResourcesFit", weight=1),
+    PluginRef(name="VolumeRestrictions"),
+    PluginRef(name="NodeVolumeLimits"),
+    PluginRef(name="VolumeBinding"),
+    PluginRef(name="VolumeZone"),
+    PluginRef(name="PodTopologySpread", weight=2),
+    PluginRef(name="InterPodAffinity", weight=2),
+    PluginRef(name="DynamicResources", weight=2),
+    PluginRef(name="DefaultPreemption"),
+    PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
+    PluginRef(name="ImageLocality", weight=1),
+    PluginRef(name="DefaultBinder"),
+    PluginRef(name="NodeDeclaredFeatures"),
+)
+"""Only multiPoint has defaults; every point gets its plugins by expansion."""
+
+
+def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """Return the configuration with every unset setting at its default.
+
+    Notes
+    -----
+    Knowing departures from kubernetes v1.36: ``leaderElect`` unset means false, and
+    ``percentageOfNodesToScore`` unset stays None, which means every node.
+    """
+    profiles = config.profiles or [Profile()]
+    if len(profiles) == 1 and not profiles[0].scheduler_name:
+        profiles = [msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME)]
+    contention = config.enable_contention_profiling
+    return msgspec.structs.replace(
+        config,
+        profiles=profiles,
+        leader_election=_leader_election(config.leader_election),
+        enable_contention_profiling=(config.enable_profiling if contention is None else contention),
+    )
+
+
+def default_config() -> KubeSchedulerConfiguration:
+    """Return the configuration of a scheduler started without a file."""
+    return with_defaults(KubeSchedulerConfiguration())
+
+
+def _leader_election(value: LeaderElection) -> LeaderElection:
+    if value.leader_elect is not None:
+        return value
+    return msgspec.structs.replace(value, leader_elect=False)

@@ -1,0 +1,285 @@
+"""A user's plugin lists merged with the default ones and expanded: what each profile runs.
+
+Last stop of the configuration: `expand_profiles` makes one `ProfileSpec` a profile, from which the
+framework constructs the plugins. Which plugin extends which point is asked of `KnownPlugins`.
+Rules: kubernetes v1.36 ``pkg/scheduler/apis/config/v1/default_plugins.go`` (merge) and
+``pkg/scheduler/framework/runtime/framework.go`` (expansion, weights, start-up errors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from moorage.base.errors import ConfigError
+from moorage.config.args import default_args, read_foreign_args
+from moorage.config.defaults import DEFAULT_MULTI_POINT
+from moorage.config.types import KubeSchedulerConfiguration, PluginRef, Plugins, PluginSet, Profile
+from moorage.config.validation import by_point
+
+# Points in the order in which kube-scheduler fills them; its first error names the first point.
+POINTS: Final = (
+    "preFilter",
+    "filter",
+    "postFilter",
+    "reserve",
+    "preScore",
+    "score",
+    "preBind",
+    "bind",
+    "postBind",
+    "permit",
+    "preEnqueue",
+    "queueSort",
+)
+_MAX_NODE_SCORE: Final = 100
+_MAX_TOTAL_SCORE: Final = 2**63 - 1
+
+
+class KnownPlugin(Protocol):
+    """What a registry entry says about a plugin's arguments."""
+
+    @property
+    def args_type(self) -> type[Any] | None:
+        """Type of the plugin's arguments, None when it takes none."""
+        ...
+
+
+class KnownPlugins(Protocol):
+    """The registry as this room sees it."""
+
+    def find(self, name: str) -> KnownPlugin | None:
+        """Return the plugin of a name, or None."""
+        ...
+
+    def extends(self, name: str, point: str) -> bool:
+        """Whether a known plugin extends an extension point."""
+        ...
+
+
+class ProfileSpec(msgspec.Struct, frozen=True):
+    """One profile, ready to be built.
+
+    Parameters
+    ----------
+    scheduler_name
+        The ``spec.schedulerName`` it serves.
+    points
+        Every extension point to the names of its plugins, in execution order.
+    score_weights
+        Weight of each plugin at the point score.
+    plugin_args
+        Arguments by plugin name, defaulted; plugins that take none are absent.
+    percentage_of_nodes_to_score
+        How many of the nodes are scored; always 100 so far.
+    """
+
+    scheduler_name: str
+    points: Mapping[str, tuple[str, ...]]
+    score_weights: Mapping[str, int]
+    plugin_args: Mapping[str, Any]
+    percentage_of_nodes_to_score: int = 100
+
+
+def merge_plugins(user: Plugins) -> Plugins:
+    """Return a user's lists merged with the default ones.
+
+    Notes
+    -----
+    Only multiPoint has defaults. A default plugin that the user enables too keeps its place and
+    takes the user's entry, so a weight left out becomes 1, not the default weight.
+    """
+    merged = _merge_set(DEFAULT_MULTI_POINT, user.multi_point)
+    return msgspec.structs.replace(user, multi_point=merged)
+
+
+def _merge_set(defaults: Sequence[PluginRef], user: PluginSet) -> PluginSet:
+    disabled = {ref.name for ref in user.disabled}
+    # The last entry of a name is the one that replaces the default.
+    last = {ref.name: index for index, ref in enumerate(user.enabled)}
+    replaced: set[int] = set()
+    enabled: list[PluginRef] = []
+    if "*" not in disabled:
+        for ref in defaults:
+            if ref.name in disabled:
+                continue
+            index = last.get(ref.name)
+            if index is not None:
+                replaced.add(index)
+            enabled.append(ref if index is None else user.enabled[index])
+    enabled += [ref for index, ref in enumerate(user.enabled) if index not in replaced]
+    return PluginSet(enabled=enabled, disabled=user.disabled)
+
+
+def expand_profiles(
+    config: KubeSchedulerConfiguration, known: KnownPlugins
+) -> tuple[ProfileSpec, ...]:
+    """Return what every profile of a loaded configuration runs.
+
+    Parameters
+    ----------
+    config
+        As `load` returns it.
+    known
+        The registry of plugins.
+
+    Raises
+    ------
+    ConfigError
+        Every start-up error of every profile.
+    """
+    faults: list[str] = []
+    specs = [_Expansion(profile, config, known, faults).spec() for profile in config.profiles]
+    faults += _shared_queue_faults(specs)
+    if faults:
+        raise ConfigError(faults)
+    return tuple(specs)
+
+
+class _Expansion:
+    """Expands one profile; faults go to the shared list, signed with the profile's name."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        config: KubeSchedulerConfiguration,
+        known: KnownPlugins,
+        faults: list[str],
+    ) -> None:
+        self._profile = profile
+        self._config = config
+        self._known = known
+        self._faults = faults
+        self._plugins = merge_plugins(profile.plugins)
+
+    def spec(self) -> ProfileSpec:
+        """Return the profile's spec; meaningful only if no fault was added."""
+        sets = dict(by_point(self._plugins))
+        multi = self._existing_multi_point()
+        points = {point: self._expand(point, sets[point], multi) for point in POINTS}
+        self._check_counts(points)
+        names = dict.fromkeys(name for order in points.values() for name in order)
+        own, shared = (
+            self._profile.percentage_of_nodes_to_score,
+            (self._config.percentage_of_nodes_to_score),
+        )
+        percentage = own if own is not None else shared
+        return ProfileSpec(
+            scheduler_name=self._profile.scheduler_name,
+            points=points,
+            score_weights=self._weights(points["score"]),
+            plugin_args=self._args(names),
+            percentage_of_nodes_to_score=100 if percentage is None else percentage,
+        )
+
+    def _fault(self, text: str) -> None:
+        self._faults.append(
+            f"creating profile for scheduler name {self._profile.scheduler_name}: {text}"
+        )
+
+    def _existing_multi_point(self) -> list[str]:
+        names = []
+        for ref in self._plugins.multi_point.enabled:
+            if self._known.find(ref.name) is None:
+                self._fault(f'{point_type(POINTS[0])} "{ref.name}" does not exist')
+            else:
+                names.append(ref.name)
+        return names
+
+    def _specific(self, point: str, enabled: Iterable[PluginRef]) -> list[str]:
+        names: list[str] = []
+        kind = point_type(point)
+        for ref in enabled:
+            if self._known.find(ref.name) is None:
+                self._fault(f'{kind} "{ref.name}" does not exist')
+            elif not self._known.extends(ref.name, point):
+                self._fault(f'plugin "{ref.name}" does not extend {kind} plugin')
+            elif ref.name in names:
+                self._fault(f'plugin "{ref.name}" already registered as "{kind}"')
+            else:
+                names.append(ref.name)
+        return names
+
+    def _expand(self, point: str, lists: PluginSet, multi_point: list[str]) -> tuple[str, ...]:
+        specific = self._specific(point, lists.enabled)
+        disabled = {ref.name for ref in lists.disabled}
+        if "*" in disabled:
+            return tuple(specific)
+        overrides: set[str] = set()
+        multi: list[str] = []
+        for name in multi_point:
+            if not self._known.extends(name, point) or name in disabled:
+                continue
+            if name in specific:
+                overrides.add(name)
+            elif name in multi:
+                self._fault(f'plugin "{name}" already registered as "{point_type(point)}"')
+            else:
+                multi.append(name)
+        first = [name for name in specific if name in overrides]
+        last = [name for name in specific if name not in overrides]
+        return (*first, *multi, *last)
+
+    def _check_counts(self, points: Mapping[str, tuple[str, ...]]) -> None:
+        name, sorts = self._profile.scheduler_name, len(points["queueSort"])
+        if sorts != 1:
+            self._fault(
+                "only one queue sort plugin required for profile with scheduler name "
+                f'"{name}", but got {sorts}'
+            )
+        if not points["bind"]:
+            self._fault(
+                f'at least one bind plugin is needed for profile with scheduler name "{name}"'
+            )
+
+    def _weights(self, scorers: Sequence[str]) -> dict[str, int]:
+        weights: dict[str, int] = {}
+        for ref in (*self._plugins.score.enabled, *self._plugins.multi_point.enabled):
+            weights.setdefault(ref.name, ref.weight or 1)
+        weights = {name: weights[name] for name in scorers}
+        if sum(weights.values()) * _MAX_NODE_SCORE > _MAX_TOTAL_SCORE:
+            self._fault("score plugins: total score of Score plugins could overflow")
+        return weights
+
+    def _args(self, names: Iterable[str]) -> dict[str, Any]:
+        configured = {entry.name: entry.args for entry in self._profile.plugin_config}
+        result: dict[str, Any] = {}
+        for name in names:
+            args = configured.get(name)
+            if args is None:
+                args = default_args(name)
+            plugin = self._known.find(name)
+            wanted = plugin.args_type if plugin is not None else None
+            if wanted is not None and not isinstance(args, wanted):
+                args, faults = read_foreign_args(wanted, args or {}, path="args")
+                for fault in faults:
+                    self._fault(f'initializing plugin "{name}": {fault}')
+            if args is not None:
+                result[name] = args
+        return result
+
+
+def point_type(point: str) -> str:
+    """Return the name of the Go interface of a point, as start-up errors print it."""
+    return f"{point[0].upper()}{point[1:]}Plugin"
+
+
+def _shared_queue_faults(specs: Sequence[ProfileSpec]) -> list[str]:
+    """All profiles share one queue: its order and the arguments of its plugin must agree."""
+    orders = [(spec, spec.points["queueSort"]) for spec in specs]
+    valid = [(spec, order[0]) for spec, order in orders if len(order) == 1]
+    if not valid:
+        return []
+    first_spec, first = valid[0]
+    faults = []
+    for spec, plugin in valid[1:]:
+        name = spec.scheduler_name
+        if plugin != first:
+            faults.append(
+                f'different queue sort plugins for profile "{name}": "{plugin}", first: "{first}"'
+            )
+        elif spec.plugin_args.get(plugin) != first_spec.plugin_args.get(plugin):
+            faults.append(f'different queue sort plugin args for profile "{name}"')
+    return faults

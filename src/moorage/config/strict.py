@@ -1,0 +1,198 @@
+"""Text to plain values to structs, strictly, with every fault found and not only the first.
+
+First half of `load`: `parse_text` refuses duplicate keys, `Reader` refuses unknown fields and wrong
+types. A field at fault keeps its default, so that the checks after this one can still run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import types
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+import yaml
+
+from moorage.base.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class _Broken:
+    """Stands for a value that could not be read; its fault is recorded."""
+
+
+_BROKEN: Final = _Broken()
+
+
+def parse_text(text: str, *, source: str = "") -> Any:
+    """Return the plain values of one JSON or YAML document.
+
+    Raises
+    ------
+    ConfigError
+        Not JSON or YAML, several documents, or a key given twice (each named with its line).
+    """
+    if text.lstrip().startswith("{"):
+        try:
+            return _parse_json(text, source)
+        except json.JSONDecodeError:
+            pass  # flow style YAML starts with a brace as well
+    loader = _Loader(text)
+    try:
+        value = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise ConfigError([f"not YAML: {_one_line(error)}"], source=source) from error
+    finally:
+        loader.dispose()
+    if loader.duplicates:
+        raise ConfigError(loader.duplicates, source=source)
+    return value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without dates, remembering keys given twice."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.duplicates: list[str] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            text = str(key.value)
+            if text in seen and text != "<<":
+                line = key.start_mark.line + 1
+                self.duplicates.append(f'line {line}: key "{text}" already set in map')
+            seen.add(text)
+        return super().construct_mapping(node, deep=deep)
+
+
+# A configuration holds no dates; 2026-01-01 stays the text it is.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in pairs if tag != "tag:yaml.org,2002:timestamp"]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _parse_json(text: str, source: str) -> Any:
+    duplicates: list[str] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                duplicates.append(f'duplicate field "{key}"')
+            result[key] = value
+        return result
+
+    value = json.loads(text, object_pairs_hook=collect)
+    if duplicates:
+        raise ConfigError(duplicates, source=source)
+    return value
+
+
+class Reader:
+    """Builds structs from plain values and collects faults as Kubernetes field errors."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def read(self, type_: type[T], value: object, *, path: str = "") -> T | None:
+        """Return `value` as `type_`, or None when nothing can be made of it.
+
+        Parameters
+        ----------
+        type_
+            A msgspec struct; fields may be structs, lists, maps and scalars, optional or not.
+        value
+            Plain values as JSON and YAML give them. Null means absent.
+        path
+            Where the value stands, e.g. ``profiles[0].plugins``; empty for the whole document.
+        """
+        result = self._read(type_, value, path)
+        return None if isinstance(result, _Broken) else cast("T", result)
+
+    def _read(self, type_: Any, value: object, path: str) -> object:
+        type_ = _without_none(type_)
+        if type_ is Any:
+            return value
+        if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+            return self._read_struct(type_, value, path)
+        if get_origin(type_) in (list, tuple):
+            items = self._read_list(get_args(type_)[0], value, path)
+            return tuple(items) if get_origin(type_) is tuple and isinstance(items, list) else items
+        try:
+            return msgspec.convert(value, type_)
+        except msgspec.ValidationError as error:
+            detail = str(error).replace("`", "").partition(" - at ")[0]
+            return self._fault(path, value, detail[:1].lower() + detail[1:])
+
+    def _read_struct(self, type_: type[msgspec.Struct], value: object, path: str) -> object:
+        if not isinstance(value, Mapping):
+            return self._fault(path, value, "expected an object")
+        fields = {field.encode_name: field for field in msgspec.structs.fields(type_)}
+        known: dict[str, object] = {}
+        whole = True
+        for key, item in value.items():
+            field = fields.get(key)
+            if field is None:
+                self._unknown(join(path, str(key)), str(key), fields)
+            elif item is not None:
+                read = self._read(field.type, item, join(path, field.encode_name))
+                if not isinstance(read, _Broken):
+                    known[field.name] = read
+                elif field.required:
+                    whole = False
+        for field in fields.values():
+            if field.required and value.get(field.encode_name) is None:
+                self.faults.append(f"{join(path, field.encode_name)}: Required value")
+                whole = False
+        return type_(**known) if whole else _BROKEN
+
+    def _read_list(self, item_type: Any, value: object, path: str) -> object:
+        if not isinstance(value, list):
+            return self._fault(path, value, "expected a list")
+        read = [self._read(item_type, item, f"{path}[{i}]") for i, item in enumerate(value)]
+        return [item for item in read if not isinstance(item, _Broken)]
+
+    def _unknown(self, path: str, key: str, fields: Iterable[str]) -> None:
+        close = difflib.get_close_matches(key, sorted(fields), n=1)
+        hint = f" (did you mean {quoted(close[0])}?)" if close else ""
+        self.faults.append(f"unknown field {quoted(path)}{hint}")
+
+    def _fault(self, path: str, value: object, detail: str) -> _Broken:
+        self.faults.append(invalid(path, value, detail))
+        return _BROKEN
+
+
+def join(path: str, name: str) -> str:
+    """Return the path of a field below another."""
+    return f"{path}.{name}" if path else name
+
+
+def quoted(value: object) -> str:
+    """Return a value as field errors print it: JSON, with spaces left out."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.to_builtins(value)
+    return json.dumps(value, separators=(",", ":"), default=str, ensure_ascii=False)
+
+
+def invalid(path: str, value: object, detail: str) -> str:
+    """Return the field error for a value that is not allowed."""
+    return f"{path or '<root>'}: Invalid value: {quoted(value)}: {detail}"
+
+
+def _without_none(type_: Any) -> Any:
+    """Return X for ``X | None``; a value that is null was left out before."""
+    if get_origin(type_) in (Union, types.UnionType):
+        left = [item for item in get_args(type_) if item is not type(None)]
+        if len(left) == 1:
+            return left[0]
+    return type_
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,209 @@
+"""Checks of a configuration that was read: every fault as a Kubernetes field error.
+
+Last half of `load`. Rules: kubernetes v1.36 ``pkg/scheduler/apis/config/validation``. Settings
+that are valid but not built yet are faults too, marked with `NOT_BUILT`; nothing is ignored
+silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from moorage.config.durations import parse_duration
+from moorage.config.strict import invalid, join, quoted
+from moorage.config.types import (
+    API_VERSION,
+    ClientConnection,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+
+NOT_BUILT: Final = "not built yet"
+"""Stands in every fault about a setting that Kubernetes has and moorage does not have yet."""
+
+_REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+
+
+def is_not_built(fault: str) -> bool:
+    """Whether a fault is about a feature that is missing here, not about a mistake."""
+    return NOT_BUILT in fault
+
+
+def validate(config: KubeSchedulerConfiguration) -> list[str]:
+    """Return every fault of a configuration with its defaults filled in."""
+    return [
+        *_general(config),
+        *_leader_election(config.leader_election),
+        *_client_connection(config.client_connection),
+        *_profiles(config.profiles),
+        *_queue_sort(config.profiles),
+        *_not_built(config),
+    ]
+
+
+def _general(config: KubeSchedulerConfiguration) -> Iterator[str]:
+    if config.parallelism <= 0:
+        detail = "should be an integer value greater than zero"
+        yield invalid("parallelism", config.parallelism, detail)
+    yield from _percentage("", config.percentage_of_nodes_to_score)
+    initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
+    if initial <= 0:
+        yield invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
+    if longest < initial:
+        detail = "must be greater than or equal to PodInitialBackoffSeconds"
+        yield invalid("podMaxBackoffSeconds", longest, detail)
+
+
+def _percentage(path: str, value: int | None) -> Iterator[str]:
+    if value is None:
+        return
+    where = join(path, "percentageOfNodesToScore")
+    if not 0 <= value <= 100:
+        yield invalid(where, value, "not in valid range [0-100]")
+    elif value != 100:
+        yield (
+            f"{where}: Forbidden: scoring a part of the nodes is {NOT_BUILT}: "
+            "leave it unset or say 100, every node is scored"
+        )
+
+
+def _leader_election(value: LeaderElection) -> Iterator[str]:
+    path = "leaderElection"
+    durations: dict[str, int] = {}
+    for name, text in (
+        ("leaseDuration", value.lease_duration),
+        ("renewDeadline", value.renew_deadline),
+        ("retryPeriod", value.retry_period),
+    ):
+        try:
+            durations[name] = parse_duration(text)
+        except ValueError as error:
+            yield invalid(join(path, name), text, str(error))
+    if not value.leader_elect:
+        return
+    yield (
+        f"{path}.leaderElect: Forbidden: leader election is {NOT_BUILT}: run one replica and "
+        "set it to false"
+    )
+    for name, duration_ns in durations.items():
+        if duration_ns <= 0:
+            yield invalid(join(path, name), _written(value, name), "must be greater than zero")
+    if len(durations) == 3 and durations["leaseDuration"] <= durations["renewDeadline"]:
+        detail = "LeaseDuration must be greater than RenewDeadline"
+        yield invalid(f"{path}.leaseDuration", value.lease_duration, detail)
+    if value.resource_lock != "leases":
+        detail = 'resourceLock value must be "leases"'
+        yield invalid(f"{path}.resourceLock", value.resource_lock, detail)
+    if not value.resource_name:
+        yield f"{path}.resourceName: Required value: resourceName is required"
+    if not value.resource_namespace:
+        yield f"{path}.resourceNamespace: Required value: resourceNamespace is required"
+
+
+def _written(value: LeaderElection, name: str) -> str:
+    """Return a duration of the leader election as it was written."""
+    return {
+        "leaseDuration": value.lease_duration,
+        "renewDeadline": value.renew_deadline,
+        "retryPeriod": value.retry_period,
+    }[name]
+
+
+def _client_connection(value: ClientConnection) -> Iterator[str]:
+    if value.burst is not None and value.burst < 0:
+        yield invalid("clientConnection.burst", value.burst, "must be non-negative")
+
+
+def _profiles(profiles: list[Profile]) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, profile in enumerate(profiles):
+        path = f"profiles[{index}]"
+        name = profile.scheduler_name
+        if not name:
+            yield f"{path}.schedulerName: Required value"
+        elif name in seen:
+            yield f"{path}.schedulerName: Duplicate value: {quoted(name)}"
+        seen.add(name)
+        yield from _percentage(path, profile.percentage_of_nodes_to_score)
+        yield from _plugin_sets(path, profile.plugins)
+        yield from _plugin_config(path, profile)
+
+
+def _plugin_sets(path: str, plugins: Plugins) -> Iterator[str]:
+    for point, plugin_set in by_point(plugins):
+        where = f"{path}.plugins.{point}"
+        if point in ("placementGenerate", "placementScore") and plugin_set.enabled:
+            yield f"{where}: Forbidden: placement of pod groups is {NOT_BUILT}"
+        for position, ref in enumerate(plugin_set.enabled):
+            if not ref.name:
+                yield f"{where}.enabled[{position}].name: Required value"
+            elif point != "multiPoint" and ref.name in _REMOVED_PLUGINS:
+                yield invalid(f"{where}.enabled[{position}]", ref.name, _REMOVED)
+
+
+_REMOVED: Final = (
+    f"was invalid in version {quoted(API_VERSION)} "
+    f"(KubeSchedulerConfiguration is version {quoted(API_VERSION)})"
+)
+
+
+def by_point(plugins: Plugins) -> Iterator[tuple[str, PluginSet]]:
+    """Yield every extension point as the file spells it, with its lists; multiPoint last."""
+    for attribute, point in _POINTS:
+        yield point, getattr(plugins, attribute)
+
+
+_POINTS: Final = tuple(
+    zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True)
+)
+
+
+def _plugin_config(path: str, profile: Profile) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, entry in enumerate(profile.plugin_config):
+        where = f"{path}.pluginConfig[{index}]"
+        if not entry.name:
+            yield f"{where}.name: Required value"
+        elif entry.name in seen:
+            yield f"{where}: Duplicate value: {quoted(entry.name)}"
+        elif entry.name in _REMOVED_PLUGINS:
+            yield invalid(where, entry.name, _REMOVED)
+        seen.add(entry.name)
+
+
+def _queue_sort(profiles: list[Profile]) -> Iterator[str]:
+    """All profiles share one queue, so they must agree on its order."""
+    if not profiles:
+        return
+    first = profiles[0]
+    enabled = first.plugins.queue_sort.enabled
+    if len(enabled) > 1:
+        where = "profiles[0].plugins.queueSort.Enabled"
+        yield invalid(where, len(enabled), "only one queue sort plugin can be enabled")
+    name = enabled[0].name if enabled else ""
+    for index, profile in enumerate(profiles[1:], start=1):
+        if profile.plugins.queue_sort != first.plugins.queue_sort:
+            where = f"profiles[{index}].plugins.queueSort"
+            detail = "must be the same for all profiles"
+            yield invalid(where, profile.plugins.queue_sort, detail)
+        if name and _args_of(profile, name) != _args_of(first, name):
+            where = f"profiles[{index}].pluginConfig.args"
+            detail = "queueSort must be the same for all profiles"
+            yield invalid(where, _args_of(profile, name), detail)
+
+
+def _args_of(profile: Profile, plugin: str) -> object:
+    return next((entry.args for entry in profile.plugin_config if entry.name == plugin), None)
+
+
+def _not_built(config: KubeSchedulerConfiguration) -> Iterator[str]:
+    if config.extenders:
+        yield f"extenders: Forbidden: HTTP extenders are {NOT_BUILT}"
+    if config.delay_cache_until_active:
+        yield (
+            f"delayCacheUntilActive: Forbidden: it waits for leader election, which is {NOT_BUILT}"
+        )
