@@ -1,0 +1,209 @@
+"""Everything about one pod against the cluster as it is: for explaining and for conformance.
+
+Slower than `cycle`, which only decides: every plugin is asked by itself as well, and nothing is
+reused, so it also serves as the yardstick for the cycle's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from moorage.engine.cycle import Cycle, Search, diagnose
+from moorage.engine.filtering import (
+    CycleError,
+    FilterPass,
+    ask_filter,
+    filter_nominated,
+    run_filters,
+)
+from moorage.engine.scoring import ScoreTable, run_scores
+from moorage.engine.select_node import smallest_name
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.profile import Profile
+from moorage.framework.runner import PreFilterOutcome, run_pre_enqueue
+from moorage.framework.status import Code, Status
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
+    """What every plugin says about one pod.
+
+    Parameters
+    ----------
+    pre_enqueue
+        The first PreEnqueue answer that is not Success; nothing else is filled in then.
+    pre_filter
+        Outcome of PreFilter.
+    filter
+        Node to the first failing Filter plugin's status, nominated pods counted; passing nodes
+        are absent.
+    excluded
+        Nodes PreFilter left out, sorted.
+    by_plugin
+        Filter plugin to node to status, each asked on its own without nominated pods, for every
+        node that was not excluded; failures only.
+    feasible
+        Names of the feasible nodes, sorted; only the nominated node when the pod fits there.
+    nominated_shortcut
+        Whether the pod fits its nominated node and others would pass too.
+    score_skipped
+        Score plugins that their PreScore took out, sorted.
+    scores
+        All scores, in the order of `feasible`; None when no node is feasible.
+    winners
+        Nodes with the greatest total, sorted.
+    diagnosis
+        Why no node took the pod; None when one did.
+    """
+
+    pre_enqueue: Status | None = None
+    pre_filter: PreFilterOutcome | None = None
+    filter: Mapping[str, Status] = {}
+    excluded: tuple[str, ...] = ()
+    by_plugin: Mapping[str, Mapping[str, Status]] = {}
+    feasible: tuple[str, ...] = ()
+    nominated_shortcut: bool = False
+    score_skipped: tuple[str, ...] = ()
+    scores: ScoreTable | None = None
+    winners: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
+
+
+def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
+    """Ask every plugin about one pod against the unchanged cluster.
+
+    Raises
+    ------
+    CycleError
+        A plugin answered Error.
+    """
+    gate = run_pre_enqueue(profile, pod.pod)
+    if not gate.ok:
+        return Evaluation(pre_enqueue=gate)
+    state = CycleState()
+    cycle = Cycle(profile, snapshot, smallest_name, reuse=False)
+    search = cycle.search(state, pod)
+    outcome = search.pre_filter
+    if outcome.status.rejected:
+        diagnosis = diagnose(profile, snapshot, search)
+        return Evaluation(pre_filter=outcome, diagnosis=diagnosis)
+    candidates = _candidates(snapshot, outcome)
+    full = _with_nominated(profile, state, pod, snapshot, view=candidates)
+    feasible = _feasible(snapshot, search, candidates, full)
+    scores = _scores(profile, state, pod, snapshot, feasible=feasible)
+    passing = int(full.passed.sum())
+    return Evaluation(
+        pre_filter=outcome,
+        filter=_failures(profile, snapshot, search, candidates=candidates, verdict=full),
+        excluded=_excluded(snapshot, candidates),
+        by_plugin=_by_plugin(profile, state, pod, snapshot, view=candidates),
+        feasible=feasible,
+        nominated_shortcut=search.nominated_row is not None and passing > 1,
+        score_skipped=tuple(sorted(_skipped(profile, state))) if feasible else (),
+        scores=scores,
+        winners=_winners(feasible, scores),
+        diagnosis=None if feasible else diagnose(profile, snapshot, search),
+    )
+
+
+def _candidates(snapshot: Snapshot, outcome: PreFilterOutcome) -> NodeView:
+    if outcome.node_names is None:
+        return snapshot.all()
+    rows = (snapshot.row_of(name) for name in outcome.node_names)
+    return snapshot.rows(sorted(row for row in rows if row is not None))
+
+
+def _with_nominated(
+    profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot, *, view: NodeView
+) -> FilterPass:
+    verdict = run_filters(profile, state, pod, view)
+    filter_nominated(profile, state, pod, snapshot, view=view, verdict=verdict)
+    return verdict
+
+
+def _feasible(
+    snapshot: Snapshot, search: Search, candidates: NodeView, full: FilterPass
+) -> tuple[str, ...]:
+    if search.nominated_row is not None:
+        return (snapshot.names[search.nominated_row],)
+    rows = candidates.row_numbers()[full.passed]
+    return tuple(sorted((snapshot.names[int(row)] for row in rows), key=str.encode))
+
+
+def _failures(
+    profile: Profile,
+    snapshot: Snapshot,
+    search: Search,
+    *,
+    candidates: NodeView,
+    verdict: FilterPass,
+) -> dict[str, Status]:
+    found: dict[str, Status] = {}
+    for view, judged in ((candidates, verdict), (search.view, search.verdict)):
+        rows = view.row_numbers()
+        for position in np.flatnonzero(~judged.passed):
+            name = snapshot.names[int(rows[position])]
+            found.setdefault(name, judged.status(profile, int(position)))
+    return found
+
+
+def _excluded(snapshot: Snapshot, candidates: NodeView) -> tuple[str, ...]:
+    inside = {int(row) for row in candidates.row_numbers()}
+    outside = (name for row, name in enumerate(snapshot.names) if row not in inside)
+    return tuple(sorted(outside, key=str.encode))
+
+
+def _by_plugin(
+    profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot, *, view: NodeView
+) -> dict[str, dict[str, Status]]:
+    reasons, rows = profile.handle.reasons, view.row_numbers()
+    found: dict[str, dict[str, Status]] = {}
+    for plugin in profile.filters:
+        if plugin.name in state.skip_filter:
+            continue
+        answer = ask_filter(profile, plugin, state, pod, view)
+        if answer is None:
+            continue
+        failing = np.flatnonzero(answer.code_n)
+        if len(failing):
+            found[plugin.name] = {
+                snapshot.names[int(rows[i])]: Status(
+                    Code(int(answer.code_n[i])), reasons.reasons(int(answer.reason_n[i]))
+                )
+                for i in failing
+            }
+    return found
+
+
+def _scores(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    *,
+    feasible: tuple[str, ...],
+) -> ScoreTable | None:
+    if not feasible:
+        return None
+    rows = [snapshot.row_of(name) for name in feasible]
+    return run_scores(profile, state, pod, snapshot.rows([row for row in rows if row is not None]))
+
+
+def _skipped(profile: Profile, state: CycleState) -> set[str]:
+    return {plugin.name for plugin in profile.scores if plugin.name in state.skip_score}
+
+
+def _winners(feasible: tuple[str, ...], scores: ScoreTable | None) -> tuple[str, ...]:
+    if scores is None:
+        return ()
+    best = np.flatnonzero(scores.total_n == scores.total_n.max())
+    return tuple(feasible[int(i)] for i in best)
+
+
+__all__ = ["CycleError", "Evaluation", "evaluate"]
