@@ -1,0 +1,1 @@
+"""The documents, and the program that writes the generated ones (`docs.generate`)."""

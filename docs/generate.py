@@ -1,0 +1,105 @@
+"""Writes the generated reference pages: ``python -m docs.generate``; ``--check`` only compares.
+
+So far there is one, the command line, taken from click's own help. A page is written by a pure
+function from the program, so a stale page is a failing test (``tests/test_docs.py``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+CLI_MODULE = "moorage.cli.main"
+COLUMNS = 88
+_CLI_HEADER = """# Command line
+
+<!-- Written by `make docs` from the program's own help. Do not edit. -->
+"""
+
+
+def has_cli() -> bool:
+    """Say whether this checkout has a command line to describe."""
+    package, _, _ = CLI_MODULE.rpartition(".")
+    return (
+        importlib.util.find_spec(package) is not None
+        and importlib.util.find_spec(CLI_MODULE) is not None
+    )
+
+
+def root_command() -> click.Group:
+    """Return the click group that is the whole command line.
+
+    Raises
+    ------
+    LookupError
+        The module has no click group, or several and none called ``main``.
+    """
+    module = importlib.import_module(CLI_MODULE)
+    groups = {name: v for name, v in sorted(vars(module).items()) if isinstance(v, click.Group)}
+    if "main" in groups:
+        return groups["main"]
+    if len(groups) != 1:
+        raise LookupError(f"{CLI_MODULE} should define one click group, found {sorted(groups)}")
+    return next(iter(groups.values()))
+
+
+def cli_page(root: click.Group) -> str:
+    """Return the page for a command line: a section for each command, with its help."""
+    sections = [_CLI_HEADER]
+    for path, help_text in _commands(root, "moorage", None):
+        sections.append(f"## {path}\n\n```text\n{help_text.rstrip()}\n```\n")
+    return "\n".join(sections)
+
+
+def pages() -> dict[Path, str]:
+    """Return every generated page by the file it belongs in."""
+    return {REFERENCE / "cli.md": cli_page(root_command())} if has_cli() else {}
+
+
+def stale(wanted: dict[Path, str]) -> list[str]:
+    """Return the names of pages that are missing or differ from what they should be."""
+    return [p.name for p, text in wanted.items() if not p.exists() or p.read_text() != text]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with ``--check`` say which are stale and return 1."""
+    wanted = pages()
+    if arguments == ["--check"]:
+        old = stale(wanted)
+        for name in old:
+            print(f"docs/reference/{name} is stale: run make docs", file=sys.stderr)
+        return 1 if old else 0
+    if arguments:
+        print("usage: python -m docs.generate [--check]", file=sys.stderr)
+        return 2
+    for path, text in wanted.items():
+        path.write_text(text)
+    return 0
+
+
+def _commands(
+    command: click.Command, path: str, parent: click.Context | None
+) -> Iterator[tuple[str, str]]:
+    context = click.Context(
+        command,
+        info_name=path.rpartition(" ")[2],
+        parent=parent,
+        terminal_width=COLUMNS,
+        max_content_width=COLUMNS,
+    )
+    yield path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            if child is not None and not child.hidden:
+                yield from _commands(child, f"{path} {name}", context)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""Documents hold together: links lead somewhere, pages are reachable, generated ones are fresh.
+
+Left out: whether the prose is true, and links to other sites.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from docs import generate
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [*DOCS.rglob("*.md"), *(ROOT / "changelog.d").glob("*.md"), *ROOT.glob("*.md")],
+)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FRAGMENT = re.compile(r"\d+(-\d+)?\.(breaking|feature|deprecated|fix|doc)\.md")
+_RECORD_HEADINGS = ["Context", "Decision", "Consequences", "Rejected", "Evidence"]
+
+
+def _prose(text: str) -> str:
+    """Return the text without fenced blocks, whose brackets are not links."""
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _anchors(text: str) -> set[str]:
+    """Anchors of a page's headings, made as the usual hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", _prose(text), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+def _broken_links(page: Path, text: str) -> list[str]:
+    broken = []
+    for link in _LINK.findall(_prose(text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        known = not anchor or (target.is_file() and anchor in _anchors(target.read_text()))
+        if not target.exists() or not known:
+            broken.append(link)
+    return broken
+
+
+def _targets(page: Path) -> set[Path]:
+    links = (link.partition("#")[0] for link in _LINK.findall(_prose(page.read_text())))
+    return {(page.parent / link).resolve() for link in links if link}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    assert _broken_links(page, page.read_text()) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One two\n[a](page.md) [b](#one-two) [c](nowhere.md) [d](#three)\n[e](https://x.test)\n"
+        "```\n[f](code)\n```\n"
+    )
+    assert _broken_links(page, page.read_text()) == ["nowhere.md", "#three"]
+
+
+def test_each_page_can_be_reached_from_the_index() -> None:
+    reached, waiting = set[Path](), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page.suffix == ".md" and page.is_file() and page not in reached:
+            reached.add(page)
+            waiting += sorted(_targets(page))
+    assert sorted(p.relative_to(DOCS) for p in set(DOCS.rglob("*.md")) - reached) == []
+
+
+def test_the_dependency_page_names_exactly_what_pyproject_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    wanted = {canonicalize_name(Requirement(text).name) for group in groups for text in group} - {
+        "moorage"
+    }
+    page = (DOCS / "dependencies.md").read_text()
+    rows = re.findall(r"^\| ([a-z0-9-]+) \| .+ \| .+ \| .+ \|$", page, flags=re.MULTILINE)
+    assert sorted(rows) == sorted(wanted)
+
+
+def test_decision_records_are_numbered_listed_and_complete() -> None:
+    records = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    assert [int(p.name[:4]) for p in records] == list(range(1, len(records) + 1))
+    headings = {
+        p.name: re.findall(r"^## (.+)$", p.read_text(), flags=re.MULTILINE) for p in records
+    }
+    assert headings == {p.name: _RECORD_HEADINGS for p in records}
+
+
+def test_changelog_fragments_are_named_by_issue_and_kind() -> None:
+    names = [p.name for p in (ROOT / "changelog.d").iterdir() if p.name != "README.md"]
+    assert [name for name in names if not _FRAGMENT.fullmatch(name)] == []
+
+
+def test_the_generated_pages_are_fresh() -> None:
+    wanted = generate.pages()
+    assert generate.stale(wanted) == [], "run make docs"
+    # As long as there is no command line there must be no page that describes one.
+    assert (generate.REFERENCE / "cli.md").exists() == generate.has_cli()
+
+
+def test_a_page_that_differs_or_is_missing_is_stale(tmp_path: Path) -> None:
+    fresh, old, missing = (tmp_path / name for name in ("fresh.md", "old.md", "missing.md"))
+    fresh.write_text("now")
+    old.write_text("then")
+    assert generate.stale({fresh: "now", old: "now", missing: "now"}) == ["old.md", "missing.md"]
+
+
+def test_the_command_page_shows_each_command_with_its_help() -> None:
+    @click.group(context_settings={"help_option_names": ["--help"]})
+    def root() -> None:
+        """Do everything."""
+
+    @root.command()
+    @click.option("--count", default=1, help="How many.")
+    def add(count: int) -> None:
+        """Add something."""
+
+    @root.command(hidden=True)
+    def secret() -> None:
+        """Stay unseen."""
+
+    page = generate.cli_page(root)
+    assert re.findall(r"^## (.+)$", page, flags=re.MULTILINE) == ["moorage", "moorage add"]
+    assert "Usage: moorage [OPTIONS] COMMAND [ARGS]..." in page
+    assert "Usage: moorage add [OPTIONS]" in page
+    assert "  --count INTEGER  How many." in page
