@@ -1,0 +1,181 @@
+"""What the queue and the cache ask of others, as callables and Protocols.
+
+The seam between this room and the rooms above: ``service`` builds these from a profile's plugins
+and hands them in, so the queue never learns what a plugin is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from moorage.api.changes import ClusterEvent
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND
+from moorage.state.queued_pod import QueuedPod
+
+ACTIVE = "active"
+BACKOFF = "backoff"
+UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
+"""Names of the sub-queues as metrics spell them."""
+
+
+class Hint(Enum):
+    """What a requeue hint answers about one waiting pod and one cluster event."""
+
+    SKIP = "QueueSkip"
+    """The event cannot help this pod: it keeps waiting."""
+    QUEUE = "Queue"
+    """The event may help: try the pod again, after its backoff if it has one left."""
+
+
+HintFn: TypeAlias = Callable[[Pod, object | None, object | None], Hint]
+"""(waiting pod, old object, new object) -> `Hint`. One that raises counts as QUEUE."""
+
+
+class RegisteredHint(msgspec.Struct, frozen=True):
+    """A cluster event that a plugin says may cure its rejections.
+
+    Parameters
+    ----------
+    plugin
+        Name of the plugin whose rejections this is about.
+    event
+        Resource and actions.
+    hint
+        Asked about each pod the plugin rejected; None means always QUEUE.
+    """
+
+    plugin: str
+    event: ClusterEvent
+    hint: HintFn | None = None
+
+
+HintMap: TypeAlias = Mapping[str, Sequence[RegisteredHint]]
+"""Profile name to the hints of its plugins, in the order they are asked."""
+
+GateResult: TypeAlias = tuple[str, tuple[str, ...]]
+"""(name of the status code, reasons) of a PreEnqueue plugin that keeps a pod out."""
+
+PreEnqueueFn: TypeAlias = Callable[[Pod], GateResult | None]
+"""A PreEnqueue plugin; None lets the pod in."""
+
+PreEnqueueMap: TypeAlias = Mapping[str, Sequence[tuple[str, PreEnqueueFn]]]
+"""Profile name to its (plugin name, function) pairs, in order."""
+
+
+class Comparable(Protocol):
+    """Anything a heap can order."""
+
+    def __lt__(self, other: Any, /) -> Any:
+        """Whether this one comes first."""
+        ...
+
+
+Less: TypeAlias = Callable[[QueuedPod, QueuedPod], bool]
+"""Whether the first pod is to be popped before the second."""
+
+SortKey: TypeAlias = Callable[[QueuedPod], Comparable]
+"""A pod's place in the order as a value; faster than `Less`, to be given where one exists."""
+
+PodLookup: TypeAlias = Callable[[str, str], Pod | None]
+"""(namespace, name) -> the pod as the API last showed it, or None."""
+
+Precheck: TypeAlias = Callable[[Pod], bool]
+"""Whether a waiting pod is to be considered for a cluster event at all."""
+
+
+class QueueSettings(msgspec.Struct, frozen=True):
+    """Times and bounds of the scheduling queue.
+
+    Parameters
+    ----------
+    backoff_initial_ns
+        Wait after the first failure, nanoseconds (``podInitialBackoffSeconds``).
+    backoff_max_ns
+        Longest wait, nanoseconds (``podMaxBackoffSeconds``); 0 turns backoff off.
+    unschedulable_max_ns
+        How long a pod may wait for an event before it is retried anyway, nanoseconds.
+    pop_from_backoff
+        Feature gate SchedulerPopFromBackoffQ: with nothing active, pods whose backoff still runs
+        are popped, and backoff is counted in whole seconds.
+    in_flight_events_max
+        Most cluster events kept for pods in flight. Beyond it the oldest are dropped, and the
+        pods that would have needed them are retried after backoff as if one had helped. A guess:
+        minutes of a busy cluster's events, tens of megabytes.
+    """
+
+    backoff_initial_ns: int = NS_PER_SECOND
+    backoff_max_ns: int = 10 * NS_PER_SECOND
+    unschedulable_max_ns: int = 300 * NS_PER_SECOND
+    pop_from_backoff: bool = True
+    in_flight_events_max: int = 100_000
+
+
+class QueueObserver(Protocol):
+    """Receives the facts that metrics are made of; every method must return quickly."""
+
+    def incoming(self, queue: str, event: str) -> None:
+        """Count a pod that entered a sub-queue because of an event."""
+        ...
+
+    def pending(self, queue: str, delta: int) -> None:
+        """Change the number of pods in ``active``, ``backoff``, ``unschedulable``, ``gated``."""
+        ...
+
+    def unschedulable_pods(self, plugin: str, profile: str, delta: int) -> None:
+        """Change the number of queued pods last rejected by a plugin."""
+        ...
+
+    def in_flight_events(self, event: str, delta: int) -> None:
+        """Change the number of entries kept for pods in flight, by event label."""
+        ...
+
+
+class NullObserver:
+    """Observes nothing."""
+
+    def incoming(self, queue: str, event: str) -> None:
+        """Ignore it."""
+
+    def pending(self, queue: str, delta: int) -> None:
+        """Ignore it."""
+
+    def unschedulable_pods(self, plugin: str, profile: str, delta: int) -> None:
+        """Ignore it."""
+
+    def in_flight_events(self, event: str, delta: int) -> None:
+        """Ignore it."""
+
+
+class NodeTableLike(Protocol):
+    """The snapshot's table, as the cache feeds it: one row a node, kept current by deltas."""
+
+    def add_node(self, node: Node) -> None:
+        """Add the row of a node."""
+        ...
+
+    def update_node(self, node: Node) -> None:
+        """Rewrite the row of a node."""
+        ...
+
+    def remove_node(self, name: str) -> None:
+        """Take the row away; pods still on it are kept hidden."""
+        ...
+
+    def has_node(self, name: str) -> bool:
+        """Whether a row of this name exists."""
+        ...
+
+    def add_pod(self, pod: Pod, node_name: str) -> None:
+        """Count a pod on a node; on an unknown node it is kept hidden until the node arrives."""
+        ...
+
+    def remove_pod(self, uid: str) -> None:
+        """Stop counting a pod."""
+        ...

@@ -1,0 +1,84 @@
+"""PreEnqueue: asked before a pod enters activeQ or backoffQ; a refusal gates the pod."""
+
+from __future__ import annotations
+
+import logging
+
+from moorage.state.contracts import GateResult, PreEnqueueFn, PreEnqueueMap
+from moorage.state.hints import HintIndex
+from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+_ERROR = "Error"
+"""Text of the status code that means something broke."""
+
+
+class Gates:
+    """The PreEnqueue plugins of all profiles.
+
+    Parameters
+    ----------
+    pre_enqueue
+        Profile name to its PreEnqueue plugins, in order.
+    hints
+        Tells which events a gating plugin registered.
+
+    Notes
+    -----
+    Kubernetes v1.36 ``pkg/scheduler/backend/queue/scheduling_queue.go`` runPreEnqueuePlugins. There
+    the plugins run in no fixed order; here in the profile's.
+    """
+
+    def __init__(self, pre_enqueue: PreEnqueueMap, hints: HintIndex) -> None:
+        self._plugins = {profile: tuple(plugins) for profile, plugins in pre_enqueue.items()}
+        self._hints = hints
+
+    def run(self, queued: QueuedPod) -> None:
+        """Ask the plugins of the pod's profile and set or clear its gate.
+
+        The plugin that gates it now is asked first: most likely it still does. A refusing plugin
+        joins the pod's rejectors whatever the code of its answer; when all let the pod in, its
+        rejectors stay as they are, because they tell why it waited.
+        """
+        plugins = self._plugins.get(queued.profile)
+        if not plugins:
+            _open(queued)
+            return
+        if queued.gating_plugin:
+            plugins = tuple(sorted(plugins, key=lambda plugin: plugin[0] != queued.gating_plugin))
+        for name, function in plugins:
+            answer = _ask(name, function, queued)
+            if answer is not None:
+                self._close(queued, name, answer)
+                return
+        _open(queued)
+
+    def _close(self, queued: QueuedPod, plugin: str, answer: GateResult) -> None:
+        queued.unschedulable_plugins.add(plugin)
+        queued.gating_plugin = plugin
+        queued.gating_result = answer
+        queued.gating_events = self._hints.events_of(plugin)
+
+
+def _open(queued: QueuedPod) -> None:
+    if queued.gating_plugin:
+        queued.gating_plugin = ""
+        queued.gating_result = None
+        queued.gating_events = ()
+
+
+def _ask(name: str, function: PreEnqueueFn, queued: QueuedPod) -> GateResult | None:
+    try:
+        answer = function(queued.pod)
+    except Exception as error:
+        _log.exception("PreEnqueue plugin %s broke on pod %s/%s", name, *queued.key)
+        return (_ERROR, (f"{type(error).__name__}: {error}",))
+    if answer is not None and answer[0] == _ERROR:
+        _log.error(
+            "Unexpected error running PreEnqueue plugin %s on pod %s/%s: %s",
+            name,
+            *queued.key,
+            ", ".join(answer[1]),
+        )
+    return answer

@@ -1,0 +1,192 @@
+"""Whether a cluster event is worth another attempt of a waiting pod, asked of its rejectors' hints.
+
+Errors fail towards progress: a hint that breaks, a profile without hints, or a pod nobody is known
+to have rejected all mean "try again after backoff", never "forget it".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+
+from moorage.api.changes import ClusterEvent, matches
+from moorage.api.pod import Pod
+from moorage.state.contracts import Hint, HintMap, RegisteredHint
+from moorage.state.in_flight import InFlightEvent
+from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+
+class Requeue(Enum):
+    """What becomes of a waiting pod after an event."""
+
+    SKIP = "skip"
+    """It keeps waiting."""
+    AFTER_BACKOFF = "after-backoff"
+    """To backoffQ, or to activeQ if its backoff is over."""
+    IMMEDIATELY = "immediately"
+    """To activeQ: a plugin it was pending on says that what it waited for has happened."""
+
+
+class HintIndex:
+    """The hints of all profiles, arranged by event.
+
+    Parameters
+    ----------
+    hints
+        Profile name to the hints of its plugins; not changed later.
+
+    Notes
+    -----
+    Kubernetes v1.36 ``pkg/scheduler/backend/queue/scheduling_queue.go`` isPodWorthRequeuing.
+    """
+
+    def __init__(self, hints: HintMap) -> None:
+        self._by_profile: Mapping[str, tuple[RegisteredHint, ...]] = MappingProxyType(
+            {profile: tuple(registered) for profile, registered in hints.items()}
+        )
+        # Answers already worked out; bounded by the few distinct events there are.
+        self._matching: dict[tuple[str, ClusterEvent], tuple[RegisteredHint, ...]] = {}
+        self._of_interest: dict[ClusterEvent, bool] = {}
+        self._warned: set[str] = set()
+
+    def of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any pod could move because of an event: a wildcard, or registered by a plugin."""
+        found = self._of_interest.get(event)
+        if found is None:
+            found = event.is_wildcard or any(
+                self.matching(profile, event) for profile in self._by_profile
+            )
+            self._of_interest[event] = found
+        return found
+
+    def matching(self, profile: str, event: ClusterEvent) -> tuple[RegisteredHint, ...]:
+        """Return the hints of a profile whose registered event matches."""
+        key = (profile, event)
+        found = self._matching.get(key)
+        if found is None:
+            registered = self._by_profile.get(profile, ())
+            found = tuple(hint for hint in registered if matches(hint.event, event))
+            self._matching[key] = found
+        return found
+
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """Return every event a plugin registered, in any profile, each once."""
+        events = {
+            hint.event: None
+            for registered in self._by_profile.values()
+            for hint in registered
+            if hint.plugin == plugin
+        }
+        return tuple(events)
+
+    def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
+        """Whether `worth_requeuing` could answer anything but SKIP for such pods.
+
+        Asked once for all pods of a profile with the same rejectors, so that an event which none
+        of them registered costs nothing however many wait.
+        """
+        if not rejectors or event.is_wildcard or profile not in self._by_profile:
+            return True
+        return any(hint.plugin in rejectors for hint in self.matching(profile, event))
+
+    def worth_requeuing(
+        self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
+    ) -> Requeue:
+        """Ask the hints of a pod's rejectors about an event.
+
+        Parameters
+        ----------
+        queued
+            The pod that waits, or comes back from an attempt.
+        event
+            What happened.
+        old, new
+            The object before and after; None where it did not exist. A wildcard event with a pod as
+            ``new`` concerns that pod only.
+        """
+        if not (queued.unschedulable_plugins or queued.pending_plugins):
+            return Requeue.AFTER_BACKOFF
+        if event.is_wildcard:
+            if isinstance(new, Pod) and new.uid != queued.uid:
+                return Requeue.SKIP
+            return Requeue.AFTER_BACKOFF
+        if queued.profile not in self._by_profile:
+            self._warn_unknown(queued)
+            return Requeue.AFTER_BACKOFF
+        result = Requeue.SKIP
+        for registered in self.matching(queued.profile, event):
+            pending = registered.plugin in queued.pending_plugins
+            if not pending and registered.plugin not in queued.unschedulable_plugins:
+                continue
+            if _ask(registered, queued, old, new) is Hint.SKIP:
+                continue
+            if pending:
+                return Requeue.IMMEDIATELY
+            result = Requeue.AFTER_BACKOFF
+            if not queued.pending_plugins:
+                return result
+        return result
+
+    def verdict_on_return(
+        self, queued: QueuedPod, events: Sequence[InFlightEvent] | None
+    ) -> Requeue:
+        """Judge a pod that comes back from its attempt by what happened meanwhile.
+
+        Parameters
+        ----------
+        queued
+            The pod, with the rejectors of the attempt that failed; none means an error.
+        events
+            What came while it was in flight, oldest first; None if that is not known.
+        """
+        if not (queued.unschedulable_plugins or queued.pending_plugins):
+            return Requeue.AFTER_BACKOFF
+        if events is None:
+            _log.error(
+                "pod %s/%s came back, but what happened meanwhile is not known; it is retried "
+                "after backoff",
+                *queued.key,
+            )
+            return Requeue.AFTER_BACKOFF
+        best = Requeue.SKIP
+        for _, event, old, new in events:
+            verdict = self.worth_requeuing(queued, event, old, new)
+            if verdict is Requeue.IMMEDIATELY:
+                return verdict
+            if verdict is Requeue.AFTER_BACKOFF:
+                best = verdict
+                if not queued.pending_plugins:
+                    return best
+        return best
+
+    def _warn_unknown(self, queued: QueuedPod) -> None:
+        # Once a profile: this can come up for every pod and every event.
+        if queued.profile not in self._warned:
+            self._warned.add(queued.profile)
+            _log.error(
+                "no hints are registered for profile %r of pod %s/%s; its pods are retried on "
+                "every event",
+                queued.profile,
+                *queued.key,
+            )
+
+
+def _ask(
+    registered: RegisteredHint, queued: QueuedPod, old: object | None, new: object | None
+) -> Hint:
+    if registered.hint is None:
+        return Hint.QUEUE
+    try:
+        return registered.hint(queued.pod, old, new)
+    except Exception:
+        _log.exception(
+            "the hint of plugin %s for %s broke on pod %s/%s; the pod is retried",
+            registered.plugin,
+            registered.event.label,
+            *queued.key,
+        )
+        return Hint.QUEUE

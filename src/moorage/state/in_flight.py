@@ -1,0 +1,124 @@
+"""Pods in flight, and the cluster events that came while they were.
+
+An event that arrives during an attempt may cure what the attempt is about to be rejected for. It is
+kept, and looked at when the pod comes back, so that no wake-up is lost:
+
+    oldest -> newest:   [pod A] [event 1] [pod B] [event 2] [event 3] [pod C]
+
+A pod's events are all those after its marker. An event is dropped when the last pod before it is
+done. Mirrors kubernetes v1.36 ``pkg/scheduler/backend/queue/active_queue.go``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import NamedTuple
+
+from moorage.api.changes import ClusterEvent
+from moorage.state.contracts import QueueObserver
+
+POD_POPPED = "PodPopped"
+"""The label under which pod markers are counted."""
+
+
+class InFlightEvent(NamedTuple):
+    """A cluster event kept for the pods that were in flight when it came."""
+
+    position: int
+    event: ClusterEvent
+    old: object | None
+    new: object | None
+
+
+class InFlight:
+    """Which pods are in flight and what happened since each was popped.
+
+    Parameters
+    ----------
+    events_max
+        Most events kept; the oldest are dropped beyond it.
+    observer
+        Told about the number of markers and events.
+    """
+
+    def __init__(self, events_max: int, observer: QueueObserver) -> None:
+        self._events_max = events_max
+        self._observer = observer
+        # uid -> position of its marker. Ordered by position, because positions only grow; an
+        # OrderedDict because taking the first of a plain dict gets slow as its head empties.
+        self._markers: OrderedDict[str, int] = OrderedDict()
+        # Events in order of position; none is older than the oldest marker.
+        self._events: deque[InFlightEvent] = deque()
+        self._position = 0
+        # Events up to this position may have been dropped for lack of room.
+        self._dropped_to = 0
+
+    def __len__(self) -> int:
+        return len(self._markers)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._markers
+
+    def begin(self, uid: str) -> None:
+        """Mark a pod as popped now."""
+        assert uid not in self._markers, f"pod {uid} is in flight already"
+        self._position += 1
+        self._markers[uid] = self._position
+        self._observer.in_flight_events(POD_POPPED, 1)
+
+    def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        """Keep an event for the pods in flight; without any, nobody will ask for it."""
+        if not self._markers:
+            return
+        self._position += 1
+        self._events.append(InFlightEvent(self._position, event, old, new))
+        self._observer.in_flight_events(event.label, 1)
+        while len(self._events) > self._events_max:
+            self._dropped_to = self._drop_oldest()
+
+    def events_for(self, uid: str) -> list[InFlightEvent] | None:
+        """Return what came since a pod was popped, oldest first; None if that is not known.
+
+        Not known: the pod is not in flight, or some of its events had to be dropped.
+        """
+        marker = self._markers.get(uid)
+        if marker is None or marker < self._dropped_to:
+            return None
+        found: list[InFlightEvent] = []
+        for item in reversed(self._events):
+            if item.position < marker:
+                break
+            found.append(item)
+        found.reverse()
+        return found
+
+    def done(self, uid: str) -> None:
+        """Forget a pod and the events nobody needs any more; a second call does nothing."""
+        if self._markers.pop(uid, None) is None:
+            return
+        self._observer.in_flight_events(POD_POPPED, -1)
+        oldest = next(iter(self._markers.values()), None)
+        while self._events and (oldest is None or self._events[0].position < oldest):
+            self._drop_oldest()
+
+    def uids(self) -> list[str]:
+        """Return the pods in flight, longest in flight first."""
+        return list(self._markers)
+
+    def events(self) -> list[InFlightEvent]:
+        """Return all events kept, oldest first."""
+        return list(self._events)
+
+    def validate(self) -> None:
+        """Check order, and that every event is kept for somebody."""
+        positions = list(self._markers.values())
+        assert positions == sorted(set(positions)), f"markers out of order: {positions}"
+        kept = [item.position for item in self._events]
+        assert kept == sorted(set(kept)), f"events out of order: {kept}"
+        assert not kept or positions, "events kept for nobody"
+        assert not kept or kept[0] > positions[0], "an event older than every pod in flight"
+
+    def _drop_oldest(self) -> int:
+        item = self._events.popleft()
+        self._observer.in_flight_events(item.event.label, -1)
+        return item.position

@@ -1,0 +1,253 @@
+"""A pod's whole lifecycle as one table; the queue, the cache and the service move pods through it.
+
+The table says which moves exist and when each happens; the queue and the cache own the collections
+behind the states and check in ``validate()`` that both agree. An impossible move raises
+`InvalidTransitionError` with the pod's story, so a bug shows where it happened. `mermaid` draws the
+diagram in the docs from the same table.
+
+Which collection holds the pod: *active*, *backoff*, *unschedulable*, *gated* the sub-queues (gated
+pods sit among the unschedulable ones); *in flight* nothing but the attempt that owns it; *assumed*,
+*waiting* and *binding* the cache, as assumed; *bound* the cache, as added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from moorage.api.pod import Pod
+from moorage.base.clock import Clock
+from moorage.state.queued_pod import PodKey
+from moorage.state.story import Stories, StoryEntry
+
+
+class PodState(Enum):
+    """Where a pod is on its way from the API to a node."""
+
+    UNKNOWN = "unknown"
+    """Never seen, or forgotten long ago."""
+    ACTIVE = "active"
+    """In activeQ: to be tried as soon as its turn comes."""
+    BACKOFF = "backoff"
+    """In backoffQ: to be tried when its backoff is over."""
+    UNSCHEDULABLE = "unschedulable"
+    """Among unschedulablePods: waits for a cluster event that may help."""
+    GATED = "gated"
+    """Kept out of the queue by a PreEnqueue plugin."""
+    IN_FLIGHT = "in-flight"
+    """Popped: an attempt owns it."""
+    ASSUMED = "assumed"
+    """Counted on its node before the API server knows."""
+    WAITING = "waiting"
+    """Assumed, held by a Permit plugin."""
+    BINDING = "binding"
+    """Assumed, its binding is being written."""
+    BOUND = "bound"
+    """The watch showed it on its node."""
+    GONE = "gone"
+    """Deleted, finished, or no longer ours to schedule."""
+
+
+_S = PodState
+
+_LEAVING: dict[PodState, str] = {
+    _S.BOUND: "bound by somebody else",
+    _S.GONE: "deleted from the API",
+}
+
+TRANSITIONS: Mapping[PodState, Mapping[PodState, str]] = MappingProxyType(
+    {
+        _S.UNKNOWN: {
+            _S.ACTIVE: "added to the API",
+            _S.GATED: "added, PreEnqueue refused",
+            _S.BACKOFF: "came back after its attempt was closed",
+            _S.UNSCHEDULABLE: "came back after its attempt was closed",
+            _S.IN_FLIGHT: "a second copy of a pod that left was popped",
+            _S.ASSUMED: "assumed without having been queued",
+            _S.BOUND: "first seen on a node",
+        },
+        _S.ACTIVE: {_S.IN_FLIGHT: "popped", **_LEAVING},
+        _S.BACKOFF: {
+            _S.ACTIVE: "backoff complete, activated or replaced",
+            _S.IN_FLIGHT: "popped because nothing was active",
+            _S.GATED: "backoff complete, PreEnqueue refused",
+            **_LEAVING,
+        },
+        _S.UNSCHEDULABLE: {
+            _S.ACTIVE: "an event may help and its backoff is over",
+            _S.BACKOFF: "an event may help",
+            _S.GATED: "an event may help, PreEnqueue refused",
+            **_LEAVING,
+        },
+        _S.GATED: {
+            _S.ACTIVE: "PreEnqueue let it in",
+            _S.BACKOFF: "PreEnqueue let it in, its backoff is running",
+            **_LEAVING,
+        },
+        _S.IN_FLIGHT: {
+            _S.ASSUMED: "a node was chosen",
+            _S.UNSCHEDULABLE: "rejected, nothing happened meanwhile that may help",
+            _S.BACKOFF: "failed with an error, or rejected and an event may help",
+            _S.ACTIVE: "what it was pending on happened meanwhile",
+            _S.GATED: "came back, PreEnqueue refused",
+            _S.BOUND: "bound by somebody else",
+            _S.GONE: "attempt closed, not to be tried again",
+        },
+        _S.ASSUMED: {
+            _S.WAITING: "Permit said wait",
+            _S.BINDING: "Permit let it go",
+            _S.IN_FLIGHT: "forgotten",
+            _S.BOUND: "confirmed by the watch",
+            _S.GONE: "deleted from the API",
+        },
+        _S.WAITING: {
+            _S.BINDING: "allowed",
+            _S.IN_FLIGHT: "rejected or timed out, forgotten",
+            _S.BOUND: "confirmed by the watch",
+            _S.GONE: "deleted from the API",
+        },
+        _S.BINDING: {
+            _S.IN_FLIGHT: "binding failed, forgotten",
+            _S.BOUND: "confirmed by the watch",
+            _S.GONE: "deleted from the API",
+        },
+        _S.BOUND: {_S.GONE: "deleted or finished"},
+        _S.GONE: {},
+    }
+)
+"""From state to the states it may move to, with the reason that makes it move.
+
+`PodState.GONE` is an end: a pod object that appears again begins anew at `PodState.UNKNOWN`.
+"""
+
+QUEUED = frozenset({_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED})
+"""States held by the queue."""
+
+ATTEMPTED = frozenset({_S.IN_FLIGHT, _S.ASSUMED, _S.WAITING, _S.BINDING})
+"""States owned by an attempt, including its binding task."""
+
+
+class InvalidTransitionError(Exception):
+    """A pod was moved as the lifecycle does not allow: a bug, told with the pod's story."""
+
+    def __init__(
+        self, key: PodKey, origin: PodState, to: PodState, story: tuple[StoryEntry, ...]
+    ) -> None:
+        self.key = key
+        self.origin = origin
+        self.to = to
+        self.story = story
+        lines = "".join(f"\n  {entry}" for entry in story)
+        super().__init__(
+            f"pod {key[0]}/{key[1]} cannot move from {origin.value} to {to.value}; "
+            f"its story:{lines}"
+        )
+
+
+class Lifecycle:
+    """The state of every pod, and the only way to change it.
+
+    One object is shared by the queue, the cache and the service.
+
+    Parameters
+    ----------
+    clock
+        Source of the story's times.
+    stories
+        Where moves are told; made here when not given.
+    """
+
+    def __init__(self, clock: Clock, stories: Stories | None = None) -> None:
+        self.stories = stories if stories is not None else Stories(clock)
+        # uid -> state. UNKNOWN and GONE are not stored.
+        self._states: dict[str, PodState] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def state(self, uid: str) -> PodState:
+        """Return a pod's state; GONE only as long as its story is remembered."""
+        found = self._states.get(uid)
+        if found is None:
+            return _S.UNKNOWN if self.stories.story(uid) is None else _S.GONE
+        return found
+
+    def in_state(self, state: PodState) -> list[str]:
+        """Return the uids of all pods in a state, in the order they became known."""
+        return [uid for uid, held in self._states.items() if held is state]
+
+    def move(self, pod: Pod, to: PodState, *, cause: str) -> None:
+        """Move a pod to another state and tell its story.
+
+        Moving to the state the pod is in already is told, too: it is how a pod that stays where it
+        is after a fresh look appears in its story.
+
+        Raises
+        ------
+        InvalidTransitionError
+            The table has no such move.
+        """
+        self._move(pod.uid, pod.key, to, cause)
+
+    def end(self, uid: str, *, cause: str) -> None:
+        """Move a pod to GONE when only its uid is at hand.
+
+        Raises
+        ------
+        InvalidTransitionError
+            The pod is not known.
+        """
+        self._move(uid, self.key_of(uid), PodState.GONE, cause)
+
+    def key_of(self, uid: str) -> PodKey:
+        """Return (namespace, name) of a pod with a story; empty strings for any other."""
+        story = self.stories.story(uid)
+        return story.key if story is not None else ("", "")
+
+    def note(self, pod: Pod, what: str, *, cause: str) -> None:
+        """Add to a pod's story without moving it."""
+        self.stories.record(pod.uid, pod.key, what, cause=cause)
+
+    def _move(self, uid: str, key: PodKey, to: PodState, cause: str) -> None:
+        origin = self._states.get(uid, _S.UNKNOWN)
+        if origin is not to and to not in TRANSITIONS[origin]:
+            raise InvalidTransitionError(key, origin, to, self.stories.of(uid))
+        if to is _S.GONE:
+            del self._states[uid]
+        else:
+            self._states[uid] = to
+        self._tell(uid, key, origin, to, cause)
+
+    def _tell(self, uid: str, key: PodKey, origin: PodState, to: PodState, cause: str) -> None:
+        # Pods that were never ours to schedule have no story: most of a cluster is such pods.
+        if origin is _S.UNKNOWN and to is _S.BOUND:
+            return
+        if origin is _S.BOUND and self.stories.story(uid) is None:
+            return
+        self.stories.record(uid, key, _PHRASES[to], cause=cause)
+        if to in _FINISHED:
+            self.stories.finish(uid)
+        elif origin is _S.UNKNOWN:
+            self.stories.reopen(uid)
+
+
+_FINISHED = frozenset({_S.BOUND, _S.GONE})
+_PHRASES = {state: f"-> {state.value}" for state in PodState}
+
+
+def mermaid() -> str:
+    """Return the lifecycle as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> unknown"]
+    for origin, moves in TRANSITIONS.items():
+        lines += [
+            f"    {_mermaid_id(origin)} --> {_mermaid_id(to)}: {reason}"
+            for to, reason in moves.items()
+        ]
+    lines.append(f"    {_mermaid_id(PodState.GONE)} --> [*]")
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_id(state: PodState) -> str:
+    # A hyphen would end the identifier.
+    return state.value.replace("-", "_")

@@ -1,0 +1,87 @@
+"""What waits in the queue, as frozen records for people: debug dumps, explaining, comparing."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.state.queued_pod import QueuedPod
+
+
+class PendingPod(msgspec.Struct, frozen=True):
+    """A queued pod at one moment.
+
+    Parameters
+    ----------
+    pod
+        The pod as the queue knows it.
+    attempts
+        How often it was tried.
+    since_ns
+        When it arrived or last came back, wall-clock nanoseconds.
+    unschedulable_plugins, pending_plugins
+        Who rejected it last, sorted.
+    gating_plugin
+        The PreEnqueue plugin that keeps it out; empty = not gated.
+    gating_reasons
+        That plugin's reasons.
+    backoff_expiration_ns
+        End of its backoff, wall-clock nanoseconds; 0 = none.
+    """
+
+    pod: Pod
+    attempts: int
+    since_ns: int
+    unschedulable_plugins: tuple[str, ...]
+    pending_plugins: tuple[str, ...]
+    gating_plugin: str
+    gating_reasons: tuple[str, ...]
+    backoff_expiration_ns: int
+
+
+class PendingSummary(msgspec.Struct, frozen=True):
+    """Everything the queue holds at one moment.
+
+    Parameters
+    ----------
+    active, backoff, unschedulable, gated
+        The pods of each sub-queue, in arrival order; backoff has rejected ones before errored ones.
+    in_flight
+        Uids of popped pods that are not done, longest in flight first.
+    scheduling_cycle
+        How many pods were popped so far.
+    """
+
+    active: tuple[PendingPod, ...]
+    backoff: tuple[PendingPod, ...]
+    unschedulable: tuple[PendingPod, ...]
+    gated: tuple[PendingPod, ...]
+    in_flight: tuple[str, ...]
+    scheduling_cycle: int
+
+    @property
+    def text(self) -> str:
+        """The numbers as kube-scheduler's debugger prints them; gated pods count as waiting."""
+        waiting = len(self.unschedulable) + len(self.gated)
+        return (
+            f"activeQ:{len(self.active)}; backoffQ:{len(self.backoff)}; unschedulablePods:{waiting}"
+        )
+
+    def pods(self) -> list[Pod]:
+        """Return every queued pod; those in flight are not queued."""
+        parts = (self.active, self.backoff, self.unschedulable, self.gated)
+        return [pending.pod for part in parts for pending in part]
+
+
+def pending_pod(queued: QueuedPod) -> PendingPod:
+    """Record a queued pod as it is now."""
+    return PendingPod(
+        pod=queued.pod,
+        attempts=queued.attempts,
+        since_ns=queued.timestamp_ns,
+        unschedulable_plugins=tuple(sorted(queued.unschedulable_plugins)),
+        pending_plugins=tuple(sorted(queued.pending_plugins)),
+        gating_plugin=queued.gating_plugin,
+        gating_reasons=queued.gating_result[1] if queued.gating_result else (),
+        backoff_expiration_ns=queued.backoff_expiration_ns,
+    )

@@ -1,0 +1,285 @@
+"""The sub-queues together: moving a pod from one to another, with its gauges and its story.
+
+Below the queue's entry points (`moorage.state.queue`), above the single sub-queues. Keeps what
+`validate` checks: a queued pod is in exactly one place, its lifecycle state names that place, and
+it counts once in each gauge.
+
+A pod may be queued a second time while an attempt owns it (the API may show it as added again).
+Such a *second copy* does not change the pod's state, which stays with the attempt; if the attempt
+ends without giving the pod back, the copy takes over.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.base.clock import Clock
+from moorage.state.backoff import BackoffQueue
+from moorage.state.contracts import (
+    ACTIVE,
+    BACKOFF,
+    UNSCHEDULABLE,
+    Less,
+    PodLookup,
+    QueueObserver,
+    QueueSettings,
+    SortKey,
+)
+from moorage.state.gates import Gates
+from moorage.state.hints import Requeue
+from moorage.state.keyed_heap import KeyedHeap
+from moorage.state.lifecycle import ATTEMPTED, Lifecycle, PodState
+from moorage.state.nominations import Nominator
+from moorage.state.queued_pod import PodKey, QueuedPod
+from moorage.state.unschedulable import UnschedulablePods
+
+POD_ADD = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
+POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+_NOMINATING = frozenset({POD_ADD.label, POD_UPDATE.label})
+"""Causes on which a pod that becomes active is nominated as its status says."""
+
+_HELD_ELSEWHERE = ATTEMPTED | {PodState.BOUND}
+
+
+def sort_key_of(less: Less) -> SortKey:
+    """Turn a comparison into a sort key.
+
+    The key compares copies made when it is taken: a heap must not see its order change while the
+    pod it holds is being updated.
+    """
+
+    def compare(a: QueuedPod, b: QueuedPod) -> int:
+        if less(a, b):
+            return -1
+        return 1 if less(b, a) else 0
+
+    wrap = cmp_to_key(compare)
+    return lambda queued: wrap(queued.copy())
+
+
+class SubQueues:
+    """activeQ, backoffQ, unschedulablePods and the nominations, kept consistent.
+
+    Parameters
+    ----------
+    clock
+        Source of the current time.
+    settings
+        Times and switches.
+    sort_key
+        The order of activeQ.
+    gates
+        Asked before a pod enters activeQ or backoffQ.
+    lifecycle
+        Told where each pod went.
+    pod_lookup
+        The API's newest version of a pod, for nominations.
+    observer
+        Told about numbers.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: QueueSettings,
+        sort_key: SortKey,
+        gates: Gates,
+        lifecycle: Lifecycle,
+        pod_lookup: PodLookup,
+        observer: QueueObserver,
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._gates = gates
+        self._lifecycle = lifecycle
+        self._observer = observer
+        self.active = KeyedHeap(sort_key, lambda delta: observer.pending(ACTIVE, delta))
+        self.backoff = BackoffQueue(clock, settings, sort_key, observer)
+        self.unschedulable = UnschedulablePods(observer)
+        self.nominator = Nominator(pod_lookup, self._queued_version)
+
+    def __len__(self) -> int:
+        return len(self.active) + len(self.backoff) + len(self.unschedulable)
+
+    def find(self, key: PodKey) -> QueuedPod | None:
+        """Return the queued pod of this key, wherever it waits, or None."""
+        return self.active.get(key) or self.unschedulable.get(key) or self.backoff.get(key)
+
+    def place_of(self, key: PodKey) -> PodState | None:
+        """Return which sub-queue holds a key, as a lifecycle state, or None."""
+        if key in self.active:
+            return PodState.ACTIVE
+        if key in self.backoff:
+            return PodState.BACKOFF
+        waiting = self.unschedulable.get(key)
+        return None if waiting is None else _waiting_state(waiting)
+
+    def to_active(self, queued: QueuedPod, cause: str, *, from_backoff: bool = False) -> bool:
+        """Move a pod to activeQ, or hold it if PreEnqueue refuses; returns whether it got there.
+
+        A pod straight from backoffQ is not asked again if it was asked on its way in.
+        """
+        if not (from_backoff and self._settings.pop_from_backoff):
+            self._gates.run(queued)
+        if queued.gated:
+            self._refused(queued, cause)
+            return False
+        if queued.initial_attempt_ns is None:
+            queued.initial_attempt_ns = self._clock.now_ns()
+        self._displaced(self.unschedulable.remove(queued.key), queued)
+        self._displaced(self.backoff.remove(queued.key), queued)
+        self._displaced(self.active.put(queued), queued)
+        self._entered(queued, PodState.ACTIVE, cause)
+        self._observer.incoming(ACTIVE, cause)
+        if cause in _NOMINATING:
+            self.nominator.add(queued.pod, None)
+        return True
+
+    def to_backoff(self, queued: QueuedPod, cause: str) -> bool:
+        """Move a pod to backoffQ; returns whether it got there.
+
+        With pop_from_backoff PreEnqueue may refuse, since the pod may be popped from there.
+        """
+        if self._settings.pop_from_backoff:
+            self._gates.run(queued)
+            if queued.gated:
+                self._refused(queued, cause)
+                return False
+        self._displaced(self.unschedulable.remove(queued.key), queued)
+        self._displaced(self.active.remove(queued.key), queued)
+        self._displaced(self.backoff.put(queued), queued)
+        self._entered(queued, PodState.BACKOFF, cause)
+        self._observer.incoming(BACKOFF, cause)
+        return True
+
+    def to_unschedulable(self, queued: QueuedPod, cause: str) -> None:
+        """Let a pod wait, gated or not, for an event that may help."""
+        if self.unschedulable.put(queued):
+            self._observer.incoming(UNSCHEDULABLE, cause)
+        self._entered(queued, _waiting_state(queued), cause)
+
+    def requeue(self, queued: QueuedPod, verdict: Requeue, cause: str) -> PodState:
+        """Move a pod to where a verdict sends it; returns ACTIVE, BACKOFF or UNSCHEDULABLE."""
+        if verdict is Requeue.SKIP:
+            self.to_unschedulable(queued, cause)
+            return PodState.UNSCHEDULABLE
+        if verdict is Requeue.AFTER_BACKOFF and self.backoff.is_backing_off(queued):
+            entered = self.to_backoff(queued, cause)
+            return PodState.BACKOFF if entered else PodState.UNSCHEDULABLE
+        return PodState.ACTIVE if self.to_active(queued, cause) else PodState.UNSCHEDULABLE
+
+    def resort(self, queued: QueuedPod, pod: Pod) -> None:
+        """Take over a new version of a pod that stays where it is."""
+        place = self.place_of(queued.key)
+        queued.update(pod)
+        if place is PodState.ACTIVE:
+            self.active.put(queued)
+        elif place is PodState.BACKOFF:
+            self.backoff.update(queued)
+        else:
+            self.unschedulable.put(queued)
+
+    def take_next(self) -> QueuedPod | None:
+        """Take out the pod to try next, or None.
+
+        With nothing active a rejected pod whose backoff still runs is better than idling; one that
+        met an error is not.
+        """
+        queued = self.active.pop()
+        if queued is None and self._settings.pop_from_backoff:
+            queued = self.backoff.rejected.pop()
+            if queued is not None:
+                self._observer.incoming(ACTIVE, POP_FROM_BACKOFF)
+        if queued is not None:
+            self._left(queued)
+        return queued
+
+    def take(self, key: PodKey) -> QueuedPod | None:
+        """Take a pod out wherever it waits, or return None."""
+        queued = self.active.remove(key) or self.backoff.remove(key)
+        queued = queued or self.unschedulable.remove(key)
+        if queued is not None:
+            self._left(queued)
+        return queued
+
+    def pods(self) -> list[QueuedPod]:
+        """Return all queued pods: active, backoff, waiting; each in arrival order."""
+        return self.active.pods() + self.backoff.pods() + self.unschedulable.pods()
+
+    def validate(self) -> None:
+        """Check every sub-queue, that no pod is in two, and that lifecycle and gauges agree."""
+        for part in (self.active, self.backoff, self.unschedulable, self.nominator):
+            part.validate()
+        keys = [queued.key for queued in self.pods()]
+        assert len(keys) == len(set(keys)), f"a pod is in two sub-queues: {sorted(keys)}"
+        for queued in self.pods():
+            place, state = self.place_of(queued.key), self._lifecycle.state(queued.uid)
+            agree = state is place or state in _HELD_ELSEWHERE
+            assert agree, f"{queued!r} is in {place}, its lifecycle says {state}"
+            assert queued.counted_rejectors == queued.rejectors, f"{queued!r} is miscounted"
+            if place is not PodState.GATED:
+                assert not queued.gated, f"{queued!r} is gated in {place}"
+
+    def _refused(self, queued: QueuedPod, cause: str) -> None:
+        # Only a fresh copy of a queued pod can find itself there already: the one queued stays.
+        if queued.key in self.active or queued.key in self.backoff:
+            self._lifecycle.note(queued.pod, "fresh copy refused by PreEnqueue", cause=cause)
+            return
+        before = self.unschedulable.get(queued.key)
+        self.to_unschedulable(queued, cause)
+        if before is not queued:
+            self._displaced(before, queued)
+
+    def _entered(self, queued: QueuedPod, state: PodState, cause: str) -> None:
+        self._recount(queued, queued.rejectors)
+        held = self._lifecycle.state(queued.uid)
+        # What comes back from its attempt was popped at least once; a second copy never was.
+        returns = held is PodState.IN_FLIGHT and queued.attempts > 0
+        if held in _HELD_ELSEWHERE and not returns:
+            self._lifecycle.note(queued.pod, f"second copy -> {state.value}", cause=cause)
+        else:
+            self._lifecycle.move(queued.pod, state, cause=cause)
+        self.nominator.touch(queued.uid)
+
+    def _left(self, queued: QueuedPod) -> None:
+        self._recount(queued, frozenset())
+        self.nominator.touch(queued.uid)
+
+    def _displaced(self, displaced: QueuedPod | None, by: QueuedPod) -> None:
+        """Settle accounts of what was found in a place that another pod object takes."""
+        if displaced is None or displaced is by:
+            return
+        self._recount(displaced, frozenset())
+        if displaced.uid != by.uid:
+            self.nominator.delete(displaced.pod)
+            if self._lifecycle.state(displaced.uid) not in _HELD_ELSEWHERE:
+                cause = "replaced by a pod of the same name"
+                self._lifecycle.move(displaced.pod, PodState.GONE, cause=cause)
+
+    def _recount(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
+        """Make the pod count for exactly these plugins in ``unschedulable_pods``.
+
+        kube-scheduler leaves a count behind when it deletes or replaces a pod in activeQ or
+        backoffQ; here each pod gives back what it took.
+        """
+        counted = queued.counted_rejectors
+        if counted == rejectors:
+            return
+        for plugin in sorted(rejectors - counted):
+            self._observer.unschedulable_pods(plugin, queued.profile, 1)
+        for plugin in sorted(counted - rejectors):
+            self._observer.unschedulable_pods(plugin, queued.profile, -1)
+        queued.counted_rejectors = rejectors
+
+    def _queued_version(self, key: PodKey) -> Pod | None:
+        queued = self.find(key)
+        return queued.pod if queued is not None else None
+
+
+def _waiting_state(queued: QueuedPod) -> PodState:
+    return PodState.GATED if queued.gated else PodState.UNSCHEDULABLE

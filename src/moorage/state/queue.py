@@ -1,0 +1,431 @@
+"""The scheduling queue: where pods wait for their next attempt, and what moves them.
+
+Flow: ``service/ingest`` reports pods (`add`, `update`, `delete`) and cluster events (`move_all`);
+``service/pump`` takes pods out (`pop`) and gives failed ones back
+(`add_unschedulable_if_not_present`) or reports them `done`; timers call the two flushes.
+
+                        PreEnqueue refuses
+    add ---------------------------------------------> gated
+     |                                                   | its gate's own event
+     v                                                   v
+    active <---- backoff over ---- backoff <--- event --- unschedulable
+     | pop                           ^  | pop, if nothing is active      ^
+     v                               |  v                                |
+    in flight --- error, or an event came meanwhile -----+--- rejected --+
+
+Nothing here awaits: `pop` answers None when there is nothing to do, and ``on_wake`` is called
+whenever that may have changed. Mirrors kubernetes v1.36
+``pkg/scheduler/backend/queue/scheduling_queue.go`` with queueing hints.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from moorage.api.changes import (
+    FORCE_ACTIVATE,
+    UNSCHEDULABLE_TIMEOUT,
+    ClusterEvent,
+    matches,
+    pod_changes,
+)
+from moorage.api.pod import Pod
+from moorage.base.clock import Clock
+from moorage.state.contracts import (
+    HintMap,
+    Less,
+    NullObserver,
+    PodLookup,
+    Precheck,
+    PreEnqueueMap,
+    QueueObserver,
+    QueueSettings,
+    SortKey,
+)
+from moorage.state.gates import Gates
+from moorage.state.hints import HintIndex, Requeue
+from moorage.state.in_flight import InFlight
+from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
+from moorage.state.pending import PendingSummary, pending_pod
+from moorage.state.places import POD_ADD, POD_UPDATE, SubQueues, sort_key_of
+from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+_FAILURE = "ScheduleAttemptFailure"
+_BACKOFF_COMPLETE = "BackoffComplete"
+
+
+class SchedulingQueue:
+    """Pods that wait to be scheduled.
+
+    Parameters
+    ----------
+    clock
+        Source of the current time; wall-clock readings are used.
+    less, sort_key
+        The order in which active pods are popped; exactly one is given. The key is faster.
+    pre_enqueue
+        The PreEnqueue plugins of each profile.
+    hints
+        The requeue hints of each profile.
+    pod_lookup
+        The API's newest version of a pod; a nomination of one that is gone or bound is refused.
+    settings
+        Times and switches.
+    observer
+        Receives metric facts; None = nobody.
+    lifecycle
+        The lifecycle shared with cache and service; made here when not given.
+    on_wake
+        Called when a waiting `pop` should be tried again. May be set later.
+    """
+
+    def __init__(  # noqa: PLR0913 - the room's seam: one keyword for each thing handed in
+        self,
+        *,
+        clock: Clock,
+        less: Less | None = None,
+        sort_key: SortKey | None = None,
+        pre_enqueue: PreEnqueueMap,
+        hints: HintMap,
+        pod_lookup: PodLookup,
+        settings: QueueSettings | None = None,
+        observer: QueueObserver | None = None,
+        lifecycle: Lifecycle | None = None,
+        on_wake: Callable[[], None] | None = None,
+    ) -> None:
+        assert (less is None) != (sort_key is None), "give either less or sort_key"
+        if sort_key is None:
+            assert less is not None
+            sort_key = sort_key_of(less)
+        self._clock = clock
+        self._settings = settings if settings is not None else QueueSettings()
+        watching = observer if observer is not None else NullObserver()
+        self._hints = HintIndex(hints)
+        self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
+        self._places = SubQueues(
+            clock=clock,
+            settings=self._settings,
+            sort_key=sort_key,
+            gates=Gates(pre_enqueue, self._hints),
+            lifecycle=self.lifecycle,
+            pod_lookup=pod_lookup,
+            observer=watching,
+        )
+        self._in_flight = InFlight(self._settings.in_flight_events_max, watching)
+        self._scheduling_cycle = 0
+        self.nominator = self._places.nominator
+        self.on_wake = on_wake
+
+    def __len__(self) -> int:
+        """How many pods are queued; those in flight are not."""
+        return len(self._places)
+
+    # --- pods come and go ------------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> None:
+        """Queue a pod the API showed as new; replaces a queued one of the same name."""
+        queued = QueuedPod(pod, self._clock.now_ns())
+        if self._places.to_active(queued, POD_ADD.label):
+            self._wake()
+
+    def update(self, old: Pod | None, new: Pod) -> None:
+        """Take over a new version of a pod that has no node.
+
+        An active pod or one in backoff stays where it is; a waiting one moves if a hint says that
+        the change may help; a pod in flight has the change looked at when it comes back; a pod that
+        is nowhere is queued.
+        """
+        if old is not None and old.uid != new.uid:
+            # A delete was missed. kube-scheduler would carry the attempts over to the new pod.
+            self.delete(old)
+            self.add(new)
+            return
+        events = pod_changes(old, new) if old is not None else [POD_UPDATE]
+        if new.uid in self._in_flight:
+            for event in events:
+                self._in_flight.record(event, old, new)
+            self.lifecycle.note(new, "updated in flight", cause=events[0].label)
+            return
+        queued = self._places.find(new.key)
+        if queued is None or queued.uid != new.uid:
+            self._update_unknown(new)
+        elif queued.key in self._places.unschedulable:
+            self._update_waiting(queued, old, new, events)
+        elif old is None:
+            self._update_unknown(new)
+        else:
+            self._places.resort(queued, new)
+            self.nominator.update(old, new)
+
+    def delete(self, pod: Pod) -> None:
+        """Drop a pod that was deleted or got a node; does not touch it while it is in flight."""
+        self.nominator.delete(pod)
+        queued = self._places.take(pod.key)
+        uid = pod.uid
+        if queued is not None and self.lifecycle.state(queued.uid) in QUEUED:
+            self.lifecycle.end(queued.uid, cause="deleted from the queue")
+        elif self.lifecycle.state(uid) in ATTEMPTED:
+            self.lifecycle.note(pod, "deleted while being scheduled", cause="delete")
+
+    # --- attempts --------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPod | None:
+        """Take out the next pod to try and mark it as in flight; None if there is nothing to try.
+
+        The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
+        """
+        while (queued := self._places.take_next()) is not None:
+            if self._begin_attempt(queued, cause="pop"):
+                return queued
+        return None
+
+    def pop_specific(self, pod: Pod) -> QueuedPod | None:
+        """Take out one pod, activating it first if it waits; for members of a pod group.
+
+        Returns
+        -------
+        QueuedPod or None
+            None if it cannot be tried now: gated, in flight or unknown.
+        """
+        self.activate([pod])
+        key = pod.key
+        if key not in self._places.active:
+            return None
+        queued = self._places.take(key)
+        assert queued is not None, "a pod in activeQ cannot be taken"
+        return queued if self._begin_attempt(queued, cause="pop of its group") else None
+
+    def add_unschedulable_if_not_present(self, queued: QueuedPod) -> None:
+        """Give back a pod whose attempt failed.
+
+        With rejectors it goes to unschedulablePods, unless an event that came meanwhile may help;
+        then, as without rejectors (an error), to backoffQ. Ends the pod's time in flight.
+
+        If the pod is queued already, that copy stays and the one given back is dropped.
+        """
+        place = self._places.place_of(queued.key)
+        if place is not None:
+            _log.error("Pod %s/%s is already present in the %s queue", *queued.key, place.value)
+            self.done(queued.uid)
+            return
+        try:
+            events = self._in_flight.events_for(queued.uid)
+            verdict = self._hints.verdict_on_return(queued, events)
+        finally:
+            self._in_flight.done(queued.uid)
+        if queued.unschedulable_plugins or queued.pending_plugins:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors_count = 0
+        else:
+            queued.consecutive_errors_count += 1
+        queued.timestamp_ns = self._clock.now_ns()
+        queued.backoff_expiration_ns = 0
+        queued.was_flushed = False
+        self._wake_if_poppable(self._places.requeue(queued, verdict, _FAILURE))
+
+    def done(self, uid: str) -> None:
+        """End a pod's time in flight; a second call does nothing.
+
+        To be called when the pod's binding is certain to be tried (after Permit), or when it is not
+        to be tried again.
+        """
+        self._in_flight.done(uid)
+        if self.lifecycle.state(uid) is not PodState.IN_FLIGHT:
+            return
+        key = self.lifecycle.key_of(uid)
+        copy = self._places.find(key)
+        place = self._places.place_of(key)
+        if copy is None or place is None or copy.uid != uid:
+            self.lifecycle.end(uid, cause="done")
+        else:
+            self.lifecycle.move(copy.pod, place, cause="second copy takes over")
+
+    # --- what moves waiting pods -----------------------------------------------------------------
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        *,
+        precheck: Precheck | None = None,
+    ) -> None:
+        """Move the waiting pods that a cluster event may help.
+
+        An event nobody registered is ignored; any other is also kept for the pods in flight.
+
+        Parameters
+        ----------
+        event
+            What happened.
+        old, new
+            The object before and after; None where it did not exist.
+        precheck
+            Waiting pods for which it answers False are left alone.
+        """
+        if not self._hints.of_interest(event):
+            return
+        waiting = self._places.unschedulable.candidates(
+            lambda profile, rejectors: self._hints.may_help(profile, rejectors, event)
+        )
+        if precheck is not None:
+            waiting = [queued for queued in waiting if precheck(queued.pod)]
+        self._move(waiting, event, old, new)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Move pods to activeQ at once, whatever their hints or backoff say; PreEnqueue may refuse.
+
+        A pod in flight comes back to backoffQ instead of waiting for an event; others are ignored.
+        """
+        activated = False
+        for pod in pods:
+            key = pod.key
+            waiting = self._places.unschedulable.get(key)
+            if waiting is not None:
+                activated |= self._places.to_active(waiting, FORCE_ACTIVATE.label)
+            elif (paused := self._places.backoff.remove(key)) is not None:
+                activated |= self._places.to_active(paused, FORCE_ACTIVATE.label, from_backoff=True)
+            elif pod.uid in self._in_flight:
+                self._in_flight.record(FORCE_ACTIVATE, None, pod)
+        if activated:
+            self._wake()
+
+    def flush_backoff(self) -> None:
+        """Move every pod whose backoff is over to activeQ; to be called once a second."""
+        activated = False
+        for queued in self._places.backoff.pop_completed():
+            activated |= self._places.to_active(queued, _BACKOFF_COMPLETE, from_backoff=True)
+        if activated:
+            self._wake()
+
+    def flush_unschedulable_leftover(self) -> None:
+        """Move pods that waited too long for an event; to be called every 30 seconds.
+
+        Gated pods stay: only what gates them can let them in.
+        """
+        now_ns = self._clock.now_ns()
+        overdue = [
+            queued
+            for queued in self._places.unschedulable.pods()
+            if now_ns - queued.timestamp_ns > self._settings.unschedulable_max_ns
+        ]
+        for queued in overdue:
+            queued.was_flushed = True
+        if overdue:
+            self._move(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
+
+    def next_backoff_expiry_ns(self) -> int | None:
+        """Return when `flush_backoff` will next move a pod, wall-clock nanoseconds, or None.
+
+        With pop_from_backoff this is the first whole second *after* the pod's backoff ends.
+        """
+        return self._places.backoff.next_release_ns()
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def pending(self) -> PendingSummary:
+        """Return records of everything queued; costs time in proportion to it."""
+        waiting = self._places.unschedulable.pods()
+        return PendingSummary(
+            active=tuple(map(pending_pod, self._places.active.pods())),
+            backoff=tuple(map(pending_pod, self._places.backoff.pods())),
+            unschedulable=tuple(pending_pod(queued) for queued in waiting if not queued.gated),
+            gated=tuple(pending_pod(queued) for queued in waiting if queued.gated),
+            in_flight=tuple(self._in_flight.uids()),
+            scheduling_cycle=self._scheduling_cycle,
+        )
+
+    def validate(self) -> None:
+        """Check every invariant of the queue; for tests and simulation.
+
+        Raises
+        ------
+        AssertionError
+            Some invariant does not hold; the message names the pod.
+        """
+        self._places.validate()
+        self._in_flight.validate()
+        for uid in self._in_flight.uids():
+            state = self.lifecycle.state(uid)
+            assert state not in QUEUED, f"pod {uid} is in flight, its lifecycle says {state}"
+        queued = {pod.uid for pod in self._places.pods()}
+        for state in QUEUED:
+            lost = [uid for uid in self.lifecycle.in_state(state) if uid not in queued]
+            assert not lost, f"{state.value}, but in no sub-queue: {lost}"
+
+    # --- leaves ----------------------------------------------------------------------------------
+
+    def _update_unknown(self, pod: Pod) -> None:
+        queued = QueuedPod(pod, self._clock.now_ns())
+        if self._places.to_active(queued, POD_UPDATE.label):
+            self._wake()
+
+    def _update_waiting(
+        self, queued: QueuedPod, old: Pod | None, new: Pod, events: list[ClusterEvent]
+    ) -> None:
+        self._places.resort(queued, new)
+        self.nominator.update(old, new)
+        for event in events:
+            verdict = self._hints.worth_requeuing(queued, event, old, new)
+            went_to = self._places.requeue(queued, verdict, event.label)
+            if went_to is not PodState.UNSCHEDULABLE:
+                self._wake_if_poppable(went_to)
+                return
+
+    def _begin_attempt(self, queued: QueuedPod, *, cause: str) -> bool:
+        queued.attempts += 1
+        if queued.uid in self._in_flight:
+            _log.error(
+                "the same pod is tracked in multiple places in the scheduler: %s/%s", *queued.key
+            )
+            self.lifecycle.note(queued.pod, "second copy dropped", cause=cause)
+            return False
+        self._in_flight.begin(queued.uid)
+        self._scheduling_cycle += 1
+        if self.lifecycle.state(queued.uid) in _ASSUMED_OR_BOUND:
+            self.lifecycle.note(queued.pod, "second copy popped", cause=cause)
+        else:
+            self.lifecycle.move(queued.pod, PodState.IN_FLIGHT, cause=cause)
+        return True
+
+    def _move(
+        self,
+        waiting: list[QueuedPod],
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+    ) -> None:
+        poppable = False
+        for queued in waiting:
+            if queued.gated and not any(matches(own, event) for own in queued.gating_events):
+                continue
+            verdict = self._hints.worth_requeuing(queued, event, old, new)
+            if verdict is Requeue.SKIP:
+                continue
+            self._places.unschedulable.remove(queued.key)
+            went_to = self._places.requeue(queued, verdict, event.label)
+            poppable |= self._is_poppable(went_to)
+        self._in_flight.record(event, old, new)
+        if poppable:
+            self._wake()
+
+    def _is_poppable(self, place: PodState) -> bool:
+        if place is PodState.BACKOFF:
+            return self._settings.pop_from_backoff
+        return place is PodState.ACTIVE
+
+    def _wake_if_poppable(self, place: PodState) -> None:
+        if self._is_poppable(place):
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.on_wake is not None:
+            self.on_wake()
+
+
+_ASSUMED_OR_BOUND = frozenset(
+    {PodState.ASSUMED, PodState.WAITING, PodState.BINDING, PodState.BOUND}
+)

@@ -1,0 +1,146 @@
+"""Every pod's story: what happened to it, when, and because of what. Read by ``explain pod``.
+
+Written by the lifecycle and the queue as they go, never read by them for a decision. Bounded three
+ways: entries for each pod, stories of pods still on their way (as many as there are such pods), and
+stories of pods that have arrived or left.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.state.queued_pod import PodKey
+
+_ENTRIES_MAX = 50
+"""Entries kept for a pod; a guess: some ten attempts."""
+
+_FINISHED_MAX = 4096
+"""Stories kept of bound and gone pods; a guess: a few megabytes."""
+
+
+class StoryEntry(NamedTuple):
+    """One thing that happened to a pod.
+
+    Parameters
+    ----------
+    at_ns
+        Wall-clock time, nanoseconds since the Unix epoch.
+    what
+        The fact, as a short phrase.
+    cause
+        The stimulus behind it: a cluster event's label, or what was called.
+    """
+
+    at_ns: int
+    what: str
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{rfc3339_micro(self.at_ns)} {self.what} ({self.cause})"
+
+
+class Story:
+    """What happened to one pod, oldest first; the oldest entries are dropped first."""
+
+    __slots__ = ("_entries", "dropped", "key", "uid")
+
+    def __init__(self, uid: str, key: PodKey) -> None:
+        self.uid = uid
+        self.key = key
+        self.dropped = 0
+        """How many entries were dropped to stay within the bound."""
+        self._entries: list[StoryEntry] = []
+
+    @property
+    def entries(self) -> tuple[StoryEntry, ...]:
+        """The entries kept, oldest first."""
+        return tuple(self._entries)
+
+    def append(self, entry: StoryEntry, limit: int) -> None:
+        """Add an entry, dropping the oldest beyond a limit."""
+        self._entries.append(entry)
+        if len(self._entries) > limit:
+            del self._entries[0]
+            self.dropped += 1
+
+    def by_cause(self, cause: str) -> tuple[StoryEntry, ...]:
+        """Return the entries with exactly this cause, oldest first."""
+        return tuple(entry for entry in self._entries if entry.cause == cause)
+
+
+class Stories:
+    """The stories of all pods, by uid and by name.
+
+    Parameters
+    ----------
+    clock
+        Source of the entries' times.
+    entries_max
+        Entries kept for each pod.
+    finished_max
+        Stories kept after a pod was bound or is gone; the longest finished is dropped first.
+    """
+
+    def __init__(
+        self, clock: Clock, *, entries_max: int = _ENTRIES_MAX, finished_max: int = _FINISHED_MAX
+    ) -> None:
+        self._clock = clock
+        self._entries_max = entries_max
+        self._finished_max = finished_max
+        self._by_uid: dict[str, Story] = {}
+        self._uid_by_key: dict[PodKey, str] = {}
+        # Insertion order is the order of finishing. Values are unused.
+        self._finished: OrderedDict[str, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def __iter__(self) -> Iterator[Story]:
+        return iter(self._by_uid.values())
+
+    def record(self, uid: str, key: PodKey, what: str, *, cause: str) -> None:
+        """Add an entry to a pod's story, beginning the story if there is none."""
+        story = self._by_uid.get(uid)
+        if story is None:
+            story = self._by_uid[uid] = Story(uid, key)
+        if self._uid_by_key.get(key) != uid:
+            self._uid_by_key[key] = uid
+        story.append(StoryEntry(self._clock.now_ns(), what, cause), self._entries_max)
+
+    def of(self, uid: str) -> tuple[StoryEntry, ...]:
+        """Return what is known to have happened to a pod, oldest first; empty if unknown."""
+        story = self._by_uid.get(uid)
+        return story.entries if story is not None else ()
+
+    def find(self, namespace: str, name: str) -> Story | None:
+        """Return the story of the newest pod of this name, or None."""
+        uid = self._uid_by_key.get((namespace, name))
+        return self._by_uid.get(uid) if uid is not None else None
+
+    def by_cause(self, cause: str) -> dict[str, tuple[StoryEntry, ...]]:
+        """Return, by uid, the entries of all pods that have exactly this cause."""
+        found = {uid: story.by_cause(cause) for uid, story in self._by_uid.items()}
+        return {uid: entries for uid, entries in found.items() if entries}
+
+    def finish(self, uid: str) -> None:
+        """Mark a story as finished: it is kept until enough others finished after it."""
+        if uid not in self._by_uid:
+            return
+        self._finished[uid] = None
+        self._finished.move_to_end(uid)
+        while len(self._finished) > self._finished_max:
+            oldest, _ = self._finished.popitem(last=False)
+            story = self._by_uid.pop(oldest)
+            if self._uid_by_key.get(story.key) == oldest:
+                del self._uid_by_key[story.key]
+
+    def reopen(self, uid: str) -> None:
+        """Take back `finish`: the pod is on its way again."""
+        self._finished.pop(uid, None)
+
+    def story(self, uid: str) -> Story | None:
+        """Return a pod's story by uid, or None if there is none."""
+        return self._by_uid.get(uid)

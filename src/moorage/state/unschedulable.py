@@ -1,0 +1,118 @@
+"""unschedulablePods: pods that wait for a cluster event which may help, and gated pods.
+
+Filed by profile and rejectors, so that an event is judged once for all pods that share them and
+touches only those it may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from moorage.state.contracts import GATED, UNSCHEDULABLE, QueueObserver
+from moorage.state.queued_pod import PodKey, QueuedPod
+
+FileKey: TypeAlias = tuple[str, frozenset[str]]
+"""(profile, rejectors)."""
+
+
+class _Filed(NamedTuple):
+    arrival: int
+    queued: QueuedPod
+    file: FileKey
+    counted_as: str
+
+
+class UnschedulablePods:
+    """Pods waiting for an event.
+
+    Parameters
+    ----------
+    observer
+        Told about the number of gated and of other pods.
+    """
+
+    def __init__(self, observer: QueueObserver) -> None:
+        self._observer = observer
+        self._filed: dict[PodKey, _Filed] = {}
+        # The same pods by what they wait for. No file is empty.
+        self._files: dict[FileKey, dict[PodKey, _Filed]] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def __contains__(self, key: PodKey) -> bool:
+        return key in self._filed
+
+    def get(self, key: PodKey) -> QueuedPod | None:
+        """Return the pod of this key, or None."""
+        found = self._filed.get(key)
+        return found.queued if found is not None else None
+
+    def put(self, queued: QueuedPod) -> bool:
+        """Add a pod, or file it anew after its gate or rejectors changed.
+
+        Returns
+        -------
+        bool
+            Whether the key is new here.
+        """
+        found = self._filed.get(queued.key)
+        counted_as = GATED if queued.gated else UNSCHEDULABLE
+        if found is None:
+            self._arrivals += 1
+            arrival = self._arrivals
+        else:
+            arrival = found.arrival
+            self._unfile(found)
+        if found is None or found.counted_as != counted_as:
+            if found is not None:
+                self._observer.pending(found.counted_as, -1)
+            self._observer.pending(counted_as, 1)
+        item = _Filed(arrival, queued, (queued.profile, queued.rejectors), counted_as)
+        self._filed[queued.key] = item
+        self._files.setdefault(item.file, {})[queued.key] = item
+        return found is None
+
+    def remove(self, key: PodKey) -> QueuedPod | None:
+        """Take a pod out; None if it is not here."""
+        found = self._filed.pop(key, None)
+        if found is None:
+            return None
+        self._unfile(found)
+        self._observer.pending(found.counted_as, -1)
+        return found.queued
+
+    def candidates(self, may_help: Callable[[str, frozenset[str]], bool]) -> list[QueuedPod]:
+        """Return the pods whose (profile, rejectors) pass a test, in arrival order."""
+        chosen = [
+            item
+            for (profile, rejectors), file in self._files.items()
+            if may_help(profile, rejectors)
+            for item in file.values()
+        ]
+        chosen.sort(key=lambda item: item.arrival)
+        return [item.queued for item in chosen]
+
+    def pods(self) -> list[QueuedPod]:
+        """Return all pods in arrival order."""
+        return [item.queued for item in sorted(self._filed.values(), key=lambda i: i.arrival)]
+
+    def validate(self) -> None:
+        """Check that both arrangements hold the same pods, each filed as it is now."""
+        by_file = {key: item for file in self._files.values() for key, item in file.items()}
+        assert by_file == self._filed, "files and pods differ"
+        assert all(self._files.values()), "an empty file was kept"
+        for key, item in self._filed.items():
+            queued = item.queued
+            assert key == queued.key, f"{queued!r} is filed under {key}"
+            assert item.file == (queued.profile, queued.rejectors), f"{queued!r} is misfiled"
+            gauge = GATED if queued.gated else UNSCHEDULABLE
+            assert item.counted_as == gauge, f"{queued!r} is counted as {item.counted_as}"
+
+    def _unfile(self, item: _Filed) -> None:
+        file = self._files[item.file]
+        del file[item.queued.key]
+        if not file:
+            del self._files[item.file]

@@ -1,0 +1,183 @@
+"""Builders for this room's tests: pods in a word, a queue whose world is visible, a recorder."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Pod, PodSpec, PodStatus
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.state.contracts import Hint, QueueSettings, RegisteredHint
+from moorage.state.lifecycle import Lifecycle
+from moorage.state.queue import SchedulingQueue
+from moorage.state.queued_pod import QueuedPod
+
+PROFILE = "default-scheduler"
+SECOND = NS_PER_SECOND
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
+NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+PVC_ADD = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+
+
+def pod(
+    name="a",
+    *,
+    uid=None,
+    namespace="ns",
+    priority=None,
+    node="",
+    nominated="",
+    labels=None,
+    profile=PROFILE,
+    phase="",
+    version="1",
+) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=uid if uid is not None else f"uid-{name}",
+            labels=labels or {},
+            resource_version=version,
+        ),
+        spec=PodSpec(priority=priority, node_name=node, scheduler_name=profile),
+        status=PodStatus(nominated_node_name=nominated, phase=phase),
+    )
+
+
+class Recorder:
+    """A `QueueObserver` that adds everything up."""
+
+    def __init__(self):
+        self.entered = Counter()
+        self.gauges = Counter()
+        self.rejected = Counter()
+        self.kept = Counter()
+
+    def incoming(self, queue, event):
+        self.entered[queue, event] += 1
+
+    def pending(self, queue, delta):
+        self.gauges[queue] += delta
+
+    def unschedulable_pods(self, plugin, profile, delta):
+        self.rejected[plugin] += delta
+
+    def in_flight_events(self, event, delta):
+        self.kept[event] += delta
+
+    def now(self) -> dict[str, int]:
+        """The gauges that are not zero."""
+        return {name: count for name, count in sorted(self.gauges.items()) if count}
+
+
+def hint(plugin, event, answer=Hint.QUEUE) -> RegisteredHint:
+    if callable(answer):
+        return RegisteredHint(plugin, event, answer)
+    return RegisteredHint(plugin, event, lambda waiting, old, new: answer)
+
+
+def by_priority(queued: QueuedPod):
+    return (-queued.priority, queued.timestamp_ns)
+
+
+class World:
+    """A queue with everything handed to it in sight.
+
+    Hints: plugin ``Fit`` cares for added nodes, ``Label`` for labels of nodes but never finds them
+    useful, ``Claim`` for added claims. ``gates`` maps a pod's name to the PreEnqueue plugin's
+    answer.
+    """
+
+    def __init__(self, *, hints=None, less=None, pre_enqueue=None, **settings):
+        self.clock = ManualClock()
+        self.start_ns = self.clock.now_ns()
+        self.api: dict[tuple[str, str], Pod] = {}
+        self.gates: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.gate_calls: list[str] = []
+        self.seen = Recorder()
+        self.wakes = 0
+        self.lifecycle = Lifecycle(self.clock)
+        if hints is None:
+            hints = [
+                hint("Fit", NODE_ADD),
+                hint("Label", NODE_LABEL, Hint.SKIP),
+                hint("Claim", PVC_ADD),
+                hint("Gate", POD_DELETE),
+            ]
+        self.queue = SchedulingQueue(
+            clock=self.clock,
+            less=less,
+            sort_key=None if less else by_priority,
+            pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
+            hints=hints if isinstance(hints, dict) else {PROFILE: hints},
+            pod_lookup=lambda namespace, name: self.api.get((namespace, name)),
+            settings=QueueSettings(**settings),
+            observer=self.seen,
+            lifecycle=self.lifecycle,
+            on_wake=self._wake,
+        )
+
+    def _wake(self):
+        self.wakes += 1
+
+    def _gate(self, waiting):
+        self.gate_calls.append(waiting.name)
+        return self.gates.get(waiting.name)
+
+    def close_gate(self, name):
+        self.gates[name] = ("UnschedulableAndUnresolvable", ("closed",))
+
+    def at(self, seconds: float):
+        """Move the clock to a time since the start."""
+        self.clock.advance_ns(round(seconds * SECOND) - self.clock.monotonic_ns())
+
+    def seconds(self, time_ns: int) -> float:
+        """A wall-clock time as seconds since the start."""
+        return (time_ns - self.start_ns) / SECOND
+
+    def add(self, *pods: Pod):
+        for each in pods:
+            self.api[each.key] = each
+            self.queue.add(each)
+
+    def pop(self) -> QueuedPod:
+        queued = self.queue.pop()
+        assert queued is not None
+        return queued
+
+    def fail(self, queued, *rejectors, pending=()):
+        """Give a pod back from a failed attempt."""
+        queued.rejected_by(rejectors, pending)
+        self.queue.add_unschedulable_if_not_present(queued)
+
+    def waiting(self, name="a", *rejectors, **fields) -> QueuedPod:
+        """A pod that was tried once and rejected."""
+        self.add(pod(name, **fields))
+        queued = self.pop()
+        assert queued.pod.name == name
+        self.fail(queued, *(rejectors or ("Fit",)))
+        return queued
+
+    def places(self) -> dict[str, str]:
+        """Pod name -> where it is; checks the invariants, too."""
+        self.queue.validate()
+        pending = self.queue.pending()
+        found = {}
+        for place in ("active", "backoff", "unschedulable", "gated"):
+            for each in getattr(pending, place):
+                assert each.pod.name not in found
+                found[each.pod.name] = place
+        for uid in pending.in_flight:
+            found.setdefault(uid.removeprefix("uid-"), "in-flight")
+        return found
+
+    def drain(self) -> list[str]:
+        names = []
+        while (queued := self.queue.pop()) is not None:
+            names.append(queued.pod.name)
+        return names

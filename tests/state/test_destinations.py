@@ -1,0 +1,330 @@
+"""Event x state -> destination: the whole table of the queue's behaviour, hints on.
+
+Covers where a pod ends up. Leaves out backoff arithmetic (test_backoff), what happens in flight
+(test_in_flight), gates in detail (test_gating).
+"""
+
+import pytest
+
+from moorage.api.changes import UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, Resource
+from moorage.state.contracts import Hint
+from tests.state.build import (
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    POD_DELETE,
+    PVC_ADD,
+    World,
+    hint,
+    pod,
+)
+
+
+def nowhere(world):
+    pass
+
+
+def active(world):
+    world.add(pod())
+
+
+def backoff(world):
+    world.add(pod())
+    world.fail(world.pop())
+
+
+def unschedulable(world):
+    world.waiting()
+
+
+def unschedulable_long_ago(world):
+    world.waiting()
+    world.at(30)
+
+
+def gated(world):
+    world.close_gate("a")
+    world.add(pod())
+
+
+def in_flight(world):
+    world.add(pod())
+    world.pop()
+
+
+def added(world):
+    world.queue.add(pod())
+
+
+def updated(world):
+    world.queue.update(pod(), pod(labels={"x": "y"}))
+
+
+def updated_without_old(world):
+    world.queue.update(None, pod())
+
+
+def deleted(world):
+    world.queue.delete(pod())
+
+
+def activated(world):
+    world.queue.activate([pod()])
+
+
+def gate_opens(world):
+    world.gates.clear()
+
+
+def event(cluster_event):
+    def happen(world):
+        world.queue.move_all(cluster_event, None, None)
+
+    return happen
+
+
+def then(*steps):
+    def happen(world):
+        for step in steps:
+            step(world)
+
+    return happen
+
+
+def later(seconds, step):
+    def happen(world):
+        world.at(seconds)
+        step(world)
+
+    return happen
+
+
+def flush_backoff(world):
+    world.queue.flush_backoff()
+
+
+def flush_leftover(world):
+    world.queue.flush_unschedulable_leftover()
+
+
+@pytest.mark.parametrize(
+    ("before", "happens", "after"),
+    [
+        pytest.param(nowhere, added, "active", id="a new pod becomes active"),
+        pytest.param(nowhere, updated, "active", id="an update of an unknown pod queues it"),
+        pytest.param(
+            nowhere, updated_without_old, "active", id="an update without its old version queues it"
+        ),
+        pytest.param(nowhere, deleted, None, id="deleting an unknown pod does nothing"),
+        pytest.param(nowhere, activated, None, id="activating an unknown pod does nothing"),
+        pytest.param(active, added, "active", id="an active pod added again stays active"),
+        pytest.param(active, updated, "active", id="an active pod stays active when updated"),
+        pytest.param(
+            active, updated_without_old, "active", id="an active pod updated blindly stays active"
+        ),
+        pytest.param(active, deleted, None, id="a deleted active pod leaves"),
+        pytest.param(active, activated, "active", id="activating an active pod changes nothing"),
+        pytest.param(active, event(NODE_ADD), "active", id="events do not touch active pods"),
+        pytest.param(backoff, added, "active", id="a pod in backoff added again becomes active"),
+        pytest.param(backoff, updated, "backoff", id="a pod in backoff stays there when updated"),
+        pytest.param(backoff, deleted, None, id="a deleted pod in backoff leaves"),
+        pytest.param(backoff, event(NODE_ADD), "backoff", id="events do not touch backoff"),
+        pytest.param(backoff, activated, "active", id="activation cuts backoff short"),
+        pytest.param(
+            backoff, later(2, flush_backoff), "active", id="a pod whose backoff is over is active"
+        ),
+        pytest.param(
+            backoff, later(1, flush_backoff), "backoff", id="backoff is not over at its very end"
+        ),
+        pytest.param(unschedulable, added, "active", id="a waiting pod added again becomes active"),
+        pytest.param(
+            unschedulable, updated, "unschedulable", id="an update nobody registered moves nothing"
+        ),
+        pytest.param(unschedulable, deleted, None, id="a deleted waiting pod leaves"),
+        pytest.param(
+            unschedulable, event(NODE_ADD), "backoff", id="an event that helps starts its backoff"
+        ),
+        pytest.param(
+            unschedulable_long_ago,
+            event(NODE_ADD),
+            "active",
+            id="an event that helps after the backoff makes it active",
+        ),
+        pytest.param(
+            unschedulable_long_ago,
+            event(PVC_ADD),
+            "unschedulable",
+            id="an event another plugin registered does not move it",
+        ),
+        pytest.param(
+            unschedulable_long_ago,
+            event(NODE_TAINT),
+            "unschedulable",
+            id="an event nobody registered does not move it",
+        ),
+        pytest.param(unschedulable, activated, "active", id="activation needs no event"),
+        pytest.param(
+            unschedulable, later(300, flush_leftover), "unschedulable", id="five minutes: not yet"
+        ),
+        pytest.param(
+            unschedulable,
+            later(300.1, flush_leftover),
+            "active",
+            id="more than five minutes: tried again",
+        ),
+        pytest.param(gated, added, "gated", id="a gated pod added again is asked again and stays"),
+        pytest.param(
+            gated, then(gate_opens, added), "active", id="a gated pod added again may come in"
+        ),
+        pytest.param(gated, updated, "gated", id="an update its gate did not register: stays"),
+        pytest.param(gated, deleted, None, id="a deleted gated pod leaves"),
+        pytest.param(
+            gated, then(gate_opens, event(NODE_ADD)), "gated", id="only its gate's events open it"
+        ),
+        pytest.param(
+            gated, then(gate_opens, event(POD_DELETE)), "active", id="its gate's own event opens it"
+        ),
+        pytest.param(gated, event(POD_DELETE), "gated", id="its gate may refuse again"),
+        pytest.param(gated, activated, "gated", id="activation does not force a gate"),
+        pytest.param(gated, then(gate_opens, activated), "active", id="activation asks the gate"),
+        pytest.param(gated, later(1000, flush_leftover), "gated", id="time does not open a gate"),
+        pytest.param(in_flight, added, "active", id="added in flight: a second copy is queued"),
+        pytest.param(in_flight, updated, "in-flight", id="an update in flight is only recorded"),
+        pytest.param(in_flight, deleted, "in-flight", id="deleted in flight: the attempt ends it"),
+        pytest.param(in_flight, activated, "in-flight", id="activated in flight: recorded"),
+        pytest.param(in_flight, event(NODE_ADD), "in-flight", id="events in flight: recorded"),
+    ],
+)
+def test_destination(before, happens, after):
+    world = World()
+    before(world)
+    happens(world)
+    assert world.places() == ({} if after is None else {"a": after})
+
+
+@pytest.mark.parametrize(
+    ("rejectors", "pending", "answers", "after"),
+    [
+        pytest.param(["P"], [], {"P": Hint.QUEUE}, "backoff", id="queue: after backoff"),
+        pytest.param(["P"], [], {"P": Hint.SKIP}, "unschedulable", id="skip: keeps waiting"),
+        pytest.param([], ["P"], {"P": Hint.QUEUE}, "active", id="pending plugin: at once"),
+        pytest.param([], ["P"], {"P": Hint.SKIP}, "unschedulable", id="pending plugin skips"),
+        pytest.param(
+            ["P"],
+            ["Q"],
+            {"P": Hint.QUEUE, "Q": Hint.SKIP},
+            "backoff",
+            id="a rejector queues, the pending plugin does not: after backoff",
+        ),
+        pytest.param(
+            ["P"],
+            ["Q"],
+            {"P": Hint.QUEUE, "Q": Hint.QUEUE},
+            "active",
+            id="both queue: the pending plugin wins",
+        ),
+        pytest.param(
+            ["P", "Q"],
+            [],
+            {"P": Hint.SKIP, "Q": Hint.QUEUE},
+            "backoff",
+            id="one of two rejectors is enough",
+        ),
+        pytest.param(["P"], [], {"Q": Hint.QUEUE}, "unschedulable", id="others' hints: not asked"),
+        pytest.param(["P"], [], {"P": None}, "backoff", id="no hint function: always queue"),
+        pytest.param(["P"], [], {"P": 1 / 3}, "backoff", id="a hint that breaks: queue"),
+    ],
+)
+def test_hints_decide(rejectors, pending, answers, after, caplog):
+    def answer(value):
+        def ask(waiting, old, new):
+            if isinstance(value, float):
+                raise ZeroDivisionError
+            return value
+
+        return None if value is None else ask
+
+    hints = [hint(name, NODE_ADD, answer(value) or Hint.QUEUE) for name, value in answers.items()]
+    world = World(hints=hints)
+    world.add(pod())
+    world.fail(world.pop(), *rejectors, pending=pending)
+    assert world.places() == {"a": "unschedulable"}
+    world.queue.move_all(NODE_ADD, None, None)
+    assert world.places() == {"a": after}
+    assert ("broke" in caplog.text) == (1 / 3 in answers.values())
+
+
+def test_a_waiting_pods_own_update_is_judged_by_hints():
+    asked = []
+
+    def ask(waiting, old, new):
+        asked.append((waiting.metadata.labels, old.metadata.labels, new.metadata.labels))
+        return Hint.QUEUE
+
+    world = World(hints=[hint("Fit", ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL), ask)])
+    world.waiting()
+    world.queue.update(pod(), pod(labels={"x": "y"}))
+    assert asked == [({"x": "y"}, {}, {"x": "y"})]
+    assert world.places() == {"a": "backoff"}
+
+
+def test_an_event_moves_only_whom_it_may_help_in_order_of_arrival():
+    world = World()
+    for name, plugin in (("a", "Fit"), ("b", "Claim"), ("c", "Fit"), ("d", "Label")):
+        world.waiting(name, plugin)
+    world.at(60)
+    world.queue.move_all(NODE_ADD, None, None)
+    world.queue.move_all(NODE_LABEL, None, None)
+    assert world.places() == {
+        "a": "active",
+        "b": "unschedulable",
+        "c": "active",
+        "d": "unschedulable",
+    }
+    assert world.drain() == ["a", "c"]
+
+
+def test_a_precheck_leaves_pods_alone():
+    world = World()
+    world.waiting("a", priority=5)
+    world.waiting("b", priority=1)
+    world.queue.move_all(NODE_ADD, None, None, precheck=lambda waiting: waiting.priority <= 3)
+    assert world.places() == {"a": "unschedulable", "b": "backoff"}
+
+
+def test_a_pod_of_an_unknown_profile_is_retried_on_every_event(caplog):
+    world = World()
+    world.add(pod(profile="nobody"))
+    world.fail(world.pop(), "Fit")
+    world.queue.move_all(NODE_ADD, None, None)
+    assert world.places() == {"a": "backoff"}
+    assert "'nobody'" in caplog.text
+
+
+def test_a_targeted_wildcard_concerns_one_pod_only():
+    world = World()
+    world.waiting("a")
+    world.waiting("b")
+    world.queue.move_all(UNSCHEDULABLE_TIMEOUT, None, pod("b"))
+    assert world.places() == {"a": "unschedulable", "b": "backoff"}
+
+
+def test_a_pod_recreated_under_its_name_replaces_the_old_one():
+    world = World()
+    world.waiting("a")
+    world.queue.update(pod("a"), pod("a", uid="uid-a2"))
+    assert world.places() == {"a": "active"}
+    assert world.pop().uid == "uid-a2"
+    assert world.seen.rejected["Fit"] == 0
+
+
+@pytest.mark.parametrize("before", [active, backoff, unschedulable, gated])
+def test_an_add_of_a_new_uid_displaces_what_had_the_name(before):
+    world = World()
+    before(world)
+    world.gates.clear()
+    world.queue.add(pod(uid="uid-a2"))
+    assert world.places() == {"a": "active"}
+    assert world.pop().uid == "uid-a2"
+    assert world.lifecycle.state("uid-a").value == "gone"
+    assert world.seen.now() == {}
