@@ -1,0 +1,112 @@
+"""Answers kept between questions: by the part of a pod's shape, and by interned set of a node.
+
+Used by plugins between the snapshot's columns and their verdicts. A question about taints, ports
+or features is answered once for each distinct set and gathered over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
+from moorage.snapshot.sets import SetColumn
+from moorage.snapshot.shape import Part
+from moorage.snapshot.view import NodeView
+
+S = TypeVar("S", bound=Hashable)
+T = TypeVar("T")
+M = TypeVar("M")
+
+_UNKNOWN = -1
+
+
+def memo_of(part: Part[T], owner: object, make: Callable[[T], M]) -> M:
+    """Return what `owner` compiled from a part, compiling it on first use.
+
+    Parameters
+    ----------
+    part
+        A part of a pod's shape; replicas share it.
+    owner
+        The plugin instance: two profiles with different arguments do not share.
+    make
+        Part value to compiled value; must not return None.
+    """
+    found: M | None = part.memo.get(owner)
+    if found is None:
+        found = part.memo[owner] = make(part.value)
+    return found
+
+
+class SetAnswers:
+    """One question asked of interned sets: a non-negative int32 for each set id, filled lazily.
+
+    Parameters
+    ----------
+    answer
+        Set content to answer; asked once for each set while the set stays known.
+    """
+
+    __slots__ = ("_answer", "_column", "_table", "_version")
+
+    def __init__(self, answer: Callable[[Any], int]) -> None:
+        self._answer = answer
+        self._column: SetColumn[Any] | None = None
+        self._version = 0
+        self._table = np.full(0, _UNKNOWN, np.int32)
+
+    def gather(self, column: SetColumn[S], view: NodeView) -> NDArray[np.int32]:
+        """Return int32, (rows of the view,): the answer for each row's set.
+
+        The cost is proportional to the rows asked about, plus one call of the question for each
+        set met for the first time.
+        """
+        self._follow(column)
+        ids = view.take(column.ids)
+        answers = self._table[ids]
+        unknown = answers == _UNKNOWN
+        if unknown.any():
+            for set_id in np.unique(ids[unknown]).tolist():
+                self._table[set_id] = self._answer(column.item(set_id))
+            answers = self._table[ids]
+        return answers
+
+    def _follow(self, column: SetColumn[S]) -> None:
+        # An id may get a new meaning (version), and a fork numbers its sets on its own (column).
+        if column is not self._column or column.version != self._version:
+            self._column, self._version = column, column.version
+            self._table = np.full(column.size, _UNKNOWN, np.int32)
+        elif column.size > len(self._table):
+            wider = np.full(max(column.size, 2 * len(self._table)), _UNKNOWN, np.int32)
+            wider[: len(self._table)] = self._table
+            self._table = wider
+
+
+def normalize_to_max(raw_n: ScoreArray, *, reverse: bool = False) -> ScoreArray:
+    """Scale scores so that the greatest becomes 100.
+
+    Parameters
+    ----------
+    raw_n
+        int64, (feasible nodes,), not negative; not changed.
+    reverse
+        Whether a great raw score is bad: the result is then 100 minus the scaled score.
+
+    Returns
+    -------
+    ScoreArray
+        int64, (feasible nodes,), 0 to 100. Without any score above 0: all 0, reversed all 100.
+
+    Notes
+    -----
+    kubernetes v1.36 ``pkg/scheduler/framework/plugins/helper/normalize_score.go``.
+    """
+    top = int(raw_n.max()) if len(raw_n) else 0
+    if top == 0:
+        return np.full_like(raw_n, MAX_NODE_SCORE) if reverse else raw_n.copy()
+    scaled = raw_n * MAX_NODE_SCORE // top
+    return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -1,0 +1,52 @@
+"""NodeName: a pod that names its node goes nowhere else.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodename``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.config.plugin_args import NoArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, Reads
+from moorage.framework.status import Code, FilterAnswer, answer_where
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import NODE_NAME
+from moorage.snapshot.view import NodeView
+
+REASON: Final = "node(s) didn't match the requested node name"
+
+
+class NodeName:
+    """Filter plugin; takes no arguments."""
+
+    name = "NodeName"
+    filter_reads = Reads.NODE
+    shape_parts = (NODE_NAME,)
+
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reason = handle.reasons.intern(REASON)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Pass every row when the pod names no node, else only the row of that name."""
+        del state
+        wanted = pod.part(NODE_NAME).value
+        if not wanted:
+            return None
+        row = self._snapshot.row_of(wanted)
+        failed = np.ones(len(view), np.bool_)
+        if row is not None:
+            failed = view.row_numbers() != row
+        return answer_where(failed, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Only a new node can be the named one."""
+        return (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)

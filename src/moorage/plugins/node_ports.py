@@ -1,0 +1,95 @@
+"""NodePorts: a host port can be taken once on a node.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodeports``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.config.plugin_args import NoArgs
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
+from moorage.plugins.answers import SetAnswers, memo_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import PORTS, HostPort, host_ports
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+REASON: Final = "node(s) didn't have free ports for the requested pod ports"
+_ANY_IP: Final = "0.0.0.0"
+
+_PRE_FILTER: StateKey[SetAnswers] = StateKey("PreFilterNodePorts")
+
+
+class NodePorts:
+    """PreFilter and Filter plugin; takes no arguments."""
+
+    name = "NodePorts"
+    filter_reads = Reads.PODS
+    shape_parts = (PORTS,)
+
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reason = handle.reasons.intern(REASON)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Skip a pod that wants no host port."""
+        del snapshot
+        part = pod.part(PORTS)
+        if not part.value:
+            return None, SKIP
+        state.write(_PRE_FILTER, memo_of(part, self, _question))
+        return None, SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows where a wanted port is in use.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        taken = state.read(_PRE_FILTER).gather(self._snapshot.port_sets, view) != 0
+        return answer_where(taken, Code.UNSCHEDULABLE, self._reason)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: a pod that frees a wanted port, a new node."""
+        gone = ClusterEvent(Resource.POD, Action.DELETE)
+        node = ClusterEvent(Resource.NODE, Action.ADD)
+        return (EventRegistration(gone, _pod_deleted_hint), EventRegistration(node))
+
+
+def ports_conflict(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:
+    """Whether any wanted (ip, protocol, port) clashes with a used one.
+
+    ``0.0.0.0`` clashes with every address, on either side; other addresses are compared as text.
+    """
+    return any(
+        protocol == used_protocol
+        and port == used_port
+        and (address == used_address or _ANY_IP in (address, used_address))
+        for address, protocol, port in wanted
+        for used_address, used_protocol, used_port in used
+    )
+
+
+def _question(wanted: tuple[HostPort, ...]) -> SetAnswers:
+    return SetAnswers(lambda used: int(ports_conflict(wanted, used)))
+
+
+def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del new
+    assert isinstance(old, Pod)
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return False
+    return ports_conflict(host_ports(waiting), frozenset(host_ports(old)))

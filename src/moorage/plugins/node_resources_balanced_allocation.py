@@ -1,0 +1,152 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources stay used in proportion.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources``
+(balanced_allocation.go), in float64 and in its order of operations, because the result is
+truncated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.names import is_scalar_resource
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from moorage.config.plugin_args import (
+    validate_node_resources_balanced_allocation_args as validate,
+)
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import MAX_NODE_SCORE, Reads, ScoreArray
+from moorage.framework.status import SKIP, SUCCESS, Status
+from moorage.plugins.answers import memo_of
+from moorage.plugins.resource_scoring import FIRST_CLASS
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.view import NodeView
+
+Float64Array = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+_HALF = MAX_NODE_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation:
+    """PreScore and Score plugin; registers no events.
+
+    Raises
+    ------
+    ConfigError
+        A weight other than 1, or a resource named twice.
+    """
+
+    name = "NodeResourcesBalancedAllocation"
+    score_reads = Reads.NODE | Reads.PODS
+    shape_parts = (RESOURCES,)
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+        faults = validate(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        self._resources = tuple(spec.name for spec in args.resources)
+        self._snapshot = handle.snapshot
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Skip pods that request none of the resources."""
+        del state, feasible
+        return SUCCESS if memo_of(pod.part(RESOURCES), self, self._terms) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score the change of balance: 75 for none, 50 to 100."""
+        del state
+        terms = memo_of(pod.part(RESOURCES), self, self._terms)
+        if not terms:
+            return np.zeros(len(view), np.int64)
+        snapshot = self._snapshot
+        counted: list[BoolArray | None] = []
+        before: list[Float64Array] = []
+        after: list[Float64Array] = []
+        for resource, request in terms:
+            capacity = view.take(snapshot.allocatable_float(resource))
+            used = view.take(snapshot.requested(resource))
+            has = capacity != 0.0
+            everywhere = bool(has.all())
+            counted.append(None if everywhere else has)
+            divisor = capacity if everywhere else np.where(has, capacity, 1.0)
+            before.append(_fraction(used, divisor))
+            after.append(_fraction(used + request, divisor))
+        with_pod, without = _balance(after, counted), _balance(before, counted)
+        return _HALF + (_HALF + with_pod - without) // 2
+
+    def _terms(self, requests: PodRequests) -> tuple[tuple[str, int], ...]:
+        """Return (resource, request) of what is looked at; nothing if none is requested."""
+        amounts = {name: requests.balanced.get(name, 0) for name in self._resources}
+        terms = tuple(
+            (name, amount)
+            for name, amount in amounts.items()
+            if name in FIRST_CLASS or (amount != 0 and is_scalar_resource(name))
+        )
+        return terms if any(amount for _, amount in terms) else ()
+
+
+def _fraction(used: NDArray[np.int64], capacity: Float64Array) -> Float64Array:
+    fraction = np.divide(used, capacity)
+    return np.minimum(fraction, 1.0, out=fraction)
+
+
+def _balance(fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]) -> ScoreArray:
+    """Return int64, (rows,): 100 for equal fractions, less by their standard deviation.
+
+    Parameters
+    ----------
+    fractions
+        float64, (rows,) for each resource: share used, at most 1.
+    counted
+        bool, (rows,) for each resource: where the node has it at all; None for everywhere.
+    """
+    if all(has is None for has in counted):
+        deviation = _deviation(fractions)
+    else:
+        deviation = _deviation_of_counted(fractions, counted)
+    return ((1.0 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _deviation(fractions: Sequence[Float64Array]) -> Float64Array:
+    count = len(fractions)
+    if count == 1:
+        return np.zeros_like(fractions[0])
+    if count == 2:
+        return np.abs((fractions[0] - fractions[1]) / 2.0)
+    total = np.zeros_like(fractions[0])
+    for fraction in fractions:
+        total += fraction
+    mean = total / float(count)
+    squares = np.zeros_like(mean)
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return np.sqrt(squares / float(count))
+
+
+def _deviation_of_counted(
+    fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]
+) -> Float64Array:
+    """Compute the same where nodes differ in which resources they have.
+
+    Rows are grouped by what they have; each group is computed over its own resources, so that
+    the order of operations is the one of a node with just those.
+    """
+    rows = len(fractions[0])
+    pattern = np.zeros(rows, np.int64)
+    for bit, has in enumerate(counted):
+        pattern += np.int64(1 << bit) if has is None else has * np.int64(1 << bit)
+    deviation = np.zeros(rows)
+    for group in np.unique(pattern).tolist():
+        present = [fraction for bit, fraction in enumerate(fractions) if group >> bit & 1]
+        if len(present) < 2:
+            continue
+        member = pattern == group
+        deviation[member] = _deviation([fraction[member] for fraction in present])
+    return deviation

@@ -1,0 +1,314 @@
+"""NodeResourcesFit: is there room (Filter), and how much of it would be used (Score).
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources/fit.go``.
+Extended resources provided by device classes do not exist here yet: no name is delegated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.claims import DeviceClass
+from moorage.api.names import is_extended_resource, is_scalar_resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import is_scheduling_resource, to_units
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from moorage.config.plugin_args import validate_node_resources_fit_args as validate
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
+from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
+from moorage.plugins.answers import memo_of
+from moorage.plugins.resource_scoring import (
+    RequestedToCapacityRatio,
+    ResourceUse,
+    Strategy,
+    is_counted,
+    least_allocated,
+    most_allocated,
+    resource_use,
+)
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+TOO_MANY_PODS: Final = "Too many pods"
+IMPLICIT_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+
+_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
+_WITH_DEFAULTS: Final = frozenset({"cpu", "memory"})
+# Up to this many failed checks distinct patterns are found by counting, without sorting.
+_COUNTED_CHECKS_MAX: Final = 10
+
+
+Amounts = tuple[tuple[str, int], ...]
+"""(resource, request), requests above 0 only, in the order of the reasons."""
+
+Terms = tuple[tuple[str, int, int], ...]
+"""(resource, weight, request) of the resources that score."""
+
+_PRE_FILTER: StateKey[Amounts] = StateKey("PreFilterNodeResourcesFit")
+
+
+class NodeResourcesFit:
+    """PreFilter, Filter, PreScore and Score plugin.
+
+    Parameters
+    ----------
+    args
+        Ignored extended resources and the scoring strategy.
+    handle
+        Snapshot and reasons.
+
+    Raises
+    ------
+    ConfigError
+        The arguments are invalid; upstream, too, validates them here.
+    """
+
+    name = "NodeResourcesFit"
+    filter_reads = Reads.NODE | Reads.PODS
+    score_reads = Reads.NODE | Reads.PODS
+    shape_parts = (RESOURCES,)
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        faults = validate(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        assert args.scoring_strategy is not None, "validated: the strategy is there"
+        self._args = args
+        self._strategy_args = args.scoring_strategy
+        self._snapshot = handle.snapshot
+        self._patterns = _FailurePatterns(handle.reasons)
+        self._strategy = _strategy(args.scoring_strategy)
+        self._score_key = (self, "score")
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Keep what the pod requests; never skips, because every pod counts as one."""
+        del snapshot
+        state.write(_PRE_FILTER, memo_of(pod.part(RESOURCES), self, self._wanted))
+        return None, SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows without room, with one reason for each resource that is short.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        wanted = state.read(_PRE_FILTER)
+        snapshot = self._snapshot
+        full = view.take(snapshot.pod_count) >= view.take(snapshot.allowed_pods)
+        failures = [(TOO_MANY_PODS, full)] if full.any() else []
+        hopeless: NDArray[np.bool_] | None = None
+        for resource, amount in wanted:
+            capacity = view.take(snapshot.allocatable(resource))
+            short = (capacity - view.take(snapshot.requested(resource))) < amount
+            if not short.any():
+                continue
+            failures.append((f"Insufficient {resource}", short))
+            too_small = short & (capacity < amount)
+            hopeless = too_small if hopeless is None else hopeless | too_small
+        return self._patterns.answer(failures, hopeless) if failures else None
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Nothing to prepare: the request is compiled with the pod's shape."""
+        del state, pod, feasible
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score each row by what would be used with the pod on it."""
+        del state
+        terms = memo_of(pod.part(RESOURCES), self._score_key, self._terms)
+        uses = [self._use(view, *term) for term in terms]
+        return self._strategy(uses, len(view))
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Room made by pods, by nodes, or (one day) by device classes."""
+        pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+        return (
+            EventRegistration(pod, _pod_hint),
+            EventRegistration(node, _node_hint),
+            EventRegistration(device_class, _device_class_hint),
+        )
+
+    def _wanted(self, requests: PodRequests) -> Amounts:
+        asked = {name: amount for name, amount in requests.filter.items() if amount > 0}
+        first = [(name, asked[name]) for name in _FIRST if name in asked]
+        scalars = sorted(name for name in asked if is_scalar_resource(name))
+        return (*first, *((name, asked[name]) for name in scalars if not self._is_ignored(name)))
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not is_extended_resource(resource):
+            return False
+        group = resource.partition("/")[0]
+        args = self._args
+        return resource in args.ignored_resources or group in args.ignored_resource_groups
+
+    def _terms(self, requests: PodRequests) -> Terms:
+        """Return what scores; a scalar resource the pod does not request does not."""
+        return tuple(
+            (spec.name, spec.weight, requests.score.get(spec.name, 0))
+            for spec in self._strategy_args.resources
+            if spec.name in _FIRST
+            or (is_scalar_resource(spec.name) and requests.score.get(spec.name, 0) != 0)
+        )
+
+    def _use(self, view: NodeView, resource: str, weight: int, request: int) -> ResourceUse:
+        snapshot = self._snapshot
+        if resource in _WITH_DEFAULTS:
+            used = view.take(snapshot.nonzero_requested(resource))
+        else:
+            used = view.take(snapshot.requested(resource))
+        return resource_use(snapshot, view, resource, used + request, weight=weight)
+
+
+class _FailurePatterns:
+    """Turns which checks failed on which rows into codes and interned reasons.
+
+    Parameters
+    ----------
+    reasons
+        Where tuples of reasons are interned.
+    """
+
+    __slots__ = ("_reasons",)
+
+    def __init__(self, reasons: ReasonTable) -> None:
+        self._reasons = reasons
+
+    def answer(
+        self,
+        failures: Sequence[tuple[str, NDArray[np.bool_]]],
+        hopeless_n: NDArray[np.bool_] | None,
+    ) -> FilterAnswer:
+        """Build the answer.
+
+        Parameters
+        ----------
+        failures
+            (reason, bool (rows,)) of the checks that failed anywhere, in the order of reasons.
+        hopeless_n
+            bool, (rows,): where a request exceeds the whole node; None for nowhere.
+        """
+        failed = failures[0][1]
+        for _, more in failures[1:]:
+            failed = failed | more
+        code = failed.astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE)
+        if hopeless_n is not None:
+            # UnschedulableAndUnresolvable is the next code after Unschedulable.
+            code += hopeless_n
+        return FilterAnswer(code, self._reason_ids(failures))
+
+    def _reason_ids(self, failures: Sequence[tuple[str, NDArray[np.bool_]]]) -> NDArray[np.int32]:
+        if len(failures) == 1:
+            reason, failed = failures[0]
+            return failed.astype(np.int32) * np.int32(self._reasons.intern(reason))
+        pattern = np.zeros(len(failures[0][1]), np.int64)
+        for bit, (_, failed) in enumerate(failures):
+            pattern += failed * np.int64(1 << bit)
+        found, where = _distinct(pattern, len(failures))
+        ids = [
+            self._reasons.intern(*(name for bit, (name, _) in enumerate(failures) if p >> bit & 1))
+            for p in found
+        ]
+        return np.array(ids, np.int32)[where]
+
+
+def _distinct(pattern: NDArray[np.int64], checks: int) -> tuple[list[int], NDArray[np.int64]]:
+    """Return the distinct patterns, ascending, and for each row the position of its own."""
+    if checks > _COUNTED_CHECKS_MAX:
+        found, where = np.unique(pattern, return_inverse=True)
+        return found.tolist(), where
+    seen = np.bincount(pattern, minlength=1 << checks) > 0
+    return np.flatnonzero(seen).tolist(), (np.cumsum(seen) - 1)[pattern]
+
+
+def _strategy(args: ScoringStrategy) -> Strategy:
+    if args.type == LEAST_ALLOCATED:
+        return least_allocated
+    if args.type == MOST_ALLOCATED:
+        return most_allocated
+    ratio = args.requested_to_capacity_ratio
+    assert ratio is not None, "validated: the shape is there"
+    return RequestedToCapacityRatio([(point.utilization, point.score) for point in ratio.shape])
+
+
+# -- hints -----------------------------------------------------------------------------------------
+
+
+def _requested(pod: Pod) -> Mapping[str, int]:
+    """Return what a pod requests or holds, in scheduling units."""
+    return RESOURCES.of(pod).value.balanced
+
+
+def _wanted_by(waiting: Pod) -> list[tuple[str, int]]:
+    return [
+        (name, amount)
+        for name, amount in _requested(waiting).items()
+        if amount > 0 and is_counted(name)
+    ]
+
+
+def _pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    if new is None:
+        assert isinstance(old, Pod)
+        return bool(old.spec.node_name or old.status.nominated_node_name)
+    assert isinstance(old, Pod)
+    assert isinstance(new, Pod)
+    if new.uid == waiting.uid:
+        return True
+    if not new.spec.node_name:
+        return False
+    before, after = _requested(old), _requested(new)
+    return any(after.get(name, 0) < before.get(name, 0) for name, _ in _wanted_by(waiting))
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    return {
+        name: to_units(name, parse_quantity(quantity))
+        for name, quantity in node.status.allocatable.items()
+        if is_scheduling_resource(name)
+    }
+
+
+def _node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    assert isinstance(new, Node)
+    wanted, room = _wanted_by(waiting), _allocatable(new)
+    if room.get("pods", 0) < 1 or any(amount > room.get(name, 0) for name, amount in wanted):
+        return False
+    if not isinstance(old, Node):
+        return True
+    before = _allocatable(old)
+    return any(
+        room.get(name, 0) > before.get(name, 0) for name in ("pods", *(n for n, _ in wanted))
+    )
+
+
+def _device_class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    assert isinstance(new, DeviceClass)
+    wanted = {name for name, _ in _wanted_by(waiting)}
+    explicit = new.spec.extended_resource_name
+    if not isinstance(old, DeviceClass):
+        return IMPLICIT_CLASS_PREFIX + new.name in wanted or explicit in wanted
+    return explicit != old.spec.extended_resource_name and explicit in wanted

@@ -1,0 +1,71 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate it.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodeunschedulable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.node import Node, Taint
+from moorage.api.pod import Pod, Toleration
+from moorage.api.taints import tolerates
+from moorage.config.plugin_args import NoArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, Reads
+from moorage.framework.status import Code, FilterAnswer, answer_where
+from moorage.plugins.answers import memo_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import TOLERATIONS
+from moorage.snapshot.view import NodeView
+
+REASON: Final = "node(s) were unschedulable"
+_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeUnschedulable:
+    """Filter plugin; takes no arguments."""
+
+    name = "NodeUnschedulable"
+    filter_reads = Reads.NODE
+    shape_parts = (TOLERATIONS,)
+
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reason = handle.reasons.intern(REASON)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject cordoned rows unless the pod tolerates the taint of that meaning."""
+        del state
+        cordoned = view.take(self._snapshot.unschedulable)
+        if memo_of(pod.part(TOLERATIONS), self, _tolerated):
+            return None
+        return answer_where(cordoned, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: a node that is or becomes schedulable, a toleration gained."""
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+        pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+        return (EventRegistration(node, _node_hint), EventRegistration(pod, _toleration_hint))
+
+
+def _tolerated(tolerations: Iterable[Toleration]) -> bool:
+    return any(tolerates(toleration, _TAINT) for toleration in tolerations)
+
+
+def _node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting
+    assert isinstance(new, Node)
+    if isinstance(old, Node):
+        return old.spec.unschedulable and not new.spec.unschedulable
+    return not new.spec.unschedulable
+
+
+def _toleration_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del old
+    assert isinstance(new, Pod)
+    return new.uid == waiting.uid and _tolerated(new.spec.tolerations)

@@ -1,0 +1,174 @@
+"""Scores from the use of each node's resources: the arithmetic of NodeResourcesFit.
+
+A strategy turns what would be used, out of what there is, into 0 to 100 for each resource, and
+combines the resources by weight. Numbers are Go's: int64 with truncating division.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources`` and
+``pkg/scheduler/framework/plugins/helper/shape_score.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.names import is_scalar_resource
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+FIRST_CLASS: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+_MAX_SHAPE_SCORE: Final = 10
+
+Int64Array = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class ResourceUse(msgspec.Struct, frozen=True):
+    """One resource over the rows of a view.
+
+    Parameters
+    ----------
+    weight
+        Its share in the score.
+    capacity_n
+        int64, (rows,): allocatable, 1 where the node has none.
+    missing_n
+        bool, (rows,): where the node has none; None for nowhere.
+    divisor_n
+        `capacity_n` as float64 where dividing so is exact, else as int64.
+    used_n
+        int64, (rows,): what would be used with the pod on the node.
+    """
+
+    weight: int
+    capacity_n: Int64Array
+    missing_n: BoolArray | None
+    divisor_n: NDArray[np.float64] | Int64Array
+    used_n: Int64Array
+
+
+class Strategy(Protocol):
+    """Turns the use of several resources into a score."""
+
+    def __call__(self, uses: Sequence[ResourceUse], count: int) -> ScoreArray:
+        """Return int64, (count,), 0 to 100."""
+        ...
+
+
+def is_counted(resource: str) -> bool:
+    """Whether a resource of this name has a place in request and capacity vectors at all."""
+    return resource in FIRST_CLASS or is_scalar_resource(resource)
+
+
+def resource_use(
+    snapshot: Snapshot, view: NodeView, resource: str, used_n: Int64Array, *, weight: int
+) -> ResourceUse:
+    """Pair what would be used of a resource with what the rows of a view have of it."""
+    capacity = view.take(snapshot.allocatable(resource))
+    divisor: NDArray[np.float64] | Int64Array = capacity
+    if snapshot.exact_float(resource):
+        divisor = view.take(snapshot.allocatable_float(resource))
+    if capacity.all():
+        return ResourceUse(weight, capacity, None, divisor, used_n)
+    missing = capacity == 0
+    return ResourceUse(weight, np.maximum(capacity, 1), missing, np.maximum(divisor, 1), used_n)
+
+
+def percent_of(part_n: Int64Array, use: ResourceUse) -> Int64Array:
+    """Return ``part * 100 // capacity``, 0 where the node has none of the resource.
+
+    Parameters
+    ----------
+    part_n
+        int64, (rows,), 0 to the capacity; overwritten on the way.
+    use
+        The resource; its divisor says whether float64 division is exact.
+    """
+    part_n *= MAX_NODE_SCORE
+    if use.divisor_n.dtype == np.float64:
+        share = np.divide(part_n, use.divisor_n).astype(np.int64)
+    else:
+        share = np.floor_divide(part_n, use.capacity_n)
+    if use.missing_n is not None:
+        share[use.missing_n] = 0
+    return share
+
+
+def least_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
+    """Prefer nodes with much left: the mean of free shares, overcommitted counts as none."""
+    return _mean(uses, [percent_of(_free(use), use) for use in uses], count)
+
+
+def most_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
+    """Prefer full nodes: the mean of used shares, overcommitted counts as full."""
+    return _mean(uses, [percent_of(_used(use), use) for use in uses], count)
+
+
+class RequestedToCapacityRatio:
+    """Prefer by a broken line over the used share, 0 to 100.
+
+    Parameters
+    ----------
+    points
+        (utilization, score) with scores 0 to 10, by rising utilization; at least one.
+    """
+
+    def __init__(self, points: Sequence[tuple[int, int]]) -> None:
+        scaled = [(at, score * MAX_NODE_SCORE // _MAX_SHAPE_SCORE) for at, score in points]
+        self._by_percent = np.array([_interpolate(scaled, p) for p in range(101)], np.int64)
+
+    def __call__(self, uses: Sequence[ResourceUse], count: int) -> ScoreArray:
+        """Return the weighted mean over resources that score above 0, rounded half up."""
+        total = np.zeros(count, np.int64)
+        weight = np.zeros(count, np.int64)
+        for use in uses:
+            score = self._by_percent[percent_of(_used(use), use)]
+            if use.missing_n is not None:
+                score[use.missing_n] = 0
+            total += score * use.weight
+            weight += (score > 0) * np.int64(use.weight)
+        # (2t + w) // 2w is t / w rounded half away from zero: both are whole and not negative.
+        np.maximum(weight, 1, out=weight)
+        return np.floor_divide(2 * total + weight, 2 * weight)
+
+
+def _free(use: ResourceUse) -> Int64Array:
+    free = use.capacity_n - use.used_n
+    return np.maximum(free, 0, out=free)
+
+
+def _used(use: ResourceUse) -> Int64Array:
+    return np.minimum(use.used_n, use.capacity_n)
+
+
+def _mean(uses: Sequence[ResourceUse], shares: Sequence[Int64Array], count: int) -> ScoreArray:
+    """Combine shares by weight, leaving out on each row the resources it does not have."""
+    total = np.zeros(count, np.int64)
+    for use, share in zip(uses, shares, strict=True):
+        total += share if use.weight == 1 else share * use.weight
+    if all(use.missing_n is None for use in uses):
+        mean: ScoreArray = total // max(1, sum(use.weight for use in uses))
+        return mean
+    weight = np.zeros(count, np.int64)
+    for use in uses:
+        weight += use.weight if use.missing_n is None else ~use.missing_n * np.int64(use.weight)
+    return np.floor_divide(total, np.maximum(weight, 1), out=total)
+
+
+def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
+    for index, (right, right_score) in enumerate(points):
+        if at > right:
+            continue
+        if index == 0:
+            return right_score
+        left, left_score = points[index - 1]
+        rise = (right_score - left_score) * (at - left)
+        # Go truncates toward zero, also on falling lines.
+        step = abs(rise) // (right - left)
+        return left_score + (step if rise >= 0 else -step)
+    return points[-1][1]

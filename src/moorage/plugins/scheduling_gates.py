@@ -1,0 +1,42 @@
+"""SchedulingGates: a pod with gates does not enter the queue.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/schedulinggates``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.config.plugin_args import NoArgs
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration
+from moorage.framework.status import SUCCESS, Status, unresolvable
+
+
+class SchedulingGates:
+    """PreEnqueue plugin; takes no arguments."""
+
+    name = "SchedulingGates"
+
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
+        del args, handle
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Let the pod in when no gate is left, else name the gates."""
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        names = " ".join(gate.name for gate in gates)
+        return unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Only the pod's own last gate going away helps."""
+        event = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return (EventRegistration(event, _is_same_pod),)
+
+
+def _is_same_pod(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del old
+    return isinstance(new, Pod) and new.uid == waiting.uid

@@ -1,0 +1,118 @@
+"""TaintToleration: taints keep pods away (Filter) or are better avoided (Score).
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/tainttoleration``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.node import Node, Taint
+from moorage.api.pod import Pod, Toleration
+from moorage.api.taints import tolerates
+from moorage.config.plugin_args import NoArgs
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, Reads, ScoreArray
+from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, answer_where
+from moorage.plugins.answers import SetAnswers, memo_of, normalize_to_max
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import TOLERATIONS
+from moorage.snapshot.view import NodeView
+
+REASON: Final = "node(s) had untolerated taint(s)"
+_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
+_SOFT: Final = "PreferNoSchedule"
+
+
+class _Questions:
+    """What a set of tolerations asks of a set of taints."""
+
+    __slots__ = ("blocks", "soft")
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        soft = [item for item in tolerations if item.effect in {"", _SOFT}]
+        self.blocks = SetAnswers(lambda taints: int(_blocked(taints, tolerations)))
+        self.soft = SetAnswers(lambda taints: _count_unwelcome(taints, soft))
+
+
+_PRE_SCORE: StateKey[_Questions] = StateKey("PreScoreTaintToleration")
+
+
+class TaintToleration:
+    """Filter, PreScore and Score plugin; takes no arguments."""
+
+    name = "TaintToleration"
+    filter_reads = Reads.NODE
+    score_reads = Reads.NODE
+    shape_parts = (TOLERATIONS,)
+
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reason = handle.reasons.intern(REASON)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows with a NoSchedule or NoExecute taint the pod does not tolerate."""
+        del state
+        questions = memo_of(pod.part(TOLERATIONS), self, _Questions)
+        blocked = questions.blocks.gather(self._snapshot.taint_sets, view) != 0
+        return answer_where(blocked, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Keep the tolerations that concern PreferNoSchedule; never skips."""
+        del feasible
+        state.write(_PRE_SCORE, memo_of(pod.part(TOLERATIONS), self, _Questions))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Count the PreferNoSchedule taints of each row that the pod does not tolerate.
+
+        Raises
+        ------
+        StateMissingError
+            PreScore of this plugin is not enabled.
+        """
+        del pod
+        counts = state.read(_PRE_SCORE).soft.gather(self._snapshot.taint_sets, view)
+        return counts.astype(np.int64)
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
+        """Fewest unwelcome taints score most."""
+        del state, pod
+        return normalize_to_max(raw_n, reverse=True)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: a node without (any more) a blocking taint, other tolerations."""
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+        pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+        return (EventRegistration(node, _node_hint), EventRegistration(pod, _own_update_hint))
+
+
+def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _blocked(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
+    return any(taint.effect in _HARD and not _tolerated(taint, tolerations) for taint in taints)
+
+
+def _count_unwelcome(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
+    return sum(taint.effect == _SOFT and not _tolerated(taint, tolerations) for taint in taints)
+
+
+def _node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    assert isinstance(new, Node)
+    tolerations = waiting.spec.tolerations
+    was_open = isinstance(old, Node) and not _blocked(old.spec.taints, tolerations)
+    return not was_open and not _blocked(new.spec.taints, tolerations)
+
+
+def _own_update_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del old
+    assert isinstance(new, Pod)
+    return new.uid == waiting.uid

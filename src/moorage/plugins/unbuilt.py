@@ -1,0 +1,88 @@
+"""What a pod asks for that no plugin of moorage can judge yet.
+
+Such a pod is held with a clear message instead of being placed wrongly. One table: plugin to the
+fields of a pod that need it. When a plugin is built, its entry goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from moorage.api.pod import Pod, Volume
+
+FieldFinder = Callable[[Pod], str | None]
+"""A pod to the field that needs the plugin, as a path in the pod; None when none does."""
+
+
+def _volume_field(*sources: tuple[str, Callable[[Volume], object | None]]) -> FieldFinder:
+    def find(pod: Pod) -> str | None:
+        for index, volume in enumerate(pod.spec.volumes):
+            for field, read in sources:
+                if read(volume) is not None:
+                    return f"spec.volumes[{index}].{field}"
+        return None
+
+    return find
+
+
+def _spread_field(pod: Pod) -> str | None:
+    return "spec.topologySpreadConstraints" if pod.spec.topology_spread_constraints else None
+
+
+def _pod_affinity_field(pod: Pod) -> str | None:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return None
+    if affinity.pod_affinity is not None:
+        return "spec.affinity.podAffinity"
+    return "spec.affinity.podAntiAffinity" if affinity.pod_anti_affinity is not None else None
+
+
+def _claims_field(pod: Pod) -> str | None:
+    return "spec.resourceClaims" if pod.spec.resource_claims else None
+
+
+_CLAIM = ("persistentVolumeClaim", lambda volume: volume.persistent_volume_claim)
+_EPHEMERAL = ("ephemeral", lambda volume: volume.ephemeral)
+_GCE = ("gcePersistentDisk", lambda volume: volume.gce_persistent_disk)
+_AWS = ("awsElasticBlockStore", lambda volume: volume.aws_elastic_block_store)
+_RBD = ("rbd", lambda volume: volume.rbd)
+_ISCSI = ("iscsi", lambda volume: volume.iscsi)
+_MIGRATABLE = (
+    _GCE,
+    _AWS,
+    ("azureDisk", lambda volume: volume.azure_disk),
+    ("azureFile", lambda volume: volume.azure_file),
+    ("cinder", lambda volume: volume.cinder),
+    ("vsphereVolume", lambda volume: volume.vsphere_volume),
+    ("portworxVolume", lambda volume: volume.portworx_volume),
+)
+
+NEEDED_BY: Final[Mapping[str, FieldFinder]] = {
+    "VolumeRestrictions": _volume_field(_CLAIM, _GCE, _AWS, _RBD, _ISCSI),
+    "NodeVolumeLimits": _volume_field(_CLAIM, _EPHEMERAL, *_MIGRATABLE),
+    "VolumeBinding": _volume_field(_CLAIM, _EPHEMERAL),
+    "VolumeZone": _volume_field(_CLAIM),
+    "PodTopologySpread": _spread_field,
+    "InterPodAffinity": _pod_affinity_field,
+    "DynamicResources": _claims_field,
+}
+"""By plugin name, in the order the plugins run; empty once all are built."""
+
+
+def unbuilt_need(plugin: str, pod: Pod) -> str | None:
+    """Return why a pod cannot be judged by a plugin not built yet, for people; None if it can."""
+    field = NEEDED_BY[plugin](pod)
+    if field is None:
+        return None
+    return (
+        f"moorage does not implement {plugin} yet: pod uses {field}; "
+        "leave the field out, or let kube-scheduler schedule this pod"
+    )
+
+
+def unbuilt_needs(pod: Pod) -> dict[str, str]:
+    """Return every plugin not built that a pod needs, with the field that needs it."""
+    found = {plugin: find(pod) for plugin, find in NEEDED_BY.items()}
+    return {plugin: field for plugin, field in found.items() if field is not None}
