@@ -1,0 +1,332 @@
+"""The OpenAPI documents, versions 2 and 3, rendered from the field tables.
+
+Place in the flow: ``/openapi/v2`` and ``/openapi/v3`` serve what is built here, once for each set
+of kinds; kubectl takes from it which fields exist, how its patches merge and what ``explain``
+says. The body checks that go with the same tables are re-exported for the verbs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.api.resources import ResourceType, group_version_path
+from moorage.apiserver.kind import Kind
+from moorage.apiserver.schema.catalog import DEFINITIONS, META, closure, definition_name, short_name
+from moorage.apiserver.schema.check import decode_error, type_errors, unknown_fields
+from moorage.apiserver.schema.descriptions import FIELDS, KINDS
+from moorage.apiserver.schema.language import Definition, Field, TypeRef
+
+__all__ = [
+    "decode_error",
+    "openapi_v2",
+    "openapi_v3",
+    "openapi_v3_index",
+    "type_errors",
+    "unknown_fields",
+]
+
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+TIME = f"{META}.Time"
+MICRO_TIME = f"{META}.MicroTime"
+STATUS = f"{META}.Status"
+DELETE_OPTIONS = f"{META}.DeleteOptions"
+LIST_META = f"{META}.ListMeta"
+
+INFO = {"title": "Kubernetes", "version": "v1.36.0+moorage"}
+JSON_TYPE = "application/json"
+PATCH_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
+
+_SCALARS: dict[str, dict[str, Any]] = {
+    "s": {"type": "string"},
+    "i": {"type": "integer", "format": "int32"},
+    "l": {"type": "integer", "format": "int64"},
+    "b": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+_NAMED_SCALARS = {"t": TIME, "mt": MICRO_TIME, "q": QUANTITY, "io": INT_OR_STRING}
+
+# Query parameters of writing calls, and of the calls that read many objects.
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
+_LIST_PARAMETERS = (
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "timeoutSeconds",
+    "watch",
+)
+_BOOLEAN = frozenset({"allowWatchBookmarks", "sendInitialEvents", "watch"})
+_INTEGER = frozenset({"limit", "timeoutSeconds"})
+
+
+class _Style(msgspec.Struct, frozen=True):
+    """In which of the two versions of OpenAPI things are written."""
+
+    v3: bool
+
+    def ref(self, name: str) -> dict[str, Any]:
+        """Write a reference to a definition."""
+        where = "components/schemas" if self.v3 else "definitions"
+        return {"$ref": f"#/{where}/{name}"}
+
+    def member_ref(self, name: str) -> dict[str, Any]:
+        """Write a reference that may stand beside a description."""
+        return {"allOf": [self.ref(name)]} if self.v3 else self.ref(name)
+
+    def content(self, schema: dict[str, Any], types: Sequence[str]) -> dict[str, Any]:
+        """Write a body or an answer that has this schema."""
+        return {"content": {each: {"schema": schema} for each in types}}
+
+
+_V2 = _Style(v3=False)
+_V3 = _Style(v3=True)
+
+
+def openapi_v2(kinds: Iterable[Kind]) -> dict[str, Any]:
+    """Render the whole API as one OpenAPI 2.0 (Swagger) document."""
+    resources = [kind.resource for kind in kinds]
+    return {
+        "swagger": "2.0",
+        "info": INFO,
+        "paths": _paths(list(kinds), _V2),
+        "definitions": _definitions(resources, _V2),
+    }
+
+
+def openapi_v3_index(kinds: Iterable[Kind]) -> dict[str, Any]:
+    """Render the list of OpenAPI 3.0 documents, one for each group and version.
+
+    Notes
+    -----
+    The address of each document carries a hash of its content, so that clients may keep it.
+    """
+    listed = list(kinds)
+    paths = {}
+    for group, version in sorted({(k.resource.group, k.resource.version) for k in listed}):
+        path = group_version_path(group, version).lstrip("/")
+        document = openapi_v3(listed, f"{group}/{version}" if group else version)
+        digest = hashlib.sha512(msgspec.json.encode(document, order="sorted")).hexdigest()
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest.upper()}"}
+    return {"paths": paths}
+
+
+def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
+    """Render the OpenAPI 3.0 document of one group and version.
+
+    Parameters
+    ----------
+    kinds
+        Every served kind.
+    group_version
+        ``v1``, ``apps/v1`` and so on, or a path such as ``api/v1`` or ``apis/apps/v1``.
+
+    Raises
+    ------
+    KeyError
+        No kind of that group and version is served.
+    """
+    wanted = group_version.removeprefix("apis/").removeprefix("api/")
+    chosen = [kind for kind in kinds if kind.resource.api_version == wanted]
+    if not chosen:
+        raise KeyError(group_version)
+    resources = [kind.resource for kind in chosen]
+    return {
+        "openapi": "3.0.0",
+        "info": INFO,
+        "paths": _paths(chosen, _V3),
+        "components": {
+            "schemas": _definitions(resources, _V3),
+            "securitySchemes": {
+                "BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}
+            },
+        },
+    }
+
+
+def _definitions(resources: Sequence[ResourceType], style: _Style) -> dict[str, Any]:
+    roots = [definition_name(each.group, each.kind) for each in resources]
+    names = closure([*roots, STATUS, DELETE_OPTIONS, LIST_META])
+    kinds = dict(zip(roots, resources, strict=True))
+    rendered = {name: _definition(DEFINITIONS[name], style) for name in names}
+    for name, resource in kinds.items():
+        rendered[name]["x-kubernetes-group-version-kind"] = [_gvk(resource)]
+        rendered[f"{name}List"] = _list_definition(name, resource, style)
+    rendered[TIME] = {"type": "string", "format": "date-time"}
+    rendered[MICRO_TIME] = {"type": "string", "format": "date-time"}
+    rendered[QUANTITY] = _either("number", "", style)
+    rendered[INT_OR_STRING] = _either("integer", "int-or-string", style)
+    return dict(sorted(rendered.items()))
+
+
+def _either(other: str, text_format: str, style: _Style) -> dict[str, Any]:
+    """Write a type that is text or something else; version 2 can only say text."""
+    rendered: dict[str, Any] = {"format": text_format} if text_format else {}
+    if style.v3:
+        return rendered | {"oneOf": [{"type": "string"}, {"type": other}]}
+    return rendered | {"type": "string"}
+
+
+def _gvk(resource: ResourceType, suffix: str = "") -> dict[str, str]:
+    return {
+        "group": resource.group,
+        "kind": resource.kind + suffix,
+        "version": resource.version,
+    }
+
+
+def _definition(definition: Definition, style: _Style) -> dict[str, Any]:
+    rendered: dict[str, Any] = {"type": "object"}
+    text = KINDS.get(short_name(definition.name))
+    if text:
+        rendered["description"] = text
+    required = sorted(field.name for field in definition.fields.values() if field.required)
+    if required:
+        rendered["required"] = required
+    rendered["properties"] = {
+        name: _property(definition.fields[name], style) for name in sorted(definition.fields)
+    }
+    return rendered
+
+
+def _property(field: Field, style: _Style) -> dict[str, Any]:
+    rendered = _type(field.type, style)
+    text = FIELDS.get(field.name)
+    if text and "$ref" not in rendered:
+        rendered["description"] = text
+    strategies = [
+        name
+        for name, given in (
+            ("merge", field.merges),
+            ("replace", field.replaces),
+            ("retainKeys", field.retain_keys),
+        )
+        if given
+    ]
+    if strategies:
+        rendered["x-kubernetes-patch-strategy"] = ",".join(strategies)
+    if field.merge_key:
+        rendered["x-kubernetes-patch-merge-key"] = field.merge_key
+    return rendered
+
+
+def _type(type_ref: TypeRef, style: _Style) -> dict[str, Any]:
+    if type_ref.shape == "list":
+        return {"type": "array", "items": _type(type_ref.element, style)}
+    if type_ref.shape == "map":
+        return {"type": "object", "additionalProperties": _type(type_ref.element, style)}
+    if type_ref.shape == "object":
+        return style.member_ref(type_ref.name)
+    named = _NAMED_SCALARS.get(type_ref.name)
+    return style.member_ref(named) if named else dict(_SCALARS[type_ref.name])
+
+
+def _list_definition(name: str, resource: ResourceType, style: _Style) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": dict(_SCALARS["s"]),
+            "items": {"type": "array", "items": style.member_ref(name)},
+            "kind": dict(_SCALARS["s"]),
+            "metadata": style.member_ref(LIST_META),
+        },
+        "x-kubernetes-group-version-kind": [_gvk(resource, "List")],
+    }
+
+
+def _paths(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
+    paths: dict[str, Any] = {}
+    for kind in kinds:
+        resource = kind.resource
+        root = group_version_path(resource.group, resource.version)
+        inside = f"{root}/namespaces/{{namespace}}" if resource.namespaced else root
+        placed = ["namespace"] if resource.namespaced else []
+        if resource.namespaced:
+            paths[f"{root}/{resource.plural}"] = _path(resource, ["list"], [], style)
+        collection = f"{inside}/{resource.plural}"
+        paths[collection] = _path(resource, ["list", "post"], placed, style)
+        verbs = ["get", "put", "patch", "delete"]
+        paths[f"{collection}/{{name}}"] = _path(resource, verbs, [*placed, "name"], style)
+        if "status" in kind.subresources:
+            status = f"{collection}/{{name}}/status"
+            paths[status] = _path(resource, verbs[:-1], [*placed, "name"], style)
+    return dict(sorted(paths.items()))
+
+
+def _path(
+    resource: ResourceType, verbs: Sequence[str], placed: Sequence[str], style: _Style
+) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        "parameters": [_parameter(name, "path", style) for name in placed],
+    }
+    for verb in verbs:
+        method = "get" if verb == "list" else verb
+        item[method] = _operation(resource, verb, style)
+    return item
+
+
+def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, Any]:
+    name = definition_name(resource.group, resource.kind)
+    answer = f"{name}List" if verb == "list" else STATUS if verb == "delete" else name
+    queries: tuple[str, ...] = ()
+    if verb == "list":
+        queries = _LIST_PARAMETERS
+    elif verb in ("post", "put", "patch"):
+        queries = _WRITE_PARAMETERS
+    parameters = [_parameter(each, "query", style) for each in queries]
+    operation: dict[str, Any] = {
+        "x-kubernetes-action": verb,
+        "x-kubernetes-group-version-kind": _gvk(resource),
+        "responses": {"200": _answer(answer, style)},
+    }
+    body = _body_schema(name, verb, style)
+    if body is not None:
+        types = PATCH_TYPES if verb == "patch" else (JSON_TYPE,)
+        if style.v3:
+            operation["requestBody"] = style.content(body, types) | {"required": verb != "delete"}
+        else:
+            parameters.insert(0, {"name": "body", "in": "body", "schema": body})
+            operation["consumes"] = list(types)
+    if not style.v3:
+        operation["produces"] = [JSON_TYPE]
+    operation["parameters"] = parameters
+    return operation
+
+
+def _body_schema(name: str, verb: str, style: _Style) -> dict[str, Any] | None:
+    if verb in ("post", "put"):
+        return style.ref(name)
+    if verb == "patch":
+        return {"type": "object"}
+    return style.ref(DELETE_OPTIONS) if verb == "delete" else None
+
+
+def _answer(name: str, style: _Style) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": "OK"}
+    if style.v3:
+        return answer | style.content(style.ref(name), (JSON_TYPE,))
+    return answer | {"schema": style.ref(name)}
+
+
+def _parameter(name: str, where: str, style: _Style) -> dict[str, Any]:
+    kind = "boolean" if name in _BOOLEAN else "integer" if name in _INTEGER else "string"
+    parameter: dict[str, Any] = {"name": name, "in": where}
+    if where == "path":
+        parameter["required"] = True
+    if style.v3:
+        return parameter | {"schema": {"type": kind, "uniqueItems": True}}
+    return parameter | {"type": kind, "uniqueItems": True}

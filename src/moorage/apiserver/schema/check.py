@@ -1,0 +1,256 @@
+"""Does an object have the shape its kind promises? Wrong types, and fields nobody knows.
+
+Place in the flow: every body of a create, update or patch is checked here before defaulting, so
+that later code may rely on types. Wrong types are refused always (400), unknown fields only when
+the client asked for strict field validation.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.api.quantity import parse_quantity
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Kind
+from moorage.apiserver.schema.catalog import DEFINITIONS, go_name, kind_definition, short_name
+from moorage.apiserver.schema.language import Definition, TypeRef
+from moorage.base.clock import parse_rfc3339
+
+INT32 = range(-(2**31), 2**31)
+INT64 = range(-(2**63), 2**63)
+
+_GO_TYPES: Mapping[str, str] = {
+    "s": "string",
+    "i": "int32",
+    "l": "int64",
+    "b": "bool",
+    "bytes": "[]uint8",
+    "t": "v1.Time",
+    "mt": "v1.MicroTime",
+    "q": "resource.Quantity",
+    "io": "intstr.IntOrString",
+}
+_QUANTITY_FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where a value is: the struct it is a field of, and the dotted path without indexes."""
+
+    struct: str
+    path: str
+
+
+def unknown_fields(kind: Kind | ResourceType, obj: Mapping[str, Any]) -> list[str]:
+    """Return the paths of all fields the kind does not have, ``spec.containers[0].imagee``.
+
+    Parameters
+    ----------
+    kind
+        Kind the object claims to be.
+    obj
+        Decoded JSON; places with a wrong type are passed over, `type_errors` names those.
+    """
+    found: list[str] = []
+    _collect_unknown(_definition_of(kind), obj, "", found)
+    return found
+
+
+def type_errors(kind: Kind | ResourceType, obj: Any) -> list[str]:
+    """Return what cannot be decoded, in the words of the API server's JSON decoder.
+
+    Returns
+    -------
+    list of str
+        ``json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type
+        int32`` and the like, in document order; empty when every type is right.
+    """
+    found: list[str] = []
+    definition = _definition_of(kind)
+    if not isinstance(obj, dict):
+        go_type = go_name(definition.name)
+        return [f"json: cannot unmarshal {_json_type(obj)} into Go value of type {go_type}"]
+    _check_object(definition, obj, "", found)
+    return found
+
+
+def decode_error(kind: Kind | ResourceType, obj: Any) -> str | None:
+    """Return the whole message of the 400 for an object that cannot be decoded, or None."""
+    errors = type_errors(kind, obj)
+    if not errors:
+        return None
+    resource = _resource_of(kind)
+    return (
+        f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+        f"{resource.kind}: {errors[0]}"
+    )
+
+
+def _resource_of(kind: Kind | ResourceType) -> ResourceType:
+    return kind if isinstance(kind, ResourceType) else kind.resource
+
+
+def _definition_of(kind: Kind | ResourceType) -> Definition:
+    resource = _resource_of(kind)
+    return kind_definition(resource.group, resource.kind)
+
+
+def _collect_unknown(
+    definition: Definition, obj: Mapping[str, Any], prefix: str, found: list[str]
+) -> None:
+    for key, value in obj.items():
+        field = definition.fields.get(key)
+        if field is None:
+            found.append(f"{prefix}{key}")
+        else:
+            _unknown_inside(field.type, value, f"{prefix}{key}", found)
+
+
+def _unknown_inside(type_ref: TypeRef, value: Any, path: str, found: list[str]) -> None:
+    if type_ref.shape == "object" and isinstance(value, dict):
+        _collect_unknown(DEFINITIONS[type_ref.name], value, f"{path}.", found)
+    elif type_ref.shape == "list" and isinstance(value, list):
+        for index, element in enumerate(value):
+            _unknown_inside(type_ref.element, element, f"{path}[{index}]", found)
+    elif type_ref.shape == "map" and isinstance(value, dict):
+        for key, element in value.items():
+            _unknown_inside(type_ref.element, element, f"{path}.{key}", found)
+
+
+def _check_object(
+    definition: Definition, obj: Mapping[str, Any], prefix: str, found: list[str]
+) -> None:
+    for key, value in obj.items():
+        field = definition.fields.get(key)
+        if field is not None and value is not None:
+            place = _Place(short_name(definition.name), f"{prefix}{key}")
+            _check_value(field.type, value, place, found)
+
+
+def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str]) -> None:
+    if type_ref.shape == "scalar":
+        fault = _SCALAR_CHECKS[type_ref.name](value)
+        if fault is not None:
+            found.append(fault or _mismatch(type_ref, value, place))
+    elif type_ref.shape == "list":
+        if not isinstance(value, list):
+            found.append(_mismatch(type_ref, value, place))
+            return
+        for element in value:
+            if element is not None:
+                _check_value(type_ref.element, element, place, found)
+    elif not isinstance(value, dict):
+        found.append(_mismatch(type_ref, value, place))
+    elif type_ref.shape == "map":
+        for element in value.values():
+            if element is not None:
+                _check_value(type_ref.element, element, place, found)
+    else:
+        _check_object(DEFINITIONS[type_ref.name], value, f"{place.path}.", found)
+
+
+def _mismatch(type_ref: TypeRef, value: Any, place: _Place) -> str:
+    shown = _json_type(value)
+    if shown == "number" and type_ref.name in ("i", "l"):
+        shown = f"number {value}"
+    return (
+        f"json: cannot unmarshal {shown} into Go struct field {place.struct}.{place.path} "
+        f"of type {_go_type(type_ref)}"
+    )
+
+
+def _go_type(type_ref: TypeRef) -> str:
+    if type_ref.shape == "list":
+        return f"[]{_go_type(type_ref.element)}"
+    if type_ref.shape == "map":
+        return f"map[string]{_go_type(type_ref.element)}"
+    if type_ref.shape == "object":
+        return go_name(type_ref.name)
+    return _GO_TYPES[type_ref.name]
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, list):
+        return "array"
+    return "null" if value is None else "object"
+
+
+# A scalar check returns None when the value is right, "" for a plain mismatch of types, or a text
+# of its own.
+def _string(value: Any) -> str | None:
+    return None if isinstance(value, str) else ""
+
+
+def _boolean(value: Any) -> str | None:
+    return None if isinstance(value, bool) else ""
+
+
+def _integer(limits: range) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        return None if is_integer and value in limits else ""
+
+    return check
+
+
+def _integer_or_string(value: Any) -> str | None:
+    if isinstance(value, str):
+        return None
+    return _integer(INT32)(value)
+
+
+def _quantity(value: Any) -> str | None:
+    try:
+        parse_quantity(value)
+    except (ValueError, TypeError):
+        return f"quantities must match the regular expression '{_QUANTITY_FORM}'"
+    return None
+
+
+def _time(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return ""
+    try:
+        parse_rfc3339(value)
+    except ValueError:
+        layout = "2006-01-02T15:04:05Z07:00"
+        return f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
+    return None
+
+
+def _base64(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return ""
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return "illegal base64 data at input byte 0"
+    return None
+
+
+def _anything(value: Any) -> str | None:
+    return None
+
+
+_SCALAR_CHECKS: Mapping[str, Callable[[Any], str | None]] = {
+    "s": _string,
+    "i": _integer(INT32),
+    "l": _integer(INT64),
+    "b": _boolean,
+    "t": _time,
+    "mt": _time,
+    "q": _quantity,
+    "io": _integer_or_string,
+    "bytes": _base64,
+    "any": _anything,
+}
