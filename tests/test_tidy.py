@@ -59,7 +59,9 @@ def _breaches() -> Iterator[tidy.Breach]:
     top = [p for p in sorted(ROOT.iterdir()) if p.is_file() and p.suffix in _TEXT]
     for path in [*top, *_files("src", "tests", "docs", "examples", suffixes=frozenset(_TEXT))]:
         yield from tidy.path_breaches(path.relative_to(ROOT).as_posix(), path.read_text())
-    yield from tidy.orphan_breaches(_modules(), _entry_points())
+    modules = _modules()
+    yield from tidy.orphan_breaches(modules, _entry_points())
+    yield from tidy.plugin_breaches(modules, "moorage.plugins", "moorage.plugins.in_tree")
 
 
 def test_nothing_breaks_a_rule_that_is_not_on_the_list() -> None:
@@ -190,3 +192,17 @@ def test_a_module_nobody_imports_is_an_orphan() -> None:
     }
     found = tidy.orphan_breaches(sources, frozenset({"m.main", "m.public"}))
     assert [breach.path for breach in found] == ["m.alone"]
+
+
+def test_a_plugin_may_share_modules_but_not_reach_another_plugin() -> None:
+    sources = {
+        "p.in_tree": "from p import a, b\nfrom p.c import C\nimport other\n",
+        "p.a": "from p.shared import thing\n",
+        "p.b": "from p.leak import thing\n",
+        "p.c": "from p.c import C\n",
+        "p.shared": "",
+        "p.leak": "import p.c\n",
+        "other": "import p.a\n",
+    }
+    found = tidy.plugin_breaches(sources, "p", "p.in_tree")
+    assert [(breach.path, breach.name) for breach in found] == [("p.b", "p.c")]

@@ -141,6 +141,32 @@ def orphan_breaches(sources: Mapping[str, str], entry_points: frozenset[str]) ->
         yield Breach("orphan", module, "", message)
 
 
+def plugin_breaches(sources: Mapping[str, str], room: str, registry: str) -> Iterator[Breach]:
+    """Yield the plugins that reach another plugin, directly or through what they share.
+
+    Parameters
+    ----------
+    sources
+        Text by dotted module name.
+    room
+        The package the plugins live in.
+    registry
+        The module that names all plugins: what it imports from the room is a plugin, the rest of
+        the room is what several plugins are written with.
+    """
+    inside = {m: _imports(text) for m, text in sources.items() if m.startswith(f"{room}.")}
+    plugins = inside.get(registry, set()) & inside.keys() - {registry}
+    for plugin in sorted(plugins):
+        reached, waiting = {plugin}, [plugin]
+        while waiting:
+            new = inside[waiting.pop()] & inside.keys() - reached
+            reached |= new
+            waiting += sorted(new)
+        for other in sorted(reached & (plugins | {registry}) - {plugin}):
+            message = f"{plugin} reaches the plugin {other}: share a module that is no plugin"
+            yield Breach("plugin", plugin, other, message)
+
+
 def _function_breaches(
     path: str, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> Iterator[Breach]:
@@ -214,8 +240,8 @@ def _remarks(text: str) -> Iterator[tuple[int, str]]:
                 yield node.body[0].lineno, docstring
 
 
-def _references(text: str) -> set[str]:
-    """Return the modules a text may load: by import, or as ``package.module[:attribute]``."""
+def _imports(text: str) -> set[str]:
+    """Return the modules a text imports, and what it takes from them as if it were modules."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -223,6 +249,10 @@ def _references(text: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value.partition(":")[0])
     return found
+
+
+def _references(text: str) -> set[str]:
+    """Return the modules a text may load: by import, or as ``package.module[:attribute]``."""
+    constants = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
+    return _imports(text) | {v.partition(":")[0] for v in constants if isinstance(v, str)}
