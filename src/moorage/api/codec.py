@@ -62,13 +62,17 @@ def decode_untyped(data: bytes | bytearray | memoryview | str) -> Any:
 
 
 def from_dict(type_: type[T], mapping: Mapping[str, Any]) -> T:
-    """Build `type_` from decoded JSON or YAML; nulls count as absent.
+    """Build `type_` from decoded JSON or YAML; nulls count as absent where they do not fit.
 
     Raises
     ------
     DecodeError
         A field has the wrong type; names kind, object and the path of the field.
     """
+    try:
+        return msgspec.convert(mapping, type_)
+    except msgspec.ValidationError:
+        pass
     try:
         return msgspec.convert(_without_nulls(mapping), type_)
     except msgspec.ValidationError as error:

@@ -1,0 +1,93 @@
+"""The table of resource types and the paths made from it."""
+
+import pytest
+
+from moorage.api import resources as r
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param(r.resource_path(r.PODS), "/api/v1/pods", id="all pods"),
+        pytest.param(r.resource_path(r.PODS, "ns"), "/api/v1/namespaces/ns/pods", id="a namespace"),
+        pytest.param(
+            r.resource_path(r.PODS, "ns", "a", "binding"),
+            "/api/v1/namespaces/ns/pods/a/binding",
+            id="a subresource",
+        ),
+        pytest.param(
+            r.resource_path(r.NODES, "ns", "n1"), "/api/v1/nodes/n1", id="nodes have no namespace"
+        ),
+        pytest.param(
+            r.resource_path(r.LEASES, "kube-system", "x"),
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x",
+            id="a named group",
+        ),
+        pytest.param(
+            r.resource_path(r.PODS, "a/b", "x?y"),
+            "/api/v1/namespaces/a%2Fb/pods/x%3Fy",
+            id="odd characters are encoded",
+        ),
+    ],
+)
+def test_paths(path, expected):
+    assert path == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("pods", r.PODS, id="plural"),
+        pytest.param("pod", r.PODS, id="singular"),
+        pytest.param("Pod", r.PODS, id="kind"),
+        pytest.param("po", r.PODS, id="short name"),
+        pytest.param("events", r.CORE_EVENTS, id="core comes first"),
+        pytest.param("events.events.k8s.io", r.EVENTS, id="plural and group"),
+        pytest.param("deployments.v1.apps", r.DEPLOYMENTS, id="plural, version and group"),
+        pytest.param("deployment.apps", r.DEPLOYMENTS, id="singular and group"),
+        pytest.param("deployments.batch", None, id="another group"),
+        pytest.param("widgets", None, id="unknown"),
+    ],
+)
+def test_found_as_a_person_names_it(name, expected):
+    assert r.by_name(name) is expected
+
+
+def test_every_type_is_found_by_kind_and_plural():
+    for rt in r.RESOURCES:
+        assert r.by_kind(rt.kind, rt.api_version) is rt
+        assert r.by_plural(rt.plural, rt.group) is rt
+    assert r.by_kind("Event") is r.CORE_EVENTS
+    assert r.by_plural("events") is r.CORE_EVENTS
+    assert r.by_kind("Pod", "apps/v1") is None
+    assert r.by_plural("pods", "apps") is None
+
+
+def test_types_are_the_ones_promised():
+    assert [f"{rt.api_version} {rt.qualified} {rt.kind} {rt.namespaced}" for rt in r.RESOURCES] == [
+        "v1 pods Pod True",
+        "v1 nodes Node False",
+        "v1 namespaces Namespace False",
+        "v1 services Service True",
+        "v1 replicationcontrollers ReplicationController True",
+        "v1 persistentvolumes PersistentVolume False",
+        "v1 persistentvolumeclaims PersistentVolumeClaim True",
+        "v1 configmaps ConfigMap True",
+        "v1 secrets Secret True",
+        "v1 serviceaccounts ServiceAccount True",
+        "v1 events Event True",
+        "apps/v1 deployments.apps Deployment True",
+        "apps/v1 replicasets.apps ReplicaSet True",
+        "apps/v1 statefulsets.apps StatefulSet True",
+        "apps/v1 daemonsets.apps DaemonSet True",
+        "batch/v1 jobs.batch Job True",
+        "policy/v1 poddisruptionbudgets.policy PodDisruptionBudget True",
+        "scheduling.k8s.io/v1 priorityclasses.scheduling.k8s.io PriorityClass False",
+        "storage.k8s.io/v1 storageclasses.storage.k8s.io StorageClass False",
+        "storage.k8s.io/v1 csinodes.storage.k8s.io CSINode False",
+        "storage.k8s.io/v1 csidrivers.storage.k8s.io CSIDriver False",
+        "storage.k8s.io/v1 csistoragecapacities.storage.k8s.io CSIStorageCapacity True",
+        "storage.k8s.io/v1 volumeattachments.storage.k8s.io VolumeAttachment False",
+        "coordination.k8s.io/v1 leases.coordination.k8s.io Lease True",
+        "events.k8s.io/v1 events.events.k8s.io Event True",
+    ]
