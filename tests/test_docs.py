@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs import generate
+from docs.release_notes import FRAGMENT
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -22,7 +23,6 @@ PAGES = sorted(
     [*DOCS.rglob("*.md"), *(ROOT / "changelog.d").glob("*.md"), *ROOT.glob("*.md")],
 )
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_FRAGMENT = re.compile(r"\d+(-\d+)?\.(breaking|feature|deprecated|fix|doc)\.md")
 _RECORD_HEADINGS = ["Context", "Decision", "Consequences", "Rejected", "Evidence"]
 
 
@@ -101,7 +101,7 @@ def test_decision_records_are_numbered_listed_and_complete() -> None:
 
 def test_changelog_fragments_are_named_by_issue_and_kind() -> None:
     names = [p.name for p in (ROOT / "changelog.d").iterdir() if p.name != "README.md"]
-    assert [name for name in names if not _FRAGMENT.fullmatch(name)] == []
+    assert [name for name in names if not FRAGMENT.fullmatch(name)] == []
 
 
 def test_the_generated_pages_are_fresh() -> None:
