@@ -34,14 +34,7 @@ _DEFAULTING: Final = ("System", "List")
 
 
 class Args(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of every kind of arguments; the type tells the kind, the two fields only repeat it."""
-
-    api_version: str = API_VERSION
-    kind: str = ""
-
-
-class NoArgs(Args, frozen=True, kw_only=True):
-    """The arguments of a plugin that takes none."""
+    """Base of every kind of arguments; the type stands for the kind, whose name is not repeated."""
 
 
 class ResourceSpec(
@@ -417,4 +410,4 @@ ARGS_KINDS: Final[Mapping[str, ArgsKind]] = {
     "PodTopologySpread": ArgsKind(PodTopologySpreadArgs, validate_pod_topology_spread_args),
     "VolumeBinding": ArgsKind(VolumeBindingArgs, validate_volume_binding_args),
 }
-"""By plugin name; other in-tree plugins take `NoArgs`. A kind is called ``<plugin>Args``."""
+"""By plugin name; other in-tree plugins take no arguments. A kind is called ``<plugin>Args``."""

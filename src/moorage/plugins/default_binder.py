@@ -6,7 +6,6 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultbinder
 from __future__ import annotations
 
 from moorage.base.errors import ApiError
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.status import SUCCESS, Status, error
@@ -18,7 +17,7 @@ class DefaultBinder:
 
     name = "DefaultBinder"
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._client = handle.client
 

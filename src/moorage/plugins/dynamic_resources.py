@@ -36,7 +36,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.plugins.answers import normalize_to_max
-from moorage.plugins.unbuilt import unbuilt_need
+from moorage.plugins.unbuilt import NEEDS, unbuilt_need
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -60,7 +60,7 @@ class DynamicResources:
     not_built = True  # for pods with claims
     filter_reads = Reads.NODE
     score_reads = Reads.NODE
-    shape_parts = ()
+    shape_parts = (NEEDS,)
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         del handle
@@ -79,7 +79,7 @@ class DynamicResources:
         """Skip a pod without claims, hold one with claims; later points need to know."""
         del snapshot
         state.write(_CLAIMS, 0)
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         return None, SKIP if need is None else unresolvable(need)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:

@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, Reads, ScoreArray
@@ -31,7 +30,7 @@ class ImageLocality:
     score_reads = Reads.NODE
     shape_parts = (IMAGES,)
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
 

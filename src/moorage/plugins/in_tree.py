@@ -1,21 +1,17 @@
 """The map of in-tree plugins: the one module that names them all.
 
-The registry of `framework` is built from this. Nothing registers itself on import.
+The registry of `framework` is built from this. Nothing registers itself on import. Which of them
+are enabled, where and with what weight is `config`'s business.
 
-Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/registry.go`` and
-``pkg/scheduler/apis/config/v1/default_plugins.go``.
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/registry.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
-from moorage.config import plugin_args as args
-from moorage.framework.handle import Handle
-from moorage.framework.points import Plugin
+from moorage.config.plugin_args import ARGS_KINDS
+from moorage.framework.registry import PluginEntry, Registry
 from moorage.plugins import not_built
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.dynamic_resources import DynamicResources
@@ -31,65 +27,44 @@ from moorage.plugins.priority_sort import PrioritySort
 from moorage.plugins.scheduling_gates import SchedulingGates
 from moorage.plugins.taint_toleration import TaintToleration
 
-
-class Factory(msgspec.Struct, frozen=True):
-    """How one plugin is made.
-
-    Parameters
-    ----------
-    args_type
-        Type of its arguments; made without arguments it holds the defaults.
-    make
-        The plugin class: ``make(args, handle)``.
-    """
-
-    args_type: type[args.Args]
-    make: Callable[[Any, Handle], Plugin]
-
-
-IN_TREE: Final[Mapping[str, Factory]] = {
-    "SchedulingGates": Factory(args.NoArgs, SchedulingGates),
-    "PrioritySort": Factory(args.NoArgs, PrioritySort),
-    "NodeUnschedulable": Factory(args.NoArgs, NodeUnschedulable),
-    "NodeName": Factory(args.NoArgs, NodeName),
-    "TaintToleration": Factory(args.NoArgs, TaintToleration),
-    "NodeAffinity": Factory(args.NodeAffinityArgs, NodeAffinity),
-    "NodePorts": Factory(args.NoArgs, NodePorts),
-    "NodeResourcesFit": Factory(args.NodeResourcesFitArgs, NodeResourcesFit),
-    "VolumeRestrictions": Factory(args.NoArgs, not_built.VolumeRestrictions),
-    "NodeVolumeLimits": Factory(args.NoArgs, not_built.NodeVolumeLimits),
-    "VolumeBinding": Factory(args.VolumeBindingArgs, not_built.VolumeBinding),
-    "VolumeZone": Factory(args.NoArgs, not_built.VolumeZone),
-    "PodTopologySpread": Factory(args.PodTopologySpreadArgs, not_built.PodTopologySpread),
-    "InterPodAffinity": Factory(args.InterPodAffinityArgs, not_built.InterPodAffinity),
-    "DynamicResources": Factory(args.DynamicResourcesArgs, DynamicResources),
-    "DefaultPreemption": Factory(args.DefaultPreemptionArgs, not_built.DefaultPreemption),
-    "NodeResourcesBalancedAllocation": Factory(
-        args.NodeResourcesBalancedAllocationArgs, NodeResourcesBalancedAllocation
-    ),
-    "ImageLocality": Factory(args.NoArgs, ImageLocality),
-    "DefaultBinder": Factory(args.NoArgs, DefaultBinder),
-    "NodeDeclaredFeatures": Factory(args.NoArgs, NodeDeclaredFeatures),
-}
-"""By name, in the order of the default profile."""
-
-_WEIGHTS: Final = {
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodeResourcesFit": 1,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "DynamicResources": 2,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-}
-
-DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int], ...]] = tuple(
-    (name, _WEIGHTS.get(name, 0)) for name in IN_TREE
+_PLUGINS: Final[tuple[type[Any], ...]] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    not_built.VolumeRestrictions,
+    not_built.NodeVolumeLimits,
+    not_built.VolumeBinding,
+    not_built.VolumeZone,
+    not_built.PodTopologySpread,
+    not_built.InterPodAffinity,
+    DynamicResources,
+    not_built.DefaultPreemption,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
 )
-"""The default profile: (name, weight) in order; weight 0 where none is set."""
 
-NOT_BUILT: Final[frozenset[str]] = frozenset(
-    name for name, factory in IN_TREE.items() if getattr(factory.make, "not_built", False)
-)
-"""Names whose plugin only guards: it holds the pods that need the real one."""
+
+def _entry(plugin: type[Any]) -> PluginEntry:
+    kind = ARGS_KINDS.get(plugin.name)
+    return PluginEntry(
+        name=plugin.name,
+        plugin_class=plugin,
+        args_type=None if kind is None else kind.type,
+        built=not getattr(plugin, "not_built", False),
+    )
+
+
+IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PLUGINS)
+"""Every in-tree plugin, in the order of the default profile."""
+
+
+def in_tree_registry() -> Registry:
+    """Return a new registry of the in-tree plugins, to which others can be added."""
+    return Registry(IN_TREE)

@@ -12,7 +12,6 @@ from typing import Final
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, Reads
@@ -35,7 +34,7 @@ class NodeDeclaredFeatures:
     filter_reads = Reads.NODE
     shape_parts = (FEATURES,)
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, Reads
@@ -30,7 +29,7 @@ class NodeName:
     filter_reads = Reads.NODE
     shape_parts = (NODE_NAME,)
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)

@@ -10,7 +10,6 @@ from typing import Final
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, Reads
@@ -34,7 +33,7 @@ class NodePorts:
     filter_reads = Reads.PODS
     shape_parts = (PORTS,)
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)

@@ -12,7 +12,6 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod, Toleration
 from moorage.api.taints import tolerates
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, Reads
@@ -33,7 +32,7 @@ class NodeUnschedulable:
     filter_reads = Reads.NODE
     shape_parts = (TOLERATIONS,)
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)

@@ -18,7 +18,6 @@ from moorage.base.errors import NotBuiltError
 from moorage.config.plugin_args import (
     DefaultPreemptionArgs,
     InterPodAffinityArgs,
-    NoArgs,
     PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
@@ -43,7 +42,7 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
-from moorage.plugins.unbuilt import unbuilt_need
+from moorage.plugins.unbuilt import NEEDS, unbuilt_need
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -60,7 +59,8 @@ class FilterGuard:
 
     name = ""
     not_built = True
-    filter_reads = Reads.CLUSTER
+    filter_reads = Reads.NODE
+    shape_parts = (NEEDS,)
 
     def __init__(self, reasons: ReasonTable) -> None:
         self._reasons = reasons
@@ -70,13 +70,13 @@ class FilterGuard:
     ) -> tuple[PreFilterResult | None, Status]:
         """Skip a pod that does not need the plugin, hold one that does."""
         del state, snapshot
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         return None, SKIP if need is None else unresolvable(need)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Hold the pod on every row, for profiles that enable Filter without PreFilter."""
         del state
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         if need is None:
             return None
         everywhere = np.ones(len(view), np.bool_)
@@ -92,12 +92,12 @@ class FilterGuard:
 class ScoreGuard(FilterGuard):
     """The same with PreScore and Score."""
 
-    score_reads = Reads.CLUSTER
+    score_reads = Reads.NODE
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Skip a pod that does not need the plugin; fail on one that does."""
         del state, feasible
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         return SKIP if need is None else error(need)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
@@ -109,7 +109,7 @@ class ScoreGuard(FilterGuard):
             The pod needs the plugin, and nothing before Score was enabled to say so.
         """
         del state
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         if need is not None:
             raise NotBuiltError(need)
         return np.zeros(len(view), np.int64)
@@ -129,7 +129,7 @@ class VolumeRestrictions(FilterGuard):
 
     name = "VolumeRestrictions"
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         super().__init__(handle.reasons)
 
@@ -139,7 +139,7 @@ class NodeVolumeLimits(FilterGuard):
 
     name = "NodeVolumeLimits"
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         super().__init__(handle.reasons)
 
@@ -149,7 +149,7 @@ class VolumeZone(FilterGuard):
 
     name = "VolumeZone"
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args
         super().__init__(handle.reasons)
 
@@ -166,7 +166,7 @@ class VolumeBinding(ScoreGuard):
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Nothing to book for a pod without claims; fail on one with."""
         del state, node_name
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         return SUCCESS if need is None else error(need)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -175,7 +175,7 @@ class VolumeBinding(ScoreGuard):
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Nothing to do before binding a pod without claims; fail on one with."""
         del state, node_name
-        need = unbuilt_need(self.name, pod.pod)
+        need = unbuilt_need(self.name, pod)
         return SKIP if need is None else error(need)
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

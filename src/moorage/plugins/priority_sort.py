@@ -6,7 +6,6 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/queuesort``.
 from __future__ import annotations
 
 from moorage.api.pod import Pod
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.handle import Handle
 
 
@@ -15,7 +14,7 @@ class PrioritySort:
 
     name = "PrioritySort"
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args, handle
 
     def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[int, int]:

@@ -134,7 +134,8 @@ class RequestedToCapacityRatio:
             weight += (score > 0) * np.int64(use.weight)
         # (2t + w) // 2w is t / w rounded half away from zero: both are whole and not negative.
         np.maximum(weight, 1, out=weight)
-        return np.floor_divide(2 * total + weight, 2 * weight)
+        np.floor_divide(2 * total + weight, 2 * weight, out=total)
+        return total
 
 
 def _free(use: ResourceUse) -> Int64Array:
@@ -152,12 +153,13 @@ def _mean(uses: Sequence[ResourceUse], shares: Sequence[Int64Array], count: int)
     for use, share in zip(uses, shares, strict=True):
         total += share if use.weight == 1 else share * use.weight
     if all(use.missing_n is None for use in uses):
-        mean: ScoreArray = total // max(1, sum(use.weight for use in uses))
-        return mean
+        total //= max(1, sum(use.weight for use in uses))
+        return total
     weight = np.zeros(count, np.int64)
     for use in uses:
         weight += use.weight if use.missing_n is None else ~use.missing_n * np.int64(use.weight)
-    return np.floor_divide(total, np.maximum(weight, 1), out=total)
+    total //= np.maximum(weight, 1)
+    return total
 
 
 def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:

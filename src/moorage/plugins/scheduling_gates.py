@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
-from moorage.config.plugin_args import NoArgs
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import SUCCESS, Status, unresolvable
@@ -20,7 +19,7 @@ class SchedulingGates:
 
     name = "SchedulingGates"
 
-    def __init__(self, args: NoArgs, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         del args, handle
 
     def pre_enqueue(self, pod: Pod) -> Status:

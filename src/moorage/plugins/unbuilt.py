@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from moorage.api.pod import Pod, Volume
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import PartKind
 
 FieldFinder = Callable[[Pod], str | None]
 """A pod to the field that needs the plugin, as a path in the pod; None when none does."""
@@ -71,9 +73,9 @@ NEEDED_BY: Final[Mapping[str, FieldFinder]] = {
 """By plugin name, in the order the plugins run; empty once all are built."""
 
 
-def unbuilt_need(plugin: str, pod: Pod) -> str | None:
+def unbuilt_need(plugin: str, pod: PodInfo) -> str | None:
     """Return why a pod cannot be judged by a plugin not built yet, for people; None if it can."""
-    field = NEEDED_BY[plugin](pod)
+    field = pod.part(NEEDS).value.get(plugin)
     if field is None:
         return None
     return (
@@ -86,3 +88,7 @@ def unbuilt_needs(pod: Pod) -> dict[str, str]:
     """Return every plugin not built that a pod needs, with the field that needs it."""
     found = {plugin: find(pod) for plugin, find in NEEDED_BY.items()}
     return {plugin: field for plugin, field in found.items() if field is not None}
+
+
+NEEDS: Final[PartKind[Mapping[str, str]]] = PartKind("unbuilt", unbuilt_needs, unbuilt_needs)
+"""`unbuilt_needs` as a part of a pod's shape."""
