@@ -140,7 +140,8 @@ class RequestedToCapacityRatio:
 
 def _free(use: ResourceUse) -> Int64Array:
     free = use.capacity_n - use.used_n
-    return np.maximum(free, 0, out=free)
+    np.maximum(free, 0, out=free)
+    return free
 
 
 def _used(use: ResourceUse) -> Int64Array:
