@@ -15,6 +15,7 @@ up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 venv: $(STAMP)  ## build .venv with the locked dependencies
 
 $(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('moorage needs Python 3.11 or newer: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . && touch $@
 
