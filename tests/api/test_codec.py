@@ -220,6 +220,27 @@ def test_untyped_gives_plain_values():
         codec.decode_untyped(b"{")
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("[" * 100_000, id="lists"),
+        pytest.param('{"metadata":' * 100_000, id="objects"),
+        pytest.param('{"spec":{"unknown":' + "[" * 100_000, id="within an unknown field"),
+    ],
+)
+def test_endless_nesting_is_an_error_like_others(data):
+    with pytest.raises(DecodeError):
+        codec.decode(Pod, data)
+    with pytest.raises(DecodeError, match="not JSON"):
+        codec.decode_untyped(data)
+
+
+def test_nesting_that_is_read_but_not_searched_for_nulls_is_an_error_too():
+    deep = "[" * 900 + "]" * 900
+    with pytest.raises(DecodeError):
+        codec.decode(Pod, '{"spec":{"containers":null,"unknown":' + deep + "}}")
+
+
 def test_a_decoder_is_built_once():
     assert codec.decoder(PartialObject) is codec.decoder(PartialObject)
 

@@ -18,6 +18,8 @@ T = TypeVar("T")
 _ENCODER = msgspec.json.Encoder()
 _UNTYPED: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
+# RecursionError: brackets nested deeper than the interpreter follows; no object looks like that.
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """One decoder a type. Bounded by the number of types in the program."""
@@ -43,7 +45,7 @@ def decode(type_: type[T], data: bytes | bytearray | memoryview | str) -> T:
         return decoder(type_).decode(data)
     except msgspec.ValidationError:
         return from_dict(type_, decode_untyped(data))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise DecodeError(f"{type_.__name__}: not JSON: {error}") from error
 
 
@@ -57,7 +59,7 @@ def decode_untyped(data: bytes | bytearray | memoryview | str) -> Any:
     """
     try:
         return _UNTYPED.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise DecodeError(f"not JSON: {error}") from error
 
 
@@ -75,7 +77,7 @@ def from_dict(type_: type[T], mapping: Mapping[str, Any]) -> T:
         pass
     try:
         return msgspec.convert(_without_nulls(mapping), type_)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise DecodeError(f"{_describe(type_, mapping)}: {error}") from error
 
 
