@@ -27,16 +27,25 @@ class StatusError(MoorageError):
         Text for people.
     details
         ``details`` of the Status, or None.
+    metadata
+        ``metadata`` of the Status: a continue token, at most.
     """
 
     def __init__(
-        self, code: int, reason: str, message: str, *, details: dict[str, Any] | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.details = details
+        self.metadata = metadata or {}
 
     @property
     def body(self) -> dict[str, Any]:
@@ -44,7 +53,7 @@ class StatusError(MoorageError):
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -53,11 +62,6 @@ class StatusError(MoorageError):
             body["details"] = self.details
         body["code"] = self.code
         return body
-
-
-def qualified(resource: ResourceType) -> str:
-    """Return the resource as messages name it: ``pods``, ``deployments.apps``."""
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
 def _details(resource: ResourceType, name: str) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def not_found(resource: ResourceType, name: str) -> StatusError:
     return StatusError(
         404,
         "NotFound",
-        f'{qualified(resource)} "{name}" not found',
+        f'{resource.qualified} "{name}" not found',
         details=_details(resource, name),
     )
 
@@ -96,7 +100,7 @@ def already_exists(resource: ResourceType, name: str) -> StatusError:
     return StatusError(
         409,
         "AlreadyExists",
-        f'{qualified(resource)} "{name}" already exists',
+        f'{resource.qualified} "{name}" already exists',
         details=_details(resource, name),
     )
 
@@ -104,7 +108,7 @@ def already_exists(resource: ResourceType, name: str) -> StatusError:
 def conflict(resource: ResourceType, name: str, why: str, *, subresource: str = "") -> StatusError:
     """409: the object is not in the state the call assumes."""
     details = _details(resource, name)
-    where = qualified(resource)
+    where = resource.qualified
     if subresource:
         # Upstream names "pods/binding" here (core/v1 has no group to append).
         details["kind"] = where = f"{resource.plural}/{subresource}"
@@ -127,7 +131,7 @@ def forbidden(resource: ResourceType, name: str, why: str, **extra: Any) -> Stat
     return StatusError(
         403,
         "Forbidden",
-        f'{qualified(resource)} "{name}" is forbidden: {why}',
+        f'{resource.qualified} "{name}" is forbidden: {why}',
         details=_details(resource, name) | extra,
     )
 
@@ -203,7 +207,7 @@ def too_large(limit_bytes: int) -> StatusError:
 def expired(message: str = "") -> StatusError:
     """410: the resourceVersion or continue token is older than what is kept."""
     return StatusError(
-        410, "Expired", message or "The resourceVersion for the provided watch is too old."
+        410, "Expired", message or "The resourceVersion for the provided list is too old."
     )
 
 

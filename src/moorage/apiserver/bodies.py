@@ -1,0 +1,135 @@
+"""From the bytes of a body to an object of the kind the path asks for.
+
+Checked here: JSON, apiVersion and kind, unknown fields (``fieldValidation``), wrong types. What
+the values mean is checked later, by the kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.openapi import type_errors, unknown_fields
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.status import (
+    StatusError,
+    bad_request,
+    too_large,
+    unsupported_media_type,
+)
+
+# The default limit of kube-apiserver (MaxRequestBodyBytes).
+BODY_LIMIT_BYTES = 3 * 1024 * 1024
+
+_decoder = msgspec.json.Decoder()
+
+
+def decode_json(request: Request) -> Any:
+    """Decode a JSON body of any shape.
+
+    Raises
+    ------
+    StatusError
+        413: too large. 400: not JSON.
+    """
+    if len(request.body) > BODY_LIMIT_BYTES:
+        raise too_large(BODY_LIMIT_BYTES)
+    try:
+        return _decoder.decode(request.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_request(
+            f"couldn't get version/kind; json parse error: {error} ({_summary(request.body)})"
+        ) from error
+
+
+def decode_object(request: Request, resource: ResourceType) -> Obj:
+    """Decode a body that must be one object of a kind.
+
+    Raises
+    ------
+    StatusError
+        415: not JSON by its Content-Type. 413: too large. 400: not JSON, or another kind.
+    """
+    if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
+        raise unsupported_media_type([JSON])
+    try:
+        obj = decode_json(request)
+    except StatusError as error:
+        if error.code != 400:
+            raise
+        raise bad_request(_unrecognized(resource, error.message)) from error
+    return check_kind(obj, resource)
+
+
+def check_kind(obj: Any, resource: ResourceType) -> Obj:
+    """Return the object if it is of this kind; a missing kind or version is filled in.
+
+    Raises
+    ------
+    StatusError
+        400: not an object, or of another kind.
+    """
+    if not isinstance(obj, dict):
+        text = f"couldn't get version/kind; expected a JSON object, not {type(obj).__name__}"
+        raise bad_request(_unrecognized(resource, text))
+    kind = obj.get("kind") or resource.kind
+    version = obj.get("apiVersion") or resource.api_version
+    if (kind, version) != (resource.kind, resource.api_version):
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+            f'expected kind "{resource.kind}" of version "{resource.api_version}"'
+        )
+    # Key order is what people see in `-o yaml` of other tools; kind and version lead.
+    typed = {"apiVersion": version, "kind": kind, **obj}
+    typed["apiVersion"], typed["kind"] = version, kind
+    meta = typed.setdefault("metadata", {})
+    if not isinstance(meta, dict):
+        raise _cannot_be_handled(resource, "json: cannot unmarshal metadata: not an object")
+    return typed
+
+
+def check_fields(obj: Obj, kind: Kind, query: Query) -> list[str]:
+    """Check an object against the schema; return warnings for unknown fields.
+
+    Raises
+    ------
+    StatusError
+        400: a value of a wrong type; an unknown field under ``fieldValidation=Strict``; an
+        unknown value of ``fieldValidation``.
+    """
+    mode = query.text("fieldValidation") or "Warn"
+    if mode not in {"Strict", "Warn", "Ignore"}:
+        raise bad_request(f'invalid fieldValidation parameter: Unsupported value: "{mode}"')
+    wrong = type_errors(kind, obj)
+    if wrong:
+        raise _cannot_be_handled(kind.resource, wrong[0])
+    if mode == "Ignore":
+        return []
+    unknown = [f'unknown field "{path}"' for path in unknown_fields(kind, obj)]
+    if unknown and mode == "Strict":
+        text = f"strict decoding error: {', '.join(unknown)}"
+        raise _cannot_be_handled(kind.resource, text)
+    return unknown
+
+
+def _cannot_be_handled(resource: ResourceType, why: str) -> StatusError:
+    return bad_request(
+        f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+        f"{resource.kind}: {why}"
+    )
+
+
+def _unrecognized(resource: ResourceType, why: str) -> str:
+    return f"the object provided is unrecognized (must be of type {resource.kind}): {why}"
+
+
+def _summary(body: bytes) -> str:
+    """Return the beginning of a body as kube-apiserver shows it: as hexadecimal bytes."""
+    if not body:
+        return "<empty>"
+    shown = body[:30].hex()
+    return f"{shown} ..." if len(body) > 30 else shown

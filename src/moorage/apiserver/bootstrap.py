@@ -1,0 +1,53 @@
+"""What a new cluster contains before anybody has written to it.
+
+Kept small: what Kubernetes itself makes at its first start and something would miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.namespaces import INITIAL
+from moorage.apiserver.server import ApiServer
+
+# The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
+_SYSTEM_PRIORITY_CLASSES = (
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to "
+        "another node if necessary.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+)
+
+
+def bootstrap(server: ApiServer) -> None:
+    """Put into an empty server what every cluster has."""
+    for obj in initial_objects():
+        server.create(obj)
+
+
+def initial_objects() -> Iterator[Obj]:
+    """Yield the objects of a new cluster, in an order in which they can be created."""
+    for name in INITIAL:
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, value, description in _SYSTEM_PRIORITY_CLASSES:
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": description,
+        }
+    for namespace in INITIAL:
+        yield {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": namespace},
+        }

@@ -1,0 +1,240 @@
+"""The verbs delete and deletecollection: at once, after a grace period, or after finalizers.
+
+Only pods have a grace period: one that runs on a node is marked, and its node's agent deletes it
+for good when it has stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.reading import get_record
+from moorage.apiserver.record import Record
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import bad_request, conflict, forbidden, unsupported_media_type
+from moorage.apiserver.views import Served
+from moorage.apiserver.world import World
+from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
+
+PODS = "pods"
+NAMESPACES = "namespaces"
+# kube-apiserver's NamespaceLifecycle admission keeps these three.
+_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+_POLICIES = frozenset({"", "Background", "Foreground", "Orphan"})
+
+
+class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
+    """What must hold of an object for it to be deleted; empty means anything."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """How to delete (``meta/v1 DeleteOptions``).
+
+    Parameters
+    ----------
+    grace_period_seconds
+        None for the object's own.
+    preconditions
+        Checked first.
+    propagation_policy
+        Accepted; dependents are the garbage collector's business, and there is none in here.
+    dry_run
+        ``("All",)``: change nothing.
+    """
+
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions = Preconditions()
+    propagation_policy: str | None = None
+    dry_run: tuple[str, ...] = ()
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """What became of a delete: the last state, and whether the object is gone."""
+
+    record: Record
+    gone: bool
+
+
+def read_options(request: Request, query: Query) -> DeleteOptions:
+    """Read DeleteOptions from the body, or from the query where there is none.
+
+    Raises
+    ------
+    StatusError
+        400: not DeleteOptions. 415: not JSON.
+    """
+    raw: Any = {}
+    if request.body:
+        if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
+            raise unsupported_media_type([JSON])
+        raw = decode_json(request)
+    if not isinstance(raw, dict):
+        raise bad_request("the body of a delete must be DeleteOptions")
+    grace = query.whole("gracePeriodSeconds")
+    if grace is not None:
+        raw.setdefault("gracePeriodSeconds", grace)
+    for name in ("propagationPolicy", "dryRun"):
+        if query.text(name):
+            raw.setdefault(name, [query.text(name)] if name == "dryRun" else query.text(name))
+    raw = {name: value for name, value in raw.items() if value is not None}
+    try:
+        options = msgspec.convert(raw, DeleteOptions)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"DeleteOptions cannot be read: {error}") from error
+    if (options.propagation_policy or "") not in _POLICIES:
+        raise bad_request(f'propagationPolicy: Unsupported value: "{options.propagation_policy}"')
+    check_dry_run(options.dry_run)
+    return options
+
+
+def check_dry_run(values: tuple[str, ...]) -> bool:
+    """Return whether nothing is to be stored.
+
+    Raises
+    ------
+    StatusError
+        400: something else than ``All`` was sent.
+    """
+    for value in values:
+        if value != "All":
+            raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+    return bool(values)
+
+
+class Deleter:
+    """Deletes objects.
+
+    Parameters
+    ----------
+    world
+        What is deleted from.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        # Called with (namespace) after an object of a namespace has gone.
+        self.on_gone: Callable[[str], None] = lambda namespace: None
+        # Called with (name) after a namespace has begun to terminate.
+        self.on_terminating: Callable[[str], None] = lambda name: None
+
+    def delete(self, target: Target, options: DeleteOptions) -> Deleted:
+        """Delete one object, or begin to.
+
+        Raises
+        ------
+        StatusError
+            404: not there. 409: a precondition does not hold. 403: a namespace that stays.
+        """
+        served = target.served
+        record = get_record(self._world.store, target)
+        _check_preconditions(served, record, options.preconditions)
+        obj = record.decode()
+        if served.shelf == NAMESPACES:
+            return self._delete_namespace(served, record, obj, dry_run=bool(options.dry_run))
+        grace = _grace_seconds(obj, options) if served.shelf == PODS else 0
+        meta = obj["metadata"]
+        if grace and meta.get("deletionTimestamp") and not _shorter(meta, options):
+            # Already on its way, and this call does not hurry it.
+            return Deleted(record, gone=False)
+        finalizers = meta.get("finalizers")
+        if not grace and not finalizers:
+            return self._remove(served, record, obj, dry_run=bool(options.dry_run))
+        if not grace and meta.get("deletionGracePeriodSeconds") == 0:
+            # Waits for its finalizers only.
+            return Deleted(record, gone=False)
+        self._mark(meta, grace)
+        if options.dry_run:
+            return Deleted(record, gone=False)
+        return Deleted(self._world.put(served, obj), gone=False)
+
+    def finish(self, served: Served, record: Record, stored: Obj) -> Record:
+        """Remove an object whose last finalizer an update took away."""
+        gone = self._world.remove(served, record.key, stored)
+        self.on_gone(record.namespace)
+        return gone
+
+    def _remove(self, served: Served, record: Record, obj: Obj, *, dry_run: bool) -> Deleted:
+        if dry_run:
+            return Deleted(record, gone=True)
+        meta = obj["metadata"]
+        if served.shelf == PODS and meta.get("deletionTimestamp"):
+            meta["deletionGracePeriodSeconds"] = 0
+        gone = self._world.remove(served, record.key, obj)
+        self.on_gone(record.namespace)
+        return Deleted(gone, gone=True)
+
+    def _mark(self, meta: Obj, grace_seconds: int) -> None:
+        """Set the deletion time, in place: when the grace period ends."""
+        now_ns = self._world.clock.now_ns()
+        if meta.get("deletionTimestamp"):
+            # A shorter period counts from when the deletion was first asked for.
+            old_ns = parse_rfc3339(meta["deletionTimestamp"])
+            now_ns = old_ns - int(meta.get("deletionGracePeriodSeconds") or 0) * NS_PER_SECOND
+        meta["deletionTimestamp"] = rfc3339(now_ns + grace_seconds * NS_PER_SECOND)
+        meta["deletionGracePeriodSeconds"] = grace_seconds
+        # A generation counts changes of what is wanted, and being gone is one.
+        if "generation" in meta:
+            meta["generation"] += 1
+
+    def _delete_namespace(
+        self, served: Served, record: Record, obj: Obj, *, dry_run: bool
+    ) -> Deleted:
+        if record.name in _IMMORTAL:
+            why = "this namespace may not be deleted"
+            raise forbidden(served.kind.resource, record.name, why)
+        meta = obj["metadata"]
+        if not meta.get("deletionTimestamp"):
+            meta["deletionTimestamp"] = rfc3339(self._world.clock.now_ns())
+            obj.setdefault("status", {})["phase"] = "Terminating"
+            if dry_run:
+                return Deleted(record, gone=False)
+            record = self._world.put(served, obj)
+            self.on_terminating(record.name)
+        return Deleted(record, gone=False)
+
+
+def _check_preconditions(served: Served, record: Record, wanted: Preconditions) -> None:
+    resource = served.kind.resource
+    if wanted.uid is not None and wanted.uid != record.uid:
+        why = (
+            f"the UID in the precondition ({wanted.uid}) does not match the UID in record "
+            f"({record.uid}). The object might have been deleted and then recreated"
+        )
+        raise conflict(resource, record.name, why)
+    if wanted.resource_version is not None and wanted.resource_version != str(record.version):
+        why = (
+            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match "
+            f"the ResourceVersion in record ({record.version}). The object might have been "
+            "modified"
+        )
+        raise conflict(resource, record.name, why)
+
+
+def _grace_seconds(pod: Obj, options: DeleteOptions) -> int:
+    """Return a pod's grace period (kubernetes v1.36 pkg/registry/core/pod/strategy.go)."""
+    spec = pod.get("spec") or {}
+    phase = (pod.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in {"Failed", "Succeeded"}:
+        return 0
+    grace = options.grace_period_seconds
+    if grace is None:
+        grace = spec.get("terminationGracePeriodSeconds") or 0
+    return 1 if grace < 0 else int(grace)
+
+
+def _shorter(meta: Obj, options: DeleteOptions) -> bool:
+    """Whether a repeated delete asks for less time than is granted already."""
+    asked = options.grace_period_seconds
+    if asked is None:
+        return False
+    return (1 if asked < 0 else asked) < int(meta.get("deletionGracePeriodSeconds") or 0)

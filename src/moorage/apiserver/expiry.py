@@ -1,0 +1,53 @@
+"""Events live an hour, as in Kubernetes; and there are never more than so many of them.
+
+Nothing runs in the background: every call to the server first drops what has expired, which is
+one comparison when nothing has.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from moorage.apiserver.record import Record
+from moorage.apiserver.store import Key
+from moorage.apiserver.views import EVENTS
+from moorage.apiserver.world import World
+from moorage.base.clock import NS_PER_SECOND
+
+# kube-apiserver --event-ttl.
+EVENT_TTL_NS = 3600 * NS_PER_SECOND
+# Bounds memory when a sick cluster writes events without end (a guess: about 50 MB).
+EVENTS_MAX = 50_000
+
+
+class EventExpiry:
+    """Removes events an hour after they were last written.
+
+    Parameters
+    ----------
+    world
+        Where the events are.
+    """
+
+    def __init__(self, world: World, *, events_max: int = EVENTS_MAX) -> None:
+        self._world = world
+        self._served = world.catalog.by_plural(EVENTS)
+        self._events_max = events_max
+        # (when it expires, which event, at which version), oldest first. An event written again
+        # is here again; its older entries are skipped because the version does not match.
+        self._due: deque[tuple[int, Key, int]] = deque()
+
+    def written(self, record: Record) -> None:
+        """Note that an event was written."""
+        expires_ns = self._world.clock.monotonic_ns() + EVENT_TTL_NS
+        self._due.append((expires_ns, record.key, record.version))
+
+    def sweep(self) -> None:
+        """Remove what has expired, and the oldest above the bound."""
+        now_ns = self._world.clock.monotonic_ns()
+        shelf = self._world.store.shelf(EVENTS)
+        while self._due and (self._due[0][0] <= now_ns or len(shelf) > self._events_max):
+            _, key, version = self._due.popleft()
+            record = shelf.get(key)
+            if record is not None and record.version == version:
+                self._world.remove(self._served, key)

@@ -1,0 +1,77 @@
+"""The part of ``metadata`` that is the server's: names, uid, times, who owns which field.
+
+Whether a name is a good name is checked by the kinds.
+"""
+
+from __future__ import annotations
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import bad_request
+from moorage.base.clock import Clock, rfc3339
+from moorage.base.ids import name_suffix, new_uid
+from moorage.base.rng import Random
+
+# Names may be 63 letters where they become labels; the prefix is cut so that the suffix fits
+# (apiserver v1.36 pkg/storage/names).
+_PREFIX_LENGTH_MAX = 63 - 5
+
+# Written by the server only; what a client sends is replaced.
+_SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def agree_with_path(obj: Obj, target: Target) -> None:
+    """Fill in the namespace from the path and check that names agree, in place.
+
+    Raises
+    ------
+    StatusError
+        400: the object names another namespace or another name than the path.
+    """
+    meta = obj["metadata"]
+    namespace = meta.get("namespace") or ""
+    if target.served.kind.resource.namespaced:
+        if namespace and namespace != target.namespace:
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+        meta["namespace"] = target.namespace
+    elif not namespace:
+        meta.pop("namespace", None)
+    if target.name:
+        name = meta.get("name") or ""
+        if not name:
+            raise bad_request("name must be provided")
+        if name != target.name:
+            raise bad_request(
+                f"the name of the object ({name}) does not match the name on the URL "
+                f"({target.name})"
+            )
+
+
+def stamp_new(obj: Obj, clock: Clock, rng: Random) -> None:
+    """Give a new object its uid and creation time, in place; drop what clients may not set."""
+    meta = obj["metadata"]
+    for field in (*_SYSTEM_FIELDS, "resourceVersion", "selfLink", "managedFields"):
+        meta.pop(field, None)
+    meta["uid"] = new_uid(rng)
+    meta["creationTimestamp"] = rfc3339(clock.now_ns())
+
+
+def generate_name(prefix: str, rng: Random) -> str:
+    """Return a name made of a prefix and five random letters."""
+    return prefix[:_PREFIX_LENGTH_MAX] + name_suffix(rng)
+
+
+def keep_system_fields(new: Obj, old: Obj) -> None:
+    """Carry over what only the server writes, in place on ``new``."""
+    meta, before = new["metadata"], old["metadata"]
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        meta.pop(field, None)
+    for field in (*_SYSTEM_FIELDS, "generateName"):
+        # A value the client changed stays, for validation to refuse it; one left out is no change.
+        if not meta.get(field) and field in before:
+            meta[field] = before[field]
+    meta.pop("selfLink", None)
+    meta.pop("managedFields", None)

@@ -1,0 +1,81 @@
+"""Which form of an object the client accepts, and which form its body has.
+
+Forms: the object itself, a Table of rows to print (``kubectl get``), or metadata only. Bytes are
+always JSON; a client that takes only protobuf or YAML is told 406, one that sends them 415.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from moorage.apiserver.status import not_acceptable
+
+JSON = "application/json"
+_META = "meta.k8s.io"
+
+
+class Form(Enum):
+    """How objects are shown."""
+
+    OBJECT = "object"
+    TABLE = "table"
+    METADATA = "metadata"
+
+
+# `as=` of an Accept header -> form. The singular metadata form is also what watches ask for.
+_FORMS = {
+    "Table": Form.TABLE,
+    "PartialObjectMetadata": Form.METADATA,
+    "PartialObjectMetadataList": Form.METADATA,
+}
+
+
+def accepted_form(accept: str) -> Form:
+    """Choose the first form served of those an Accept header names, best first.
+
+    Raises
+    ------
+    StatusError
+        406: none of them is served.
+    """
+    if not accept:
+        return Form.OBJECT
+    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
+    # Sorting is stable: equal preferences stay in the order sent.
+    for media_type, params, _ in sorted(ranges, key=lambda each: -each[2]):
+        form = _form_of(media_type, params)
+        if form is not None:
+            return form
+    raise not_acceptable([JSON])
+
+
+def content_type(header: str) -> str:
+    """Return the media type of a Content-Type header, without parameters, lower case."""
+    return header.partition(";")[0].strip().lower()
+
+
+def _media_range(text: str) -> tuple[str, dict[str, str], float]:
+    head, *rest = text.split(";")
+    params = {}
+    for part in rest:
+        name, _, value = part.partition("=")
+        params[name.strip().lower()] = value.strip()
+    try:
+        quality = float(params.pop("q", "1"))
+    except ValueError:
+        quality = 1.0
+    return head.strip().lower(), params, quality
+
+
+def _form_of(media_type: str, params: dict[str, str]) -> Form | None:
+    if media_type in {"*/*", "application/*"}:
+        return Form.OBJECT
+    if media_type != JSON:
+        return None
+    wanted = params.get("as", "")
+    if not wanted:
+        # Parameters without `as` (pretty=1, charset) do not change the form.
+        return Form.OBJECT
+    if params.get("g") == _META and params.get("v") == "v1":
+        return _FORMS.get(wanted)
+    return None

@@ -1,0 +1,209 @@
+"""The verbs get and list.
+
+A list is answered from the newest state whenever the resourceVersion rules allow it, which is
+always except for ``resourceVersionMatch=Exact`` and later pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from moorage.apiserver.kind import FieldError, Obj, forbidden, not_supported
+from moorage.apiserver.pages import PageKeeper, Token, decode_token, encode_token, too_old
+from moorage.apiserver.record import Record
+from moorage.apiserver.render import Renderer
+from moorage.apiserver.requests import Query, version_number
+from moorage.apiserver.routes import Target
+from moorage.apiserver.selection import Selection, read_selection
+from moorage.apiserver.status import StatusError, expired, not_found, version_too_large
+from moorage.apiserver.store import Store
+
+_VERSION_MATCHES = ("Exact", "NotOlderThan")
+
+
+def get_record(store: Store, target: Target, query: Query | None = None) -> Record:
+    """Return the object a path addresses.
+
+    Raises
+    ------
+    StatusError
+        404: it does not exist. 504: the resourceVersion asked for lies in the future.
+    """
+    if query is not None:
+        _check_not_ahead(version_number(query.text("resourceVersion")), store)
+    record = store.shelf(target.served.shelf).get((target.namespace, target.name))
+    if record is None:
+        raise not_found(target.served.kind.resource, target.name)
+    return record
+
+
+class Lister:
+    """Answers lists.
+
+    Parameters
+    ----------
+    store
+        What there is.
+    pages
+        Where lists wait that are read in pages.
+    """
+
+    def __init__(self, store: Store, pages: PageKeeper) -> None:
+        self._store = store
+        self._pages = pages
+
+    def list(self, target: Target, query: Query, renderer: Renderer) -> bytes:
+        """Return one list, or one page of it, as bytes.
+
+        Raises
+        ------
+        StatusError
+            400: a parameter cannot be read. 410: the version or the page asked for is gone.
+            422: parameters contradict each other. 504: a version in the future.
+        """
+        selection = read_selection(target, query)
+        limit = query.whole("limit") or 0
+        check_list_options(query, watching=False)
+        if token_text := query.text("continue"):
+            token = decode_token(token_text)
+            records, version = self._rest(target, selection, token)
+        else:
+            records, version = self._start(target, selection, query)
+        return self._page(target, selection, renderer, (records, version, limit))
+
+    def matching(self, target: Target, selection: Selection) -> Iterable[Record]:
+        """Yield what is selected now, in key order."""
+        shelf = self._store.shelf(target.served.shelf)
+        if selection.namespace and (name := selection.one_name()):
+            found = shelf.get((selection.namespace, name))
+            return [found] if found and selection.matches(found) else []
+        records = shelf.records(selection.namespace)
+        return records if selection.everything else filter(selection.matches, records)
+
+    def _start(
+        self, target: Target, selection: Selection, query: Query
+    ) -> tuple[Iterable[Record], int]:
+        asked = version_number(query.text("resourceVersion"))
+        _check_not_ahead(asked, self._store)
+        if query.text("resourceVersionMatch") == "Exact":
+            assert asked, "check_list_options has refused Exact without a version"
+            return self._exact(target, selection, asked)
+        return self.matching(target, selection), self._store.version
+
+    def _exact(
+        self, target: Target, selection: Selection, version: int
+    ) -> tuple[Iterable[Record], int]:
+        shelf = self._store.shelf(target.served.shelf)
+        if shelf.changed_version <= version:
+            return self.matching(target, selection), version
+        kept = self._pages.records(target.served.shelf, version)
+        if kept is None:
+            raise expired()
+        return filter(selection.matches, kept), version
+
+    def _rest(
+        self, target: Target, selection: Selection, token: Token
+    ) -> tuple[Iterable[Record], int]:
+        if token.version < 0:
+            shelf = self._store.shelf(target.served.shelf)
+            rest = shelf.records(selection.namespace, after=token.key)
+            return filter(selection.matches, rest), self._store.version
+        kept = self._pages.records(target.served.shelf, token.version)
+        if kept is None:
+            raise too_old(token)
+        rest = (r for r in kept if r.key > token.key)
+        return filter(selection.matches, rest), token.version
+
+    def _page(
+        self,
+        target: Target,
+        selection: Selection,
+        renderer: Renderer,
+        found: tuple[Iterable[Record], int, int],
+    ) -> bytes:
+        """Cut one page off; what is left is kept when the list is as things are now."""
+        records, version, limit = found
+        list_meta: Obj = {"resourceVersion": str(version)}
+        if limit <= 0:
+            return renderer.many(list(records), list_meta)
+        source = iter(records)
+        page = list(islice(source, limit))
+        remaining = sum(1 for _ in source)
+        if remaining:
+            last = page[-1]
+            token = Token(version=version, namespace=last.namespace, name=last.name)
+            list_meta["continue"] = encode_token(token)
+            if selection.everything:
+                list_meta["remainingItemCount"] = remaining
+            if self._pages.records(target.served.shelf, version) is None:
+                shelf = self._store.shelf(target.served.shelf)
+                self._pages.keep(target.served.shelf, version, shelf)
+        return renderer.many(page, list_meta)
+
+
+def check_list_options(query: Query, *, watching: bool) -> None:
+    """Refuse contradicting parameters (apimachinery v1.36 internalversion/validation).
+
+    Raises
+    ------
+    StatusError
+        422, with a cause for each fault.
+    """
+    match = query.text("resourceVersionMatch")
+    errors = _watch_errors(query, match) if watching else _list_errors(query, match)
+    if errors:
+        raise _invalid_options(errors)
+
+
+def _watch_errors(query: Query, match: str) -> list[FieldError]:
+    field = "resourceVersionMatch"
+    errors = []
+    if "sendInitialEvents" in query:
+        if match != "NotOlderThan":
+            text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            errors.append(forbidden(field, text))
+    elif match:
+        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        errors.append(forbidden(field, text))
+    if match and match != "NotOlderThan":
+        errors.append(not_supported(field, match, ["NotOlderThan"]))
+    return errors
+
+
+def _list_errors(query: Query, match: str) -> list[FieldError]:
+    field = "resourceVersionMatch"
+    errors = []
+    if "sendInitialEvents" in query:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not match:
+        return errors
+    version = query.text("resourceVersion")
+    if not version:
+        text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        errors.append(forbidden(field, text))
+    if query.text("continue"):
+        text = "resourceVersionMatch is forbidden when continue is provided"
+        errors.append(forbidden(field, text))
+    if match not in _VERSION_MATCHES:
+        errors.append(not_supported(field, match, _VERSION_MATCHES))
+    elif match == "Exact" and version == "0":
+        text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        errors.append(forbidden(field, text))
+    return errors
+
+
+def _invalid_options(errors: list[FieldError]) -> StatusError:
+    texts = [error.message for error in errors]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details: Obj = {"group": "meta.k8s.io", "kind": "ListOptions"}
+    details["causes"] = [
+        {"reason": each.type, "message": each.body, "field": each.field} for each in errors
+    ]
+    message = f'ListOptions.meta.k8s.io "" is invalid: {text}'
+    return StatusError(422, "Invalid", message, details=details)
+
+
+def _check_not_ahead(asked: int | None, store: Store) -> None:
+    if asked is not None and asked > store.version:
+        raise version_too_large(asked, store.version)

@@ -1,0 +1,83 @@
+"""One stored object: its bytes, and the little that selectors ask of it.
+
+The store keeps bytes, not dictionaries: they are what lists and watches send, they are a tenth of
+the memory, and decoding one again for a write costs twenty microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from moorage.apiserver.kind import Obj
+
+_decoder = msgspec.json.Decoder(dict)
+_encode = msgspec.json.Encoder().encode
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """An object as stored at one version.
+
+    Parameters
+    ----------
+    namespace
+        Empty for kinds without namespaces.
+    name, uid
+        As in ``metadata``.
+    version
+        ``metadata.resourceVersion`` as a number.
+    data
+        The object, JSON.
+    labels
+        ``metadata.labels``.
+    fields
+        Values for field selectors.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    data: bytes
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(namespace, name): lists are in this order."""
+        return (self.namespace, self.name)
+
+    def decode(self) -> Obj:
+        """Return the object as a dictionary of its own."""
+        obj: Obj = _decoder.decode(self.data)
+        return obj
+
+
+def make_record(obj: Obj, version: int, fields: Mapping[str, str]) -> Record:
+    """Stamp an object with its version (in place) and encode it."""
+    meta = obj["metadata"]
+    meta["resourceVersion"] = str(version)
+    return Record(
+        namespace=meta.get("namespace") or "",
+        name=meta["name"],
+        uid=meta.get("uid") or "",
+        version=version,
+        data=_encode(obj),
+        labels=meta.get("labels") or {},
+        fields=fields,
+    )
+
+
+def unsaved_record(obj: Obj) -> Record:
+    """Encode an object that is shown but not stored (a dry run): it has no version of its own."""
+    meta = obj["metadata"]
+    return Record(
+        namespace=meta.get("namespace") or "",
+        name=meta["name"],
+        uid=meta.get("uid") or "",
+        version=0,
+        data=_encode(obj),
+        labels={},
+        fields={},
+    )

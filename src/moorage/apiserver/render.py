@@ -1,0 +1,127 @@
+"""From records to the bytes a client asked for: objects, Tables, or metadata only.
+
+Lists and watches of whole objects are joined from stored bytes; nothing is encoded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.negotiate import Form
+from moorage.apiserver.record import Record
+from moorage.apiserver.requests import Query
+from moorage.apiserver.status import StatusError, bad_request
+from moorage.apiserver.table import partial_metadata, to_table
+from moorage.apiserver.views import Served
+
+encode = msgspec.json.Encoder().encode
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Renderer:
+    """Shows objects of one resource in one form; for one call.
+
+    Parameters
+    ----------
+    served
+        The resource.
+    form
+        What the client accepts.
+    include_object
+        ``None``, ``Metadata`` or ``Object``: what each row of a Table carries.
+    now_ns
+        Wall-clock time of the call, for ages in Tables.
+    """
+
+    def __init__(self, served: Served, form: Form, *, include_object: str, now_ns: int) -> None:
+        self._served = served
+        self._form = form
+        self._include_object = include_object
+        self._columns_told = False
+        self.now_ns = now_ns
+
+    def one(self, record: Record) -> bytes:
+        """Render one object."""
+        if self._form is Form.OBJECT:
+            return self._served.data(record)
+        if self._form is Form.METADATA:
+            return encode(partial_metadata(record.decode()))
+        table = self._table([record])
+        table["metadata"] = {"resourceVersion": str(record.version)}
+        return encode(table)
+
+    def many(self, records: Sequence[Record], list_meta: Obj) -> bytes:
+        """Render a list; ``list_meta`` becomes its ``metadata``."""
+        resource = self._served.kind.resource
+        if self._form is Form.TABLE:
+            return encode(self._table(records) | {"metadata": list_meta})
+        if self._form is Form.METADATA:
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            items: Iterable[bytes] = (encode(partial_metadata(r.decode())) for r in records)
+        else:
+            head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
+            items = map(self._served.data, records)
+        start = encode(head | {"metadata": list_meta})[:-1]
+        return b"".join((start, b',"items":[', b",".join(items), b"]}\n"))
+
+    def watch_line(self, change_type: str, record: Record) -> bytes:
+        """Render one line of a watch stream."""
+        if self._form is Form.OBJECT:
+            data = self._served.data(record)
+        elif self._form is Form.METADATA:
+            data = self.one(record)
+        else:
+            table = self._table([record])
+            table["metadata"] = {"resourceVersion": str(record.version)}
+            if self._columns_told:
+                # Column definitions come with the first event only, as upstream sends them.
+                table["columnDefinitions"] = None
+            self._columns_told = True
+            data = encode(table)
+        return b'{"type":"%s","object":%s}\n' % (change_type.encode(), data)
+
+    def bookmark(self, version: int, *, initial_events_end: bool) -> bytes:
+        """Render the line that says: everything up to this version has been sent."""
+        meta: dict[str, Any] = {"resourceVersion": str(version)}
+        if initial_events_end:
+            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
+        resource = self._served.kind.resource
+        obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version}
+        if self._form is Form.METADATA:
+            obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+        elif self._form is Form.TABLE:
+            obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": []}
+        return watch_line("BOOKMARK", obj | {"metadata": meta})
+
+    def _table(self, records: Sequence[Record]) -> dict[str, Any]:
+        objs = (self._served.from_stored(record.decode()) for record in records)
+        return to_table(self._served.kind, objs, self.now_ns, self._include_object)
+
+
+def make_renderer(served: Served, form: Form, query: Query, now_ns: int) -> Renderer:
+    """Build the renderer of one call.
+
+    Raises
+    ------
+    StatusError
+        400: ``includeObject`` is not one of its three values.
+    """
+    include = query.text("includeObject") or "Metadata"
+    if include not in {"None", "Metadata", "Object"}:
+        raise bad_request(f'unrecognized includeObject value: "{include}"')
+    return Renderer(served, form, include_object=include, now_ns=now_ns)
+
+
+def watch_line(change_type: str, obj: Obj) -> bytes:
+    """Encode one line of a watch stream."""
+    return encode({"type": change_type, "object": obj}) + b"\n"
+
+
+def error_line(error: StatusError) -> bytes:
+    """Encode the line that ends a watch stream with an error."""
+    return watch_line("ERROR", error.body)

@@ -1,0 +1,137 @@
+"""What goes into the server and what comes out, independent of any HTTP library.
+
+`http` makes a `Request` from a real connection, an in-process transport makes one directly;
+`server.ApiServer.handle` answers it with a `Reply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
+
+from moorage.apiserver.status import StatusError, bad_request
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who is calling.
+
+    Parameters
+    ----------
+    name
+        User name, such as ``kubernetes-admin``.
+    groups
+        Groups the user is in.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request.
+
+    Parameters
+    ----------
+    method
+        Upper case.
+    path
+        Decoded path, beginning with a slash, without the query.
+    query
+        Decoded (name, value) pairs in the order sent; a name may repeat.
+    headers
+        Header values by lower-case name.
+    body
+        The whole body.
+    user
+        None when no valid credentials came with the request.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    user: User | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one request.
+
+    Parameters
+    ----------
+    status
+        HTTP status code.
+    body
+        All bytes, or a stream of chunks that the receiver must close (``aclose``) when it stops
+        reading early.
+    content_type
+        Value of the header of this name.
+    headers
+        Further headers; a name may repeat.
+    """
+
+    status: int
+    body: bytes | AsyncIterator[bytes]
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Query:
+    """Query parameters, read by type; a value that cannot be read is a 400.
+
+    Parameters
+    ----------
+    pairs
+        As in `Request.query`. Of a repeated name the first value counts.
+    """
+
+    def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        self._values = dict(reversed(pairs))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def text(self, name: str) -> str:
+        """Return the value, or an empty string."""
+        return self._values.get(name, "")
+
+    def flag(self, name: str) -> bool:
+        """Return a yes/no value; present without a value means yes, as in Go's conversion."""
+        if name not in self._values:
+            return False
+        # Everything but these two means true (apimachinery v1.36 pkg/conversion/queryparams).
+        return self._values[name].lower() not in {"false", "0"}
+
+    def whole(self, name: str) -> int | None:
+        """Return a whole number, or None when the parameter is absent or empty.
+
+        Raises
+        ------
+        StatusError
+            400: not a whole number.
+        """
+        text = self._values.get(name, "")
+        if not text:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise bad_request(
+                f'strconv.ParseInt: parsing "{text}": invalid syntax ({name})'
+            ) from None
+
+
+def version_number(text: str, *, field: str = "resourceVersion") -> int | None:
+    """Read a resourceVersion parameter; None when it is empty.
+
+    Raises
+    ------
+    StatusError
+        400: not a number.
+    """
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise StatusError(400, "BadRequest", f'Invalid value: "{text}": {field} is not a number')
+    return int(text)

@@ -1,0 +1,77 @@
+"""From a path to what it addresses: a resource, perhaps an object, perhaps a subresource.
+
+Only the shape of paths is known here; which resources exist is the `views.Catalog`'s business.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.apiserver.status import unknown_path
+from moorage.apiserver.views import Catalog, Served
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resource path addresses.
+
+    Parameters
+    ----------
+    served
+        The resource.
+    namespace
+        Empty for kinds without namespaces, and for all namespaces of a namespaced kind.
+    name
+        Empty for the collection.
+    subresource
+        Empty for the object itself.
+    """
+
+    served: Served
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def resource_target(path: str, catalog: Catalog) -> Target:
+    """Resolve a path under ``/api/v1/`` or ``/apis/GROUP/VERSION/``.
+
+    Raises
+    ------
+    StatusError
+        404: the path does not address a served resource.
+    """
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 3:
+        api_version, rest = parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        api_version, rest = f"{parts[1]}/{parts[2]}", parts[3:]
+    else:
+        raise unknown_path()
+    if "" in rest:
+        raise unknown_path()
+    # /namespaces/NS/RESOURCE...; a namespace's own subresources are not resources.
+    if rest[0] == "namespaces" and len(rest) >= 3 and not _is_own(rest, api_version, catalog):
+        served = catalog.find(api_version, rest[2])
+        if not served.kind.resource.namespaced:
+            raise unknown_path()
+        return _target(served, rest[1], rest[3:])
+    served = catalog.find(api_version, rest[0])
+    if served.kind.resource.namespaced and len(rest) > 1:
+        raise unknown_path()
+    return _target(served, "", rest[1:])
+
+
+def _is_own(rest: list[str], api_version: str, catalog: Catalog) -> bool:
+    if api_version != "v1" or len(rest) != 3:
+        return False
+    return rest[2] in catalog.find("v1", "namespaces").kind.subresources
+
+
+def _target(served: Served, namespace: str, rest: list[str]) -> Target:
+    if len(rest) > 2:
+        raise unknown_path()
+    name = rest[0] if rest else ""
+    subresource = rest[1] if len(rest) > 1 else ""
+    if subresource and subresource not in served.kind.subresources:
+        raise unknown_path()
+    return Target(served=served, namespace=namespace, name=name, subresource=subresource)

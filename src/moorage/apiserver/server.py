@@ -1,0 +1,238 @@
+"""The API server: one call in, one answer out, whatever carries it.
+
+`handle` is the door: `http` stands before it for real clients, an in-process transport for tests
+and simulations. Nothing in here reads a clock of its own or starts a thread, and only watch
+streams wait; so the whole server runs under a virtual clock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from moorage.apiserver.binding import bind
+from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
+from moorage.apiserver.discovery import Discovery, health
+from moorage.apiserver.expiry import EventExpiry
+from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.namespaces import Namespaces
+from moorage.apiserver.negotiate import JSON, accepted_form
+from moorage.apiserver.pages import PageKeeper
+from moorage.apiserver.reading import Lister, get_record
+from moorage.apiserver.record import Record
+from moorage.apiserver.render import Renderer, encode, make_renderer
+from moorage.apiserver.requests import Query, Reply, Request
+from moorage.apiserver.routes import Target, resource_target
+from moorage.apiserver.selection import read_selection
+from moorage.apiserver.status import (
+    StatusError,
+    internal,
+    method_not_allowed,
+    success,
+    unauthorized,
+    unknown_path,
+)
+from moorage.apiserver.store import Store
+from moorage.apiserver.views import Catalog
+from moorage.apiserver.watch_log import Limits
+from moorage.apiserver.watching import Watcher
+from moorage.apiserver.world import World
+from moorage.apiserver.writing import Writer, is_dry_run
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+
+_log = logging.getLogger(__name__)
+
+# Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
+_SHOWN_WHEN_DELETED = frozenset(
+    {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
+)
+
+
+class ApiServer:
+    """A Kubernetes API server in memory.
+
+    Parameters
+    ----------
+    kinds
+        What is served; `moorage.apiserver.kinds.all_kinds` for everything.
+    clock
+        Time stamps and ages.
+    streams
+        Randomness: uids, generated names, addresses, how long watches last.
+    limits
+        How far back watches can reach.
+    """
+
+    def __init__(
+        self,
+        kinds: Sequence[Kind],
+        *,
+        clock: Clock,
+        streams: Streams,
+        limits: Limits | None = None,
+    ) -> None:
+        rng = streams.stream("apiserver")
+        self._catalog = Catalog(kinds)
+        self._store = Store(limits)
+        self._world = World(self._catalog, self._store, clock, rng)
+        self._discovery = Discovery(self._catalog)
+        self._lister = Lister(self._store, PageKeeper(clock))
+        self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
+        self._deleter = Deleter(self._world)
+        self._expiry = EventExpiry(self._world)
+        self._writer = Writer(
+            self._world,
+            deleter=self._deleter,
+            namespaces=Namespaces(self._world, self._deleter),
+            expiry=self._expiry,
+        )
+
+    @property
+    def store(self) -> Store:
+        """All objects; for statistics and tests, not for writing."""
+        return self._store
+
+    async def handle(self, request: Request) -> Reply:
+        """Answer one call; never raises but for cancellation."""
+        try:
+            return self._answer(request)
+        except StatusError as error:
+            return _status_reply(error)
+        except Exception as error:
+            _log.exception("%s %s failed", request.method, request.path)
+            return _status_reply(internal(f"{type(error).__name__}: {error}"))
+
+    def create(self, obj: Obj) -> Record:
+        """Store an object as if a client had sent it; what a new cluster starts with.
+
+        Raises
+        ------
+        StatusError
+            As a client would be refused.
+        """
+        served = self._catalog.find(obj["apiVersion"], _plural(self._catalog, obj))
+        namespace = obj["metadata"].get("namespace") or ""
+        return self._writer.create_object(Target(served=served, namespace=namespace), obj)
+
+    def close(self) -> None:
+        """End all watch streams."""
+        self._watcher.close()
+
+    def _answer(self, request: Request) -> Reply:
+        text = health(request.path)
+        if text is not None:
+            return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
+        if request.user is None:
+            raise unauthorized()
+        self._expiry.sweep()
+        document = self._discovery.document(request.path)
+        if document is None:
+            return self._resource(request)
+        if request.method != "GET":
+            raise method_not_allowed()
+        accepted_form(request.headers.get("accept", ""))
+        return Reply(status=200, body=document)
+
+    def _resource(self, request: Request) -> Reply:
+        target = resource_target(request.path, self._catalog)
+        query = Query(request.query)
+        form = accepted_form(request.headers.get("accept", ""))
+        renderer = make_renderer(target.served, form, query, self._world.clock.now_ns())
+        if target.subresource == "binding":
+            return self._bind(target, request, query)
+        match request.method:
+            case "GET":
+                return self._read(target, query, renderer)
+            case "POST" if not target.name:
+                return self._create(target, request, query, renderer)
+            case "PUT" | "PATCH" if target.name:
+                return self._change(target, request, query, renderer)
+            case "DELETE" if not target.subresource:
+                return self._delete(target, request, query, renderer)
+        raise method_not_allowed()
+
+    def _read(self, target: Target, query: Query, renderer: Renderer) -> Reply:
+        if query.flag("watch") and not target.subresource:
+            stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
+            return Reply(status=200, body=stream)
+        if target.name:
+            return Reply(
+                status=200, body=renderer.one(get_record(self._store, target, query)) + b"\n"
+            )
+        return Reply(status=200, body=self._lister.list(target, query, renderer))
+
+    def _create(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        if target.served.kind.resource.namespaced and not target.namespace:
+            raise method_not_allowed()
+        written = self._writer.create(target, request, query)
+        return _object_reply(201, renderer.one(written.record), written.warnings)
+
+    def _change(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        write = self._writer.update if request.method == "PUT" else self._writer.patch
+        written = write(target, request, query)
+        return _object_reply(200, renderer.one(written.record), written.warnings)
+
+    def _bind(self, target: Target, request: Request, query: Query) -> Reply:
+        if request.method != "POST":
+            raise method_not_allowed()
+        bind(self._world, target, request, dry_run=is_dry_run(query))
+        return Reply(status=201, body=_BOUND)
+
+    def _delete(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        options = read_options(request, query)
+        if not target.name:
+            return self._delete_many(target, query, renderer, options)
+        served = target.served
+        deleted = self._deleter.delete(target, options)
+        if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
+            return _object_reply(200, renderer.one(deleted.record), [])
+        resource = served.kind.resource
+        details: dict[str, Any] = {"name": target.name}
+        if resource.group:
+            details["group"] = resource.group
+        details |= {"kind": resource.plural, "uid": deleted.record.uid}
+        return Reply(status=200, body=encode(success(details=details)) + b"\n")
+
+    def _delete_many(
+        self, target: Target, query: Query, renderer: Renderer, options: DeleteOptions
+    ) -> Reply:
+        if target.served.kind.resource.namespaced and not target.namespace:
+            raise method_not_allowed()
+        records = []
+        for record in list(self._lister.matching(target, read_selection(target, query))):
+            one = Target(served=target.served, namespace=record.namespace, name=record.name)
+            records.append(self._deleter.delete(one, options).record)
+        meta: Obj = {"resourceVersion": str(self._store.version)}
+        return Reply(status=200, body=renderer.many(records, meta))
+
+
+# What a successful binding answers, always the same.
+_BOUND = encode(success(201)) + b"\n"
+
+
+def _plural(catalog: Catalog, obj: Obj) -> str:
+    for kind in catalog.kinds:
+        resource = kind.resource
+        if (resource.api_version, resource.kind) == (obj["apiVersion"], obj["kind"]):
+            return resource.plural
+    raise unknown_path()
+
+
+def _object_reply(status: int, body: bytes, warnings: list[str]) -> Reply:
+    headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings)
+    return Reply(status=status, body=body + b"\n", headers=headers)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _status_reply(error: StatusError) -> Reply:
+    headers: tuple[tuple[str, str], ...] = ()
+    if error.code == 401:
+        headers = (("WWW-Authenticate", 'Bearer realm="moorage"'),)
+    return Reply(
+        status=error.code, body=encode(error.body) + b"\n", content_type=JSON, headers=headers
+    )

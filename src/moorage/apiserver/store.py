@@ -1,0 +1,144 @@
+"""All objects of the cluster, in memory, under one resourceVersion counter.
+
+The verbs have made an object what it should be; the store gives it the next version, keeps its
+bytes, and appends the change to the resource's `watch_log`. Everything here is synchronous, so a
+read and the write that follows it cannot be torn apart: that is all the locking there is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.record import Record, make_record
+from moorage.apiserver.watch_log import Change, ChangeType, Limits, WatchLog
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace is empty for kinds without namespaces."""
+
+
+class Shelf:
+    """The objects of one resource, kept in (namespace, name) order, and their log."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.log = WatchLog(limits)
+        # Version of the last write to any object here, 0 before the first.
+        self.changed_version = 0
+        self._records: dict[Key, Record] = {}
+        # The keys of _records, sorted.
+        self._keys: list[Key] = []
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def get(self, key: Key) -> Record | None:
+        """Return the object stored under a key, if any."""
+        return self._records.get(key)
+
+    def records(self, namespace: str = "", *, after: Key | None = None) -> Iterator[Record]:
+        """Yield records in key order.
+
+        Parameters
+        ----------
+        namespace
+            Only objects of this namespace; empty for all.
+        after
+            Only objects whose key sorts behind this one.
+        """
+        keys = self._keys
+        start = bisect_left(keys, (namespace, "")) if namespace else 0
+        if after is not None:
+            start = max(start, bisect_left(keys, (after[0], after[1] + "\0")))
+        # A copy of the slice: a writer may run between two steps of the iteration.
+        for key in keys[start:]:
+            if namespace and key[0] != namespace:
+                return
+            yield self._records[key]
+
+    def place(self, record: Record) -> Record | None:
+        """Store a record; return the one it replaces."""
+        key = record.key
+        previous = self._records.get(key)
+        if previous is None:
+            insort(self._keys, key)
+        self._records[key] = record
+        return previous
+
+    def take(self, key: Key) -> Record:
+        """Remove and return the record stored under a key."""
+        record = self._records.pop(key)
+        del self._keys[bisect_left(self._keys, key)]
+        return record
+
+
+class Store:
+    """Shelves by resource name (``pods``, ``deployments.apps``), and the version counter.
+
+    Parameters
+    ----------
+    limits
+        Bounds of each resource's watch log.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._shelves: dict[str, Shelf] = {}
+        self._version = 1
+
+    @property
+    def version(self) -> int:
+        """The newest resourceVersion given out."""
+        return self._version
+
+    def shelf(self, resource: str) -> Shelf:
+        """Return a resource's shelf, made on first use."""
+        found = self._shelves.get(resource)
+        if found is None:
+            found = self._shelves[resource] = Shelf(self._limits)
+        return found
+
+    def shelves(self) -> Mapping[str, Shelf]:
+        """Return every shelf in use by resource name; read-only."""
+        return self._shelves
+
+    def put(self, resource: str, obj: Obj, fields: Mapping[str, str]) -> Record:
+        """Store an object under the next version, creating or replacing it.
+
+        ``obj`` is stamped with its resourceVersion in place and may be dropped afterwards.
+        """
+        shelf = self.shelf(resource)
+        record = make_record(obj, self._next_version(shelf), fields)
+        previous = shelf.place(record)
+        change: ChangeType = "ADDED" if previous is None else "MODIFIED"
+        shelf.log.append(Change(change, record.version, record, previous))
+        return record
+
+    def remove(self, resource: str, key: Key, obj: Obj | None = None) -> Record:
+        """Remove an object; its last state is told to watchers under the next version.
+
+        Parameters
+        ----------
+        resource
+            Resource name.
+        key
+            Which object; it must exist.
+        obj
+            The last state where it differs from what is stored.
+        """
+        shelf = self.shelf(resource)
+        previous = shelf.take(key)
+        last = previous.decode() if obj is None else obj
+        record = make_record(last, self._next_version(shelf), previous.fields)
+        shelf.log.append(Change("DELETED", record.version, record, previous))
+        return record
+
+    def wake_all(self) -> None:
+        """Wake every watcher, so that it notices a shutdown."""
+        for shelf in self._shelves.values():
+            shelf.log.wake()
+
+    def _next_version(self, shelf: Shelf) -> int:
+        self._version += 1
+        shelf.changed_version = self._version
+        return self._version

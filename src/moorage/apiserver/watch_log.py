@@ -1,0 +1,145 @@
+"""What happened to one kind of object, in order: the source of every watch stream.
+
+`store` appends, `watching` reads. A reader keeps its own place (the resourceVersion it has seen)
+and the log keeps no queue for any reader; so memory does not grow with readers, and a reader too
+slow for the log is one whose place has been forgotten: it is told 410 and starts over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from moorage.apiserver.record import Record
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One write.
+
+    Parameters
+    ----------
+    type
+        What happened, seen by a reader who sees every object.
+    version
+        resourceVersion of the write; rises along the log.
+    record
+        The object after the write; for DELETED as it was last, with the deletion's version.
+    previous
+        The object before, None for ADDED.
+    """
+
+    type: ChangeType
+    version: int
+    record: Record
+    previous: Record | None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much a log keeps. The defaults are guesses: minutes of a busy 5000 node cluster.
+
+    Parameters
+    ----------
+    changes
+        Number of changes.
+    size_bytes
+        Sum of the encoded objects of these changes.
+    """
+
+    changes: int = 50_000
+    size_bytes: int = 64 * 1024 * 1024
+
+
+class WatchLog:
+    """A bounded list of changes of one resource, and the readers asleep until the next one."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._changes: list[Change] = []
+        # The live part of _changes begins here; the dead front is cut off now and then, because
+        # cutting off one at a time would move the whole list each time.
+        self._start = 0
+        self._size_bytes = 0
+        # Every change with a version above this one is still here.
+        self._forgotten_version = 0
+        self._asleep: set[asyncio.Future[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._changes) - self._start
+
+    @property
+    def size_bytes(self) -> int:
+        """Encoded size of the objects of all changes kept, bytes."""
+        return self._size_bytes
+
+    @property
+    def forgotten_version(self) -> int:
+        """Highest version dropped; a reader at or above it can go on without a gap."""
+        return self._forgotten_version
+
+    def append(self, change: Change) -> None:
+        """Add the newest change, drop the oldest beyond the limits, wake all readers."""
+        self._changes.append(change)
+        self._size_bytes += len(change.record.data)
+        while len(self) > self._limits.changes or (
+            self._size_bytes > self._limits.size_bytes and len(self) > 1
+        ):
+            self._forget_oldest()
+        self.wake()
+
+    def compact(self, version: int) -> None:
+        """Forget every change up to and including this version."""
+        while len(self) and self._changes[self._start].version <= version:
+            self._forget_oldest()
+        self._forgotten_version = max(self._forgotten_version, version)
+
+    def since(self, version: int, limit: int) -> Sequence[Change] | None:
+        """Return up to ``limit`` changes after ``version``; None when some are forgotten."""
+        if version < self._forgotten_version:
+            return None
+        first = bisect_right(self._changes, version, lo=self._start, key=_version)
+        return self._changes[first : first + limit]
+
+    async def wait_for_change(self, timeout_seconds: float) -> None:
+        """Wait for the next change, or `wake`, or until the time is up."""
+        if timeout_seconds <= 0:
+            return
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(timeout_seconds, _set, woken)
+        self._asleep.add(woken)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+            self._asleep.discard(woken)
+
+    def wake(self) -> None:
+        """Wake every reader, change or not (on shutdown)."""
+        if self._asleep:
+            asleep, self._asleep = self._asleep, set()
+            for future in asleep:
+                _set(future)
+
+    def _forget_oldest(self) -> None:
+        change = self._changes[self._start]
+        self._forgotten_version = change.version
+        self._size_bytes -= len(change.record.data)
+        self._start += 1
+        if self._start >= 256 and self._start * 2 >= len(self._changes):
+            del self._changes[: self._start]
+            self._start = 0
+
+
+def _version(change: Change) -> int:
+    return change.version
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

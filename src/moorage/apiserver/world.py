@@ -1,0 +1,57 @@
+"""What all verbs work on: the store, the catalog, the clock and the server's randomness.
+
+Implements `moorage.apiserver.kind.Context`, through which kinds look at other objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.record import Record
+from moorage.apiserver.store import Key, Store
+from moorage.apiserver.views import Catalog, Served
+from moorage.base.clock import Clock
+from moorage.base.rng import Random
+
+
+class World:
+    """The server's state and surroundings.
+
+    Parameters
+    ----------
+    catalog
+        What is served.
+    store
+        What there is.
+    clock
+        Time stamps and ages.
+    rng
+        Uids, generated names, addresses.
+    """
+
+    def __init__(self, catalog: Catalog, store: Store, clock: Clock, rng: Random) -> None:
+        self.catalog = catalog
+        self.store = store
+        self.clock = clock
+        self.rng = rng
+
+    def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
+        """Return a stored object, None when there is none."""
+        shelf = self.store.shelf(self.catalog.by_plural(plural).shelf)
+        record = shelf.get((namespace or "", name))
+        return record.decode() if record else None
+
+    def objects(self, plural: str, namespace: str | None = None) -> Iterator[Obj]:
+        """Yield all stored objects of a resource in key order."""
+        shelf = self.store.shelf(self.catalog.by_plural(plural).shelf)
+        for record in shelf.records(namespace or ""):
+            yield record.decode()
+
+    def put(self, served: Served, stored: Obj) -> Record:
+        """Store an object in its stored form."""
+        return self.store.put(served.shelf, stored, served.fields(stored))
+
+    def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
+        """Remove an object; ``stored`` is its last state where that differs."""
+        return self.store.remove(served.shelf, key, stored)

@@ -1,0 +1,226 @@
+"""The verbs create, update and patch.
+
+Each runs the kind's rules in the order `kind` states and stores the result; update and patch
+differ only in where the new object comes from.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.apiserver.bodies import check_fields, check_kind, decode_json, decode_object
+from moorage.apiserver.deleting import Deleter, check_dry_run
+from moorage.apiserver.expiry import EventExpiry
+from moorage.apiserver.kind import Obj, invalid
+from moorage.apiserver.metadata import (
+    agree_with_path,
+    generate_name,
+    keep_system_fields,
+    stamp_new,
+)
+from moorage.apiserver.namespaces import Namespaces
+from moorage.apiserver.patches import apply_patch, patch_type
+from moorage.apiserver.reading import get_record
+from moorage.apiserver.record import Record, unsaved_record
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import already_exists, conflict, modified
+from moorage.apiserver.status import invalid as invalid_object
+from moorage.apiserver.views import EVENTS, Served
+from moorage.apiserver.world import World
+
+# Upstream tries a generated name this often (apiserver v1.36 registry/generic).
+_NAME_TRIES = 8
+
+# Kinds whose PUT must carry a resourceVersion (AllowUnconditionalUpdate is false upstream).
+_VERSION_REQUIRED = frozenset(
+    {
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "csinodes.storage.k8s.io",
+        "csidrivers.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The object as it is now, and warnings for the client."""
+
+    record: Record
+    warnings: list[str]
+
+
+class Writer:
+    """Creates and changes objects.
+
+    Parameters
+    ----------
+    world
+        What is written to.
+    deleter
+        Ends objects whose last finalizer goes.
+    namespaces
+        Says whether a namespace takes new objects.
+    expiry
+        Told of events written.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        deleter: Deleter,
+        namespaces: Namespaces,
+        expiry: EventExpiry,
+    ) -> None:
+        self._world = world
+        self._deleter = deleter
+        self._namespaces = namespaces
+        self._expiry = expiry
+
+    def create(self, target: Target, request: Request, query: Query) -> Written:
+        """Store a new object.
+
+        Raises
+        ------
+        StatusError
+            400, 403, 404, 409, 413, 415, 422 as in Kubernetes.
+        """
+        obj = decode_object(request, target.served.kind.resource)
+        warnings = check_fields(obj, target.served.kind, query)
+        return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
+
+    def create_object(self, target: Target, obj: Obj, *, dry_run: bool = False) -> Record:
+        """Store a new object whose fields have been checked; ``obj`` is changed.
+
+        Raises
+        ------
+        StatusError
+            400, 403, 404, 409, 422 as in Kubernetes.
+        """
+        kind, world = target.served.kind, self._world
+        agree_with_path(obj, target)
+        kind.default(obj)
+        meta = obj["metadata"]
+        self._name(target, meta)
+        stamp_new(obj, world.clock, world.rng)
+        if kind.resource.namespaced:
+            self._namespaces.check_open(target.namespace, kind.resource, meta.get("name") or "")
+        kind.prepare_create(obj, world)
+        errors = kind.validate(obj, None, subresource=None)
+        if errors:
+            raise invalid_object(kind.resource, meta.get("name") or "", errors)
+        key = (meta.get("namespace") or "", meta["name"])
+        if world.store.shelf(target.served.shelf).get(key) is not None:
+            raise already_exists(kind.resource, meta["name"])
+        return self._save(target.served, obj, dry_run=dry_run)
+
+    def update(self, target: Target, request: Request, query: Query) -> Written:
+        """Replace an object, or its status, by the one sent.
+
+        Raises
+        ------
+        StatusError
+            400, 404, 409, 413, 415, 422 as in Kubernetes.
+        """
+        kind = target.served.kind
+        new = decode_object(request, kind.resource)
+        warnings = check_fields(new, kind, query)
+        record = get_record(self._world.store, target)
+        if not new["metadata"].get("resourceVersion") and kind.resource.qualified in (
+            _VERSION_REQUIRED
+        ):
+            fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid_object(kind.resource, target.name, [fault])
+        return Written(self._replace(target, record, new, dry_run=is_dry_run(query)), warnings)
+
+    def patch(self, target: Target, request: Request, query: Query) -> Written:
+        """Change an object, or its status, by a patch.
+
+        Raises
+        ------
+        StatusError
+            As for update; 422 when a JSON patch does not fit.
+        """
+        served = target.served
+        type_name = patch_type(request.headers.get("content-type", ""))
+        patch = decode_json(request)
+        record = get_record(self._world.store, target)
+        old = served.from_stored(record.decode())
+        new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
+        warnings = check_fields(new, served.kind, query)
+        return Written(self._replace(target, record, new, dry_run=is_dry_run(query)), warnings)
+
+    def _replace(self, target: Target, record: Record, new: Obj, *, dry_run: bool) -> Record:
+        """Run the rules of an update and store the result, unless nothing has changed."""
+        served, kind = target.served, target.served.kind
+        _check_preconditions(target, record, new["metadata"])
+        agree_with_path(new, target)
+        old_stored = record.decode()
+        old = served.from_stored(old_stored)
+        kind.default(new)
+        keep_system_fields(new, old)
+        new["metadata"]["resourceVersion"] = str(record.version)
+        subresource = target.subresource or None
+        kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
+        errors = kind.validate(new, old, subresource=subresource)
+        if errors:
+            raise invalid_object(kind.resource, target.name, errors)
+        if new == old:
+            return record
+        if not dry_run and _ends(new["metadata"]):
+            return self._deleter.finish(served, record, served.to_stored(new))
+        return self._save(served, new, dry_run=dry_run)
+
+    def _save(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
+        stored = served.to_stored(obj)
+        if dry_run:
+            return unsaved_record(stored)
+        record = self._world.put(served, stored)
+        if served.shelf == EVENTS:
+            self._expiry.written(record)
+        return record
+
+    def _name(self, target: Target, meta: Obj) -> None:
+        """Draw a free name where only a prefix was sent, in place."""
+        prefix = meta.get("generateName")
+        if meta.get("name") or not isinstance(prefix, str) or not prefix:
+            return
+        shelf = self._world.store.shelf(target.served.shelf)
+        for _ in range(_NAME_TRIES):
+            meta["name"] = generate_name(prefix, self._world.rng)
+            if shelf.get((meta.get("namespace") or "", meta["name"])) is None:
+                return
+
+
+def is_dry_run(query: Query) -> bool:
+    """Whether the call asks to store nothing.
+
+    Raises
+    ------
+    StatusError
+        400: ``dryRun`` is something else than ``All``.
+    """
+    return check_dry_run((query.text("dryRun"),) if "dryRun" in query else ())
+
+
+def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:
+    resource = target.served.kind.resource
+    uid = meta.get("uid")
+    if uid and uid != record.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise conflict(resource, target.name, why)
+    version = meta.get("resourceVersion")
+    if version and version != str(record.version):
+        raise modified(resource, target.name)
+
+
+def _ends(meta: Obj) -> bool:
+    """Whether an object being deleted waits for nothing any more."""
+    return bool(
+        meta.get("deletionTimestamp")
+        and not meta.get("finalizers")
+        and not meta.get("deletionGracePeriodSeconds")
+    )
