@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.state.contracts import Hint, QueueSettings, RegisteredHint
+from moorage.state.contracts import (
+    GateResult,
+    Hint,
+    HintFn,
+    HintMap,
+    Less,
+    PreEnqueueMap,
+    QueueSettings,
+    RegisteredHint,
+)
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
@@ -24,17 +34,17 @@ PVC_ADD = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
 
 
 def pod(
-    name="a",
+    name: str = "a",
     *,
-    uid=None,
-    namespace="ns",
-    priority=None,
-    node="",
-    nominated="",
-    labels=None,
-    profile=PROFILE,
-    phase="",
-    version="1",
+    uid: str | None = None,
+    namespace: str = "ns",
+    priority: int | None = None,
+    node: str = "",
+    nominated: str = "",
+    labels: dict[str, str] | None = None,
+    profile: str = PROFILE,
+    phase: str = "",
+    version: str = "1",
 ) -> Pod:
     return Pod(
         metadata=ObjectMeta(
@@ -52,22 +62,22 @@ def pod(
 class Recorder:
     """A `QueueObserver` that adds everything up."""
 
-    def __init__(self):
-        self.entered = Counter()
-        self.gauges = Counter()
-        self.rejected = Counter()
-        self.kept = Counter()
+    def __init__(self) -> None:
+        self.entered: Counter[tuple[str, str]] = Counter()
+        self.gauges: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
 
-    def incoming(self, queue, event):
+    def incoming(self, queue: str, event: str) -> None:
         self.entered[queue, event] += 1
 
-    def pending(self, queue, delta):
+    def pending(self, queue: str, delta: int) -> None:
         self.gauges[queue] += delta
 
-    def unschedulable_pods(self, plugin, profile, delta):
+    def unschedulable_pods(self, plugin: str, profile: str, delta: int) -> None:
         self.rejected[plugin] += delta
 
-    def in_flight_events(self, event, delta):
+    def in_flight_events(self, event: str, delta: int) -> None:
         self.kept[event] += delta
 
     def now(self) -> dict[str, int]:
@@ -75,13 +85,13 @@ class Recorder:
         return {name: count for name, count in sorted(self.gauges.items()) if count}
 
 
-def hint(plugin, event, answer=Hint.QUEUE) -> RegisteredHint:
-    if callable(answer):
-        return RegisteredHint(plugin, event, answer)
-    return RegisteredHint(plugin, event, lambda waiting, old, new: answer)
+def hint(plugin: str, event: ClusterEvent, answer: Hint | HintFn = Hint.QUEUE) -> RegisteredHint:
+    if isinstance(answer, Hint):
+        return RegisteredHint(plugin, event, lambda waiting, old, new: answer)
+    return RegisteredHint(plugin, event, answer)
 
 
-def by_priority(queued: QueuedPod):
+def by_priority(queued: QueuedPod) -> tuple[int, int]:
     return (-queued.priority, queued.timestamp_ns)
 
 
@@ -93,7 +103,14 @@ class World:
     answer.
     """
 
-    def __init__(self, *, hints=None, less=None, pre_enqueue=None, **settings):
+    def __init__(
+        self,
+        *,
+        hints: HintMap | list[RegisteredHint] | None = None,
+        less: Less | None = None,
+        pre_enqueue: PreEnqueueMap | None = None,
+        settings: QueueSettings | None = None,
+    ) -> None:
         self.clock = ManualClock()
         self.start_ns = self.clock.now_ns()
         self.api: dict[tuple[str, str], Pod] = {}
@@ -114,25 +131,25 @@ class World:
             less=less,
             sort_key=None if less else by_priority,
             pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
-            hints=hints if isinstance(hints, dict) else {PROFILE: hints},
+            hints={PROFILE: hints} if isinstance(hints, list) else hints,
             pod_lookup=lambda namespace, name: self.api.get((namespace, name)),
-            settings=QueueSettings(**settings),
+            settings=settings,
             observer=self.seen,
             lifecycle=self.lifecycle,
             on_wake=self._wake,
         )
 
-    def _wake(self):
+    def _wake(self) -> None:
         self.wakes += 1
 
-    def _gate(self, waiting):
+    def _gate(self, waiting: Pod) -> GateResult | None:
         self.gate_calls.append(waiting.name)
         return self.gates.get(waiting.name)
 
-    def close_gate(self, name):
+    def close_gate(self, name: str) -> None:
         self.gates[name] = ("UnschedulableAndUnresolvable", ("closed",))
 
-    def at(self, seconds: float):
+    def at(self, seconds: float) -> None:
         """Move the clock to a time since the start."""
         self.clock.advance_ns(round(seconds * SECOND) - self.clock.monotonic_ns())
 
@@ -140,7 +157,7 @@ class World:
         """A wall-clock time as seconds since the start."""
         return (time_ns - self.start_ns) / SECOND
 
-    def add(self, *pods: Pod):
+    def add(self, *pods: Pod) -> None:
         for each in pods:
             self.api[each.key] = each
             self.queue.add(each)
@@ -150,14 +167,14 @@ class World:
         assert queued is not None
         return queued
 
-    def fail(self, queued, *rejectors, pending=()):
+    def fail(self, queued: QueuedPod, *rejectors: str, pending: Sequence[str] = ()) -> None:
         """Give a pod back from a failed attempt."""
         queued.rejected_by(rejectors, pending)
         self.queue.add_unschedulable_if_not_present(queued)
 
-    def waiting(self, name="a", *rejectors, **fields) -> QueuedPod:
+    def waiting(self, name: str = "a", *rejectors: str, priority: int | None = None) -> QueuedPod:
         """A pod that was tried once and rejected."""
-        self.add(pod(name, **fields))
+        self.add(pod(name, priority=priority))
         queued = self.pop()
         assert queued.pod.name == name
         self.fail(queued, *(rejectors or ("Fit",)))

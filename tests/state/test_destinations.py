@@ -4,10 +4,13 @@ Covers where a pod ends up. Leaves out backoff arithmetic (test_backoff), what h
 (test_in_flight), gates in detail (test_gating).
 """
 
+from collections.abc import Callable
+
 import pytest
 
 from moorage.api.changes import UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, Resource
-from moorage.state.contracts import Hint
+from moorage.api.pod import Pod
+from moorage.state.contracts import Hint, HintFn, RegisteredHint
 from tests.state.build import (
     NODE_ADD,
     NODE_LABEL,
@@ -19,91 +22,93 @@ from tests.state.build import (
     pod,
 )
 
+Step = Callable[[World], None]
 
-def nowhere(world):
+
+def nowhere(world: World) -> None:
     pass
 
 
-def active(world):
+def active(world: World) -> None:
     world.add(pod())
 
 
-def backoff(world):
+def backoff(world: World) -> None:
     world.add(pod())
     world.fail(world.pop())
 
 
-def unschedulable(world):
+def unschedulable(world: World) -> None:
     world.waiting()
 
 
-def unschedulable_long_ago(world):
+def unschedulable_long_ago(world: World) -> None:
     world.waiting()
     world.at(30)
 
 
-def gated(world):
+def gated(world: World) -> None:
     world.close_gate("a")
     world.add(pod())
 
 
-def in_flight(world):
+def in_flight(world: World) -> None:
     world.add(pod())
     world.pop()
 
 
-def added(world):
+def added(world: World) -> None:
     world.queue.add(pod())
 
 
-def updated(world):
+def updated(world: World) -> None:
     world.queue.update(pod(), pod(labels={"x": "y"}))
 
 
-def updated_without_old(world):
+def updated_without_old(world: World) -> None:
     world.queue.update(None, pod())
 
 
-def deleted(world):
+def deleted(world: World) -> None:
     world.queue.delete(pod())
 
 
-def activated(world):
+def activated(world: World) -> None:
     world.queue.activate([pod()])
 
 
-def gate_opens(world):
+def gate_opens(world: World) -> None:
     world.gates.clear()
 
 
-def event(cluster_event):
-    def happen(world):
+def event(cluster_event: ClusterEvent) -> Step:
+    def happen(world: World) -> None:
         world.queue.move_all(cluster_event, None, None)
 
     return happen
 
 
-def then(*steps):
-    def happen(world):
+def then(*steps: Step) -> Step:
+    def happen(world: World) -> None:
         for step in steps:
             step(world)
 
     return happen
 
 
-def later(seconds, step):
-    def happen(world):
+def later(seconds: float, step: Step) -> Step:
+    def happen(world: World) -> None:
         world.at(seconds)
         step(world)
 
     return happen
 
 
-def flush_backoff(world):
+def flush_backoff(world: World) -> None:
     world.queue.flush_backoff()
 
 
-def flush_leftover(world):
+def flush_leftover(world: World) -> None:
     world.queue.flush_unschedulable_leftover()
 
 
@@ -236,15 +241,15 @@ def test_destination(before, happens, after):
     ],
 )
 def test_hints_decide(rejectors, pending, answers, after, caplog):
-    def answer(value):
-        def ask(waiting, old, new):
-            if isinstance(value, float):
-                raise ZeroDivisionError
-            return value
+    def answer(value: object) -> HintFn | None:
+        def ask(waiting: Pod, old: object, new: object) -> Hint:
+            if isinstance(value, Hint):
+                return value
+            raise ZeroDivisionError
 
         return None if value is None else ask
 
-    hints = [hint(name, NODE_ADD, answer(value) or Hint.QUEUE) for name, value in answers.items()]
+    hints = [RegisteredHint(name, NODE_ADD, answer(value)) for name, value in answers.items()]
     world = World(hints=hints)
     world.add(pod())
     world.fail(world.pop(), *rejectors, pending=pending)

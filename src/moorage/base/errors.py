@@ -13,6 +13,8 @@
     |   +-- UnauthorizedError  401 or 403
     |   +-- TooManyRequestsError  429
     +-- TransportError         no answer: refused, reset, timed out
+    +-- CacheError             what the cache was told does not fit what it believes
+        +-- CacheCorruptedError  believing on would place pods wrongly
         +-- RefusedError       no connection could be made, so nothing was sent
 
 Rejections of a pod are `Status` values (framework), never exceptions. Bugs are assertions.
@@ -77,6 +79,20 @@ class TransportError(MoorageError):
 
 class RefusedError(TransportError):
     """No connection could be made: the server certainly did not act, repeating is safe."""
+
+
+class CacheError(MoorageError):
+    """The cache was told something that does not fit what it believes; it changed nothing.
+
+    The message is kube-scheduler's. The caller logs it: the next watch event sets things right.
+    """
+
+
+class CacheCorruptedError(CacheError):
+    """The cache's belief contradicts the API in a way no later event repairs.
+
+    kube-scheduler ends its process here; the service decides.
+    """
 
 
 class ApiError(MoorageError):

@@ -1,0 +1,425 @@
+"""The cache: which pod runs or will run on which node, as we believe it.
+
+Fed by ``service/ingest`` from the watch (add, update, remove) and by the scheduling cycle (assume,
+forget); it feeds the snapshot's table, row by row. A pod is held in one of two ways:
+
+            assume                add (watch)
+    absent --------> assumed ---------------------> added --> absent
+      ^                 |                             ^  remove
+      +---- forget -----+        absent -- add -------+
+
+*Assumed*: a decision was made and counts, the API server does not know yet. *Added*: the watch
+showed it. Between the two the pod counts exactly once. An assumed pod never expires: it stays
+until it is added, forgotten or removed.
+
+Mirrors kubernetes v1.36 ``pkg/scheduler/backend/cache/cache.go``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import Clock
+from moorage.base.errors import CacheCorruptedError, CacheError
+from moorage.state.contracts import NodeTableLike
+from moorage.state.lifecycle import Lifecycle, PodState
+
+_log = logging.getLogger(__name__)
+
+
+class Hold(Enum):
+    """How the cache holds a pod."""
+
+    ABSENT = "absent"
+    ASSUMED = "assumed"
+    ADDED = "added"
+
+
+class Move(Enum):
+    """What the cache may be told about a pod."""
+
+    ASSUME = "assume"
+    FORGET = "forget"
+    ADD = "add"
+    UPDATE = "update"
+    REMOVE = "remove"
+
+
+class _Held(NamedTuple):
+    pod: Pod
+    node_name: str
+
+
+class CacheCounts(msgspec.Struct, frozen=True):
+    """Sizes as the gauge ``scheduler_cache_size`` shows them.
+
+    Parameters
+    ----------
+    nodes
+        Nodes, including ghosts: names of nodes that are not there but have pods.
+    pods
+        Pods, including assumed ones.
+    assumed_pods
+        Pods the API server has not confirmed yet.
+    """
+
+    nodes: int
+    pods: int
+    assumed_pods: int
+
+
+class CacheDump(msgspec.Struct, frozen=True):
+    """Everything the cache believes at one moment, for comparing and debugging.
+
+    Parameters
+    ----------
+    nodes
+        Nodes by name, in order of arrival.
+    node_of_pod
+        Uid to node name of every pod, assumed ones included.
+    pods
+        Uid to pod; an assumed one carries the node it is assumed on.
+    assumed
+        Uids of assumed pods, in order of assuming.
+    """
+
+    nodes: dict[str, Node]
+    node_of_pod: dict[str, str]
+    pods: dict[str, Pod]
+    assumed: tuple[str, ...]
+
+
+class Cache:
+    """Pods and nodes as believed.
+
+    Parameters
+    ----------
+    table
+        The snapshot's table; told of every change.
+    clock
+        Source of the stories' times.
+    lifecycle
+        The lifecycle shared with queue and service; made here when not given.
+    """
+
+    def __init__(
+        self, table: NodeTableLike, clock: Clock, *, lifecycle: Lifecycle | None = None
+    ) -> None:
+        self._table = table
+        self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
+        self._nodes: dict[str, Node] = {}
+        # uid -> what is held, assumed or added.
+        self._pods: dict[str, _Held] = {}
+        # Uids of assumed pods, in order; a subset of the above. Values are unused.
+        self._assumed: dict[str, None] = {}
+        # Node name -> number of pods on it, whether the node is there or not. None is 0.
+        self._pod_counts: dict[str, int] = {}
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def assume_pod(self, pod: Pod, node_name: str) -> None:
+        """Count a pod on the node chosen for it, before the API server knows.
+
+        Raises
+        ------
+        CacheError
+            The pod is held already, or has no uid.
+        """
+        self._tell(Move.ASSUME, pod, node_name)
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Take back an assumption; does nothing if the pod is not held at all.
+
+        Parameters
+        ----------
+        pod
+            The pod. If it names a node, it must be the one it was assumed on.
+
+        Raises
+        ------
+        CacheError
+            The pod is added, or was assumed on another node.
+        """
+        self._tell(Move.FORGET, pod, pod.spec.node_name)
+
+    def add_pod(self, pod: Pod) -> None:
+        """Believe the watch that a pod is on its node; confirms an assumption.
+
+        Raises
+        ------
+        CacheError
+            The pod is added already.
+        """
+        self._tell(Move.ADD, pod, pod.spec.node_name)
+
+    def update_pod(self, old: Pod, new: Pod) -> None:
+        """Take over a new version of an added pod.
+
+        Raises
+        ------
+        CacheError
+            The pod is not added.
+        CacheCorruptedError
+            The new version is on another node: a pod never moves.
+        """
+        assert old.uid == new.uid, f"pod {old.full_name} changed its uid; remove it and add the new"
+        self._tell(Move.UPDATE, new, new.spec.node_name)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Stop counting a pod, assumed or added.
+
+        Parameters
+        ----------
+        pod
+            The pod. Its node may be empty: it was deleted before we saw it bound.
+
+        Raises
+        ------
+        CacheError
+            The pod is not held.
+        CacheCorruptedError
+            It is held on another node.
+        """
+        self._tell(Move.REMOVE, pod, pod.spec.node_name)
+
+    def is_assumed(self, uid: str) -> bool:
+        """Whether a pod is assumed and not confirmed."""
+        return uid in self._assumed
+
+    def get_pod(self, uid: str) -> Pod:
+        """Return a pod as held; an assumed one carries its node.
+
+        Raises
+        ------
+        CacheError
+            The pod is not held.
+        """
+        held = self._pods.get(uid)
+        if held is None:
+            raise CacheError(f"pod {uid} does not exist in scheduler cache")
+        return held.pod
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """Believe in a node; pods that were waiting for it count from now on.
+
+        A node that is there already is updated: a relist shows known nodes as new.
+        """
+        if node.name in self._nodes:
+            self.update_node(None, node)
+            return
+        self._nodes[node.name] = node
+        self._table.add_node(node)
+
+    def update_node(self, old: Node | None, new: Node) -> None:
+        """Take over a new version of a node; adds it if it is not there.
+
+        Parameters
+        ----------
+        old
+            The version before, not needed; kept so that callers hand over both alike.
+        new
+            The version now.
+        """
+        assert old is None or old.name == new.name, "a node was updated to another name"
+        if new.name not in self._nodes:
+            self.add_node(new)
+            return
+        self._nodes[new.name] = new
+        self._table.update_node(new)
+
+    def remove_node(self, node: Node) -> None:
+        """Stop believing in a node; its pods are kept until they are removed themselves.
+
+        Raises
+        ------
+        CacheError
+            The node is not there.
+        """
+        if self._nodes.pop(node.name, None) is None:
+            raise CacheError(f"node {node.name} is not found")
+        self._table.remove_node(node.name)
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def counts(self) -> CacheCounts:
+        """Return how much is held."""
+        ghosts = sum(name not in self._nodes for name in self._pod_counts)
+        return CacheCounts(
+            nodes=len(self._nodes) + ghosts,
+            pods=len(self._pods),
+            assumed_pods=len(self._assumed),
+        )
+
+    def dump(self) -> CacheDump:
+        """Return everything believed; costs time in proportion to it."""
+        return CacheDump(
+            nodes=dict(self._nodes),
+            node_of_pod={uid: held.node_name for uid, held in self._pods.items()},
+            pods={uid: held.pod for uid, held in self._pods.items()},
+            assumed=tuple(self._assumed),
+        )
+
+    def validate(self) -> None:
+        """Check every invariant of the cache; for tests and simulation.
+
+        Raises
+        ------
+        AssertionError
+            Some invariant does not hold.
+        """
+        stray = [uid for uid in self._assumed if uid not in self._pods]
+        assert not stray, f"assumed but not held: {stray}"
+        counts: dict[str, int] = {}
+        for uid, held in self._pods.items():
+            counts[held.node_name] = counts.get(held.node_name, 0) + 1
+            assert held.pod.spec.node_name == held.node_name, f"pod {uid} and its node disagree"
+            state = self.lifecycle.state(uid)
+            allowed = _ASSUMED_STATES if uid in self._assumed else _ADDED_STATES
+            assert state in allowed, f"pod {uid} is held, its lifecycle says {state}"
+        assert counts == self._pod_counts, "pods by node are miscounted"
+        for name in self._nodes:
+            assert self._table.has_node(name), f"node {name} is missing in the table"
+        for state in _ASSUMED_STATES | _ADDED_STATES:
+            lost = [uid for uid in self.lifecycle.in_state(state) if uid not in self._pods]
+            assert not lost, f"{state.value}, but not held: {lost}"
+
+    # --- the pod machine -------------------------------------------------------------------------
+
+    def _tell(self, move: Move, pod: Pod, node_name: str) -> None:
+        uid = pod.uid
+        if not uid:
+            raise CacheError(f"cannot get cache key for pod with empty UID: {pod.full_name}")
+        if uid in self._assumed:
+            hold = Hold.ASSUMED
+        else:
+            hold = Hold.ADDED if uid in self._pods else Hold.ABSENT
+        TRANSITIONS[hold, move](self, pod, node_name)
+
+    def _assume(self, pod: Pod, node_name: str) -> None:
+        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+        assumed = msgspec.structs.replace(pod, spec=spec)
+        self.lifecycle.move(pod, PodState.ASSUMED, cause=f"assumed on {node_name}")
+        self._assumed[pod.uid] = None
+        self._put(assumed, node_name)
+
+    def _forget(self, pod: Pod, node_name: str) -> None:
+        held = self._pods[pod.uid]
+        if node_name and node_name != held.node_name:
+            raise CacheError(
+                f"pod {pod.uid}({pod.full_name}) was assumed on {node_name} "
+                f"but assigned to {held.node_name}"
+            )
+        self.lifecycle.move(held.pod, PodState.IN_FLIGHT, cause=f"forgotten on {held.node_name}")
+        self._take(pod.uid)
+
+    def _add(self, pod: Pod, node_name: str) -> None:
+        self.lifecycle.move(pod, PodState.BOUND, cause=f"seen on {node_name}")
+        self._put(pod, node_name)
+
+    def _confirm(self, pod: Pod, node_name: str) -> None:
+        assumed_on = self._pods[pod.uid].node_name
+        if assumed_on != node_name:
+            _log.warning(
+                "pod %s was assumed on %s but is bound to %s; the API's word counts",
+                pod.full_name,
+                assumed_on,
+                node_name,
+            )
+        self.lifecycle.move(pod, PodState.BOUND, cause=f"confirmed on {node_name}")
+        self._take(pod.uid)
+        self._put(pod, node_name)
+
+    def _replace(self, pod: Pod, node_name: str) -> None:
+        self._must_agree(pod, node_name)
+        self._take(pod.uid)
+        self._put(pod, node_name)
+
+    def _remove(self, pod: Pod, node_name: str) -> None:
+        if node_name:
+            self._must_agree(pod, node_name)
+        self.lifecycle.move(pod, PodState.GONE, cause="removed from the cache")
+        self._take(pod.uid)
+
+    def _must_agree(self, pod: Pod, node_name: str) -> None:
+        held = self._pods[pod.uid]
+        if held.node_name != node_name:
+            raise CacheCorruptedError(
+                f"scheduler cache is corrupted and can badly affect scheduling decisions: pod "
+                f"{pod.full_name} is on {held.node_name}, the API says {node_name}"
+            )
+
+    def _put(self, pod: Pod, node_name: str) -> None:
+        self._pods[pod.uid] = _Held(pod, node_name)
+        self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
+        self._table.add_pod(pod, node_name)
+
+    def _take(self, uid: str) -> None:
+        held = self._pods.pop(uid)
+        self._assumed.pop(uid, None)
+        self._pod_counts[held.node_name] -= 1
+        if not self._pod_counts[held.node_name]:
+            del self._pod_counts[held.node_name]
+        self._table.remove_pod(uid)
+
+
+_Step: TypeAlias = Callable[[Cache, Pod, str], None]
+
+
+def _nothing(cache: Cache, pod: Pod, node_name: str) -> None:
+    """Do nothing: what was asked for is so already."""
+
+
+def _refuse(text: str) -> _Step:
+    """Make a step that changes nothing and raises `CacheError`.
+
+    Parameters
+    ----------
+    text
+        The message; ``{pod}`` stands for uid and name of the pod.
+    """
+
+    def step(cache: Cache, pod: Pod, node_name: str) -> None:
+        raise CacheError(text.format(pod=f"{pod.uid}({pod.full_name})"))
+
+    return step
+
+
+_H, _M = Hold, Move
+# ruff: noqa: SLF001 - the table is the class's own, written where all its steps are in sight
+TRANSITIONS: Mapping[tuple[Hold, Move], _Step] = MappingProxyType(
+    {
+        (_H.ABSENT, _M.ASSUME): Cache._assume,
+        (_H.ABSENT, _M.FORGET): _nothing,
+        (_H.ABSENT, _M.ADD): Cache._add,
+        (_H.ABSENT, _M.UPDATE): _refuse(
+            "pod {pod} is not added to scheduler cache, so cannot be updated"
+        ),
+        (_H.ABSENT, _M.REMOVE): _refuse(
+            "pod {pod} is not found in scheduler cache, so cannot be removed from it"
+        ),
+        (_H.ASSUMED, _M.ASSUME): _refuse("pod {pod} is in the cache, so can't be assumed"),
+        (_H.ASSUMED, _M.FORGET): Cache._forget,
+        (_H.ASSUMED, _M.ADD): Cache._confirm,
+        (_H.ASSUMED, _M.UPDATE): _refuse("assumed pod {pod} should not be updated"),
+        (_H.ASSUMED, _M.REMOVE): Cache._remove,
+        (_H.ADDED, _M.ASSUME): _refuse("pod {pod} is in the cache, so can't be assumed"),
+        (_H.ADDED, _M.FORGET): _refuse("pod {pod} wasn't assumed so cannot be forgotten"),
+        (_H.ADDED, _M.ADD): _refuse("pod {pod} was already in added state"),
+        (_H.ADDED, _M.UPDATE): Cache._replace,
+        (_H.ADDED, _M.REMOVE): Cache._remove,
+    }
+)
+"""How the pod is held and what the cache is told -> what it does."""
+
+_ASSUMED_STATES = frozenset({PodState.ASSUMED, PodState.WAITING, PodState.BINDING})
+_ADDED_STATES = frozenset({PodState.BOUND})
