@@ -1,0 +1,194 @@
+"""The deciding half put together, without any I/O: state, snapshot, profiles, cycles.
+
+`scheduler` surrounds it with reflectors and writes; benchmarks and what-if use it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.rng import Streams
+from moorage.config.merge import expand_profiles
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.engine.cycle import Cycle
+from moorage.engine.select_node import TieBreak, seeded
+from moorage.framework.handle import BindingClient, Handle
+from moorage.framework.points import HintFunction, PreEnqueuePlugin
+from moorage.framework.profile import Profile
+from moorage.framework.registry import Registry
+from moorage.framework.runner import contained
+from moorage.framework.status import ReasonTable
+from moorage.service.ingest import PodStore
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.state.cache import Cache
+from moorage.state.contracts import (
+    Hint,
+    HintFn,
+    PreEnqueueFn,
+    QueueSettings,
+    RegisteredHint,
+    SortKey,
+)
+from moorage.state.lifecycle import Lifecycle
+from moorage.state.nominations import Nominator
+from moorage.state.queue import SchedulingQueue
+from moorage.state.queued_pod import QueuedPod
+
+
+class Core(msgspec.Struct, frozen=True):
+    """The rooms of the deciding half, wired."""
+
+    snapshot: Snapshot
+    profiles: Mapping[str, Profile]
+    cycles: Mapping[str, Cycle]
+    cache: Cache
+    queue: SchedulingQueue
+    store: PodStore
+    nominations: Nominations
+
+
+class Nominations(Mapping[str, Sequence[PodInfo]]):
+    """The nominator as the snapshot reads it: compiled pods by node, brought up to date lazily."""
+
+    def __init__(self, nominator: Nominator) -> None:
+        self._nominator = nominator
+        self._by_node: dict[str, tuple[PodInfo, ...]] = {}
+        self._moved: dict[str, None] = {}
+        nominator.on_change = self._note
+
+    def _note(self, node_name: str) -> None:
+        self._moved[node_name] = None
+
+    def _current(self) -> dict[str, tuple[PodInfo, ...]]:
+        for node_name in self._moved:
+            pods = tuple(PodInfo(pod) for pod in self._nominator.for_node(node_name))
+            if pods:
+                self._by_node[node_name] = pods
+            else:
+                self._by_node.pop(node_name, None)
+        self._moved.clear()
+        return self._by_node
+
+    def __getitem__(self, node_name: str) -> Sequence[PodInfo]:
+        return self._current()[node_name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._current())
+
+    def __len__(self) -> int:
+        return len(self._current())
+
+
+def build_core(
+    config: KubeSchedulerConfiguration,
+    registry: Registry,
+    *,
+    clock: Clock,
+    streams: Streams,
+    client: BindingClient | None = None,
+    tie_break: TieBreak | None = None,
+    reuse: bool = True,
+) -> Core:
+    """Construct the deciding half from a configuration.
+
+    Parameters
+    ----------
+    config
+        Loaded and checked.
+    registry
+        Every known plugin.
+    clock, streams
+        Time and randomness.
+    client
+        Verbs for the binding phase; None where nothing can be written.
+    tie_break
+        Which of several best nodes is taken; seeded draws when None.
+    reuse
+        Whether answers are reused for replicas.
+
+    Raises
+    ------
+    ConfigError
+        A profile cannot be built; every fault is listed.
+    """
+    snapshot, reasons = Snapshot(), ReasonTable()
+    profiles: dict[str, Profile] = {}
+    for spec in expand_profiles(config, registry):
+        handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client)
+        profiles[spec.scheduler_name] = Profile(spec, registry, handle)
+    draw = tie_break or seeded(streams.stream("tie-break"))
+    store = PodStore()
+    lifecycle = Lifecycle(clock)
+    first = next(iter(profiles.values()))
+    queue = SchedulingQueue(
+        clock=clock,
+        sort_key=_sort_key(first),
+        pre_enqueue={name: _gates(profile) for name, profile in profiles.items()},
+        hints={name: _hints(profile) for name, profile in profiles.items()},
+        pod_lookup=store.get,
+        settings=QueueSettings(
+            backoff_initial_ns=config.pod_initial_backoff_seconds * NS_PER_SECOND,
+            backoff_max_ns=config.pod_max_backoff_seconds * NS_PER_SECOND,
+        ),
+        lifecycle=lifecycle,
+    )
+    nominations = Nominations(queue.nominator)
+    snapshot.nominations = nominations
+    return Core(
+        snapshot=snapshot,
+        profiles=profiles,
+        cycles={
+            name: Cycle(profile, snapshot, draw, reuse=reuse) for name, profile in profiles.items()
+        },
+        cache=Cache(snapshot.table, clock, lifecycle=lifecycle),
+        queue=queue,
+        store=store,
+        nominations=nominations,
+    )
+
+
+def _sort_key(profile: Profile) -> SortKey:
+    plugin = profile.queue_sort
+
+    def key(queued: QueuedPod) -> tuple[object, ...]:
+        return plugin.sort_key(queued.priority, queued.timestamp_ns, queued.pod)
+
+    return key
+
+
+def _gates(profile: Profile) -> list[tuple[str, PreEnqueueFn]]:
+    return [(plugin.name, _gate(plugin)) for plugin in profile.pre_enqueue]
+
+
+def _gate(plugin: PreEnqueuePlugin) -> PreEnqueueFn:
+    def gate(pod: Pod) -> tuple[str, tuple[str, ...]] | None:
+        try:
+            status = plugin.pre_enqueue(pod)
+        except Exception as problem:
+            status = contained(plugin.name, "PreEnqueue", problem)
+        return None if status.ok else (status.code.text, status.reasons)
+
+    return gate
+
+
+def _hints(profile: Profile) -> list[RegisteredHint]:
+    return [
+        RegisteredHint(name, registration.event, _hint(registration.hint))
+        for name, registrations in profile.registrations().items()
+        for registration in registrations
+    ]
+
+
+def _hint(function: HintFunction | None) -> HintFn | None:
+    if function is None:
+        return None
+
+    def hint(pod: Pod, old: object | None, new: object | None) -> Hint:
+        return Hint.QUEUE if function(pod, old, new) else Hint.SKIP
+
+    return hint

@@ -1,0 +1,66 @@
+"""Counts and the last decisions, for whoever shows how the scheduler is doing."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from moorage.base.clock import Clock
+from moorage.engine.decision import Decision, Outcome
+
+_KEPT = 200  # decisions; enough for a screen and a debugging session
+
+
+class DecisionRecord(msgspec.Struct, frozen=True):
+    """One decision, as a line of a log.
+
+    Parameters
+    ----------
+    at_ns
+        Wall-clock time, nanoseconds.
+    pod
+        ``namespace/name``.
+    node
+        The chosen node, "" when there is none.
+    message
+        Why there is none, "" when there is one.
+    """
+
+    at_ns: int
+    pod: str
+    node: str
+    message: str
+
+
+class Facts:
+    """Running totals of one scheduler process.
+
+    Attributes
+    ----------
+    decisions, rejected, errors
+        Attempts decided; rejected for want of a node; ended by an error.
+    bound, bind_failures
+        Bindings the API server accepted, and the ones that failed.
+    recent
+        The last decisions, oldest first.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.decisions = 0
+        self.rejected = 0
+        self.errors = 0
+        self.bound = 0
+        self.bind_failures = 0
+        self.undecodable = 0
+        self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
+
+    def note(self, decision: Decision) -> None:
+        """Count a decision."""
+        self.decisions += 1
+        self.rejected += decision.outcome is Outcome.REJECT
+        self.errors += decision.outcome is Outcome.ERROR
+        message = "" if decision.outcome is Outcome.BIND else decision.message
+        record = DecisionRecord(self._clock.now_ns(), decision.pod.key, decision.node_name, message)
+        self.recent.append(record)

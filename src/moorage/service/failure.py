@@ -1,0 +1,125 @@
+"""What happens to a pod whose attempt failed: back to the queue, a nomination, an Event, a status.
+
+Rules: scheduling spec, cycle section 6. The order matters: requeue first, then nominate, then the
+Event, then the patch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from moorage.api.meta import Condition
+from moorage.api.pod import Pod
+from moorage.client.event_series import EventNote
+from moorage.client.events import EventRecorder
+from moorage.engine.decision import Nomination
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.status import Status
+from moorage.service.pod_writes import PodWrites, reference
+from moorage.state.nominations import NominatingInfo
+from moorage.state.queue import SchedulingQueue
+from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+PodLookup = Callable[[str, str], Pod | None]
+
+
+class FailureHandler:
+    """Returns failed pods to the queue and reports why.
+
+    Parameters
+    ----------
+    queue
+        Where the pod goes.
+    lookup
+        The pod as the API last showed it.
+    recorder, writes
+        Where the report goes; None where nothing is written (benchmarks of the engine alone).
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        lookup: PodLookup,
+        *,
+        recorder: EventRecorder | None,
+        writes: PodWrites | None,
+    ) -> None:
+        self._queue = queue
+        self._lookup = lookup
+        self._recorder = recorder
+        self._writes = writes
+
+    def handle(
+        self,
+        queued: QueuedPod,
+        status: Status,
+        diagnosis: Diagnosis | None,
+        *,
+        message: str,
+        nomination: Nomination | None,
+    ) -> None:
+        """Take back a pod whose attempt ended without a binding.
+
+        Parameters
+        ----------
+        queued
+            The entry that was popped.
+        status
+            Rejected or Error.
+        diagnosis
+            Which plugins rejected it; None when the failure has no rejector.
+        message
+            Text for the Event and the condition.
+        nomination
+            Change to its nomination; None leaves it alone.
+        """
+        queued.rejected_by(
+            diagnosis.unschedulable_plugins if diagnosis else (),
+            diagnosis.pending_plugins if diagnosis else (),
+        )
+        namespace, name = queued.key
+        current = self._lookup(namespace, name)
+        if current is not None and current.metadata.uid != queued.uid:
+            self._queue.done(queued.uid)  # another pod of that name; the old one is gone
+            return
+        if current is None or current.spec.node_name:
+            self._queue.done(queued.uid)
+        else:
+            queued.update(current)
+            self._queue.add_unschedulable_if_not_present(queued)
+        info = None if nomination is None else NominatingInfo(nomination.node_name)
+        self._queue.nominator.add(queued.pod, info)
+        if current is not None:
+            self._report(current, status, message=message, nomination=nomination)
+
+    def _report(
+        self, pod: Pod, status: Status, *, message: str, nomination: Nomination | None
+    ) -> None:
+        if self._recorder is not None:
+            self._recorder.record(failed_scheduling(pod, message))
+        if self._writes is None:
+            return
+        condition = Condition(
+            type="PodScheduled",
+            status="False",
+            reason="Unschedulable" if status.rejected else "SchedulerError",
+            message=message,
+            observed_generation=pod.metadata.generation,
+        )
+        nominated = None if nomination is None else nomination.node_name
+        self._writes.report_status(pod, condition, nominated=nominated)
+
+
+def failed_scheduling(pod: Pod, note: str) -> EventNote:
+    """Build the Event of a failed attempt."""
+    return EventNote(
+        regarding=reference(pod),
+        controller=pod.spec.scheduler_name,
+        type="Warning",
+        reason="FailedScheduling",
+        action="Scheduling",
+        note=note,
+    )

@@ -1,0 +1,285 @@
+"""Watch events to stimuli: the only place, with `pump`, that changes the state.
+
+Rules: scheduling spec, events and informers section 3 (kubernetes v1.36
+``pkg/scheduler/eventhandlers.go``). The cache hears before the queue, except that a node's
+deletion is told to the queue first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from moorage.api.changes import Action, ClusterEvent, Resource, node_changes, pod_changes
+from moorage.api.meta import ApiObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.errors import CacheCorruptedError, CacheError, DecodeError
+from moorage.service.facts import Facts
+from moorage.service.pod_writes import PodWrites
+from moorage.snapshot.listers import Lister
+from moorage.state.cache import Cache
+from moorage.state.queue import SchedulingQueue
+
+_log = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=ApiObject)
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
+ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+
+
+@contextmanager
+def _tolerated() -> Iterator[None]:
+    """Log what does not fit the cache's belief and go on; the next watch event sets it right.
+
+    A belief that no later event repairs (`CacheCorruptedError`) ends the scheduler instead.
+    """
+    try:
+        yield
+    except CacheCorruptedError:
+        raise
+    except CacheError as problem:
+        _log.error("cache: %s", problem)
+
+
+class _Reporting:
+    """Counts and logs objects that cannot be read; the rest goes on."""
+
+    def __init__(self, kind: str, facts: Facts) -> None:
+        self._kind = kind
+        self._facts = facts
+        self.synced = False
+
+    def on_synced(self) -> None:
+        """Note that the first list is in."""
+        self.synced = True
+
+    def on_undecodable(self, key: tuple[str, str], problem: DecodeError) -> None:
+        """Report an object that cannot be read."""
+        self._facts.undecodable += 1
+        name = "/".join(part for part in key if part)
+        _log.error("%s %s cannot be read and is left alone: %s", self._kind, name, problem)
+
+
+class PodStore:
+    """The newest version of every pod the API showed and did not delete."""
+
+    def __init__(self) -> None:
+        self._pods: dict[tuple[str, str], Pod] = {}
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod, or None."""
+        return self._pods.get((namespace, name))
+
+    def all(self) -> Collection[Pod]:
+        """Return every pod."""
+        return self._pods.values()
+
+    def put(self, pod: Pod) -> None:
+        """Keep a new version."""
+        self._pods[pod.key] = pod
+
+    def remove(self, pod: Pod) -> None:
+        """Forget a pod."""
+        self._pods.pop(pod.key, None)
+
+
+class NodeIngest(_Reporting):
+    """Nodes to cache and queue."""
+
+    def __init__(self, cache: Cache, queue: SchedulingQueue, facts: Facts) -> None:
+        super().__init__("Node", facts)
+        self._cache = cache
+        self._queue = queue
+
+    def on_add(self, node: Node) -> None:
+        """Take in a node that appeared."""
+        with _tolerated():
+            self._cache.add_node(node)
+        self._queue.move_all(NODE_ADD, None, node)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        """Take in a changed node."""
+        with _tolerated():
+            self._cache.update_node(old, new)
+        for event in node_changes(old, new):
+            self._queue.move_all(event, old, new)
+
+    def on_delete(self, node: Node, *, missed: bool) -> None:
+        """Take in that a node is gone; pods on it stay known until they are deleted."""
+        self._queue.move_all(NODE_DELETE, node, None)
+        with _tolerated():
+            self._cache.remove_node(node)
+
+
+class PodIngest(_Reporting):
+    """Pods to cache and queue.
+
+    Parameters
+    ----------
+    cache, queue, store
+        The state, and the newest version of each pod.
+    profiles
+        The schedulerNames this process serves.
+    writes
+        Told of every pod seen, so that its overlay ends; None where nothing is written.
+    facts
+        Totals.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        store: PodStore,
+        *,
+        profiles: Collection[str],
+        writes: PodWrites | None,
+        facts: Facts,
+    ) -> None:
+        super().__init__("Pod", facts)
+        self._cache = cache
+        self._queue = queue
+        self._store = store
+        self._profiles = frozenset(profiles)
+        self._writes = writes
+
+    def on_add(self, pod: Pod) -> None:
+        """Take in a pod that appeared."""
+        self._store.put(pod)
+        if pod.spec.node_name:
+            self._assigned(pod)
+        elif self._responsible(pod):
+            self._queue.add(pod)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """Take in a changed pod."""
+        self._store.put(new)
+        if self._writes is not None:
+            self._writes.seen(new)
+        if old.spec.node_name:
+            with _tolerated():
+                self._cache.update_pod(old, new)
+            for event in pod_changes(old, new):
+                self._queue.move_all(event, old, new)
+        elif new.spec.node_name:
+            self._assigned(new)
+            if self._responsible(new):
+                self._queue.delete(new)
+        elif self._responsible(new):
+            self._unassigned_update(old, new)
+
+    def on_delete(self, pod: Pod, *, missed: bool) -> None:
+        """Take in that a pod is gone, or finished and so no longer watched."""
+        self._store.remove(pod)
+        if self._writes is not None:
+            self._writes.gone(pod)
+        assigned = bool(pod.spec.node_name)
+        if assigned or (missed and self._known_assigned(pod)):
+            with _tolerated():
+                self._cache.remove_pod(pod)
+            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        if not assigned and self._responsible(pod):
+            self._unassigned_delete(pod)
+
+    def _assigned(self, pod: Pod) -> None:
+        with _tolerated():
+            self._cache.add_pod(pod)
+        self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
+
+    def _unassigned_update(self, old: Pod, new: Pod) -> None:
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
+        if self._cache.is_assumed(new.metadata.uid):
+            if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
+                self._assumed_deleted(new)
+            return
+        self._queue.update(old, new)
+        before = old.status.nominated_node_name
+        if before and before != new.status.nominated_node_name:
+            self._nomination_gone(old)
+
+    def _unassigned_delete(self, pod: Pod) -> None:
+        self._queue.delete(pod)
+        if self._cache.is_assumed(pod.metadata.uid):
+            self._assumed_deleted(pod)
+        elif pod.status.nominated_node_name:
+            self._nomination_gone(pod)
+
+    def _assumed_deleted(self, pod: Pod) -> None:
+        """Stop counting a pod deleted while it is being bound; its binding fails at the API."""
+        assumed = self._cache.get_pod(pod.metadata.uid)
+        self._cache.forget_pod(assumed)
+        self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
+
+    def _nomination_gone(self, pod: Pod) -> None:
+        priority = pod.priority
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE, pod, None, precheck=lambda other: other.priority <= priority
+        )
+
+    def _known_assigned(self, pod: Pod) -> bool:
+        try:
+            self._cache.get_pod(pod.uid)
+        except CacheError:
+            return False
+        return not self._cache.is_assumed(pod.uid)
+
+    def _responsible(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._profiles
+
+
+class ListerIngest(_Reporting, Generic[K]):
+    """Any other kind: kept in its lister, and told to the queue when a plugin may care.
+
+    Parameters
+    ----------
+    kind
+        For messages.
+    lister
+        Where the objects go.
+    resource
+        Name in cluster events; None for kinds no event is about.
+    queue
+        Told of every change.
+    facts
+        Totals.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        lister: Lister[K],
+        *,
+        resource: str | None,
+        queue: SchedulingQueue,
+        facts: Facts,
+    ) -> None:
+        super().__init__(kind, facts)
+        self._lister = lister
+        self._resource = resource
+        self._queue = queue
+
+    def on_add(self, obj: K) -> None:
+        """Take in an object that appeared."""
+        self._lister.put(obj)
+        self._tell(Action.ADD, None, obj)
+
+    def on_update(self, old: K, new: K) -> None:
+        """Take in a changed object."""
+        self._lister.put(new)
+        self._tell(Action.UPDATE, old, new)
+
+    def on_delete(self, obj: K, *, missed: bool) -> None:
+        """Take in that an object is gone."""
+        self._lister.remove(obj)
+        self._tell(Action.DELETE, obj, None)
+
+    def _tell(self, action: Action, old: K | None, new: K | None) -> None:
+        if self._resource is not None:
+            self._queue.move_all(ClusterEvent(self._resource, action), old, new)

@@ -1,0 +1,141 @@
+"""Writes about pods, in order for each pod, and what they will have changed once the watch tells.
+
+A status patch takes a round trip and then a watch event to come back. A retry in between compares
+with what was written, not with the stale object in hand, or it would write the same again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from moorage.api.meta import Condition, ObjectReference
+from moorage.api.pod import Pod, PodStatus
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock, rfc3339
+from moorage.base.errors import MoorageError, NotFoundError
+from moorage.client.pod_status import changed_condition, status_patch
+from moorage.client.writes import Client
+
+_log = logging.getLogger(__name__)
+
+
+def reference(pod: Pod) -> ObjectReference:
+    """Return the reference Events and calls use for a pod."""
+    metadata = pod.metadata
+    return ObjectReference(
+        kind="Pod",
+        api_version="v1",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+class PodWrites:
+    """Sends writes about pods; each pod's own one after another.
+
+    Parameters
+    ----------
+    client
+        The API verbs.
+    clock
+        For transition times.
+    tasks
+        Owner of the sending tasks.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, tasks: TaskOwner) -> None:
+        self._client = client
+        self._clock = clock
+        self._tasks = tasks
+        self._last: dict[str, asyncio.Task[None]] = {}
+        self._overlay: dict[str, PodStatus] = {}
+
+    def after_earlier(
+        self, uid: str, write: Callable[[], Awaitable[None]], *, name: str
+    ) -> asyncio.Task[None]:
+        """Start a write once every earlier one about the pod has ended."""
+        earlier = self._last.get(uid)
+        task = self._tasks.spawn(_chained(earlier, write), name=name)
+        self._last[uid] = task
+        task.add_done_callback(lambda done: self._ended(uid, done))
+        return task
+
+    def status_in_hand(self, pod: Pod) -> PodStatus:
+        """Return the pod's status with what was written and not yet seen on the watch."""
+        return self._overlay.get(pod.metadata.uid, pod.status)
+
+    def seen(self, pod: Pod) -> None:
+        """Note that the watch told of the pod; what is still on its way stays in hand."""
+        if pod.metadata.uid not in self._last:
+            self._overlay.pop(pod.metadata.uid, None)
+
+    def gone(self, pod: Pod) -> None:
+        """Forget a pod that was deleted."""
+        self._overlay.pop(pod.metadata.uid, None)
+
+    def report_status(
+        self, pod: Pod, condition: Condition | None, *, nominated: str | None
+    ) -> None:
+        """Patch a condition and the nominated node into the pod's status, if they change it.
+
+        Parameters
+        ----------
+        pod
+            The pod as the API last showed it.
+        condition
+            The condition wanted; its transition time is filled in. None leaves conditions alone.
+        nominated
+            Node to nominate, "" to clear, None to leave it alone.
+        """
+        status = self.status_in_hand(pod)
+        changed = None
+        if condition is not None:
+            now = rfc3339(self._clock.now_ns())
+            changed = changed_condition(status.conditions, condition, now=now)
+        conditions = () if changed is None else (changed,)
+        body = status_patch(status, conditions=conditions, nominated_node_name=nominated)
+        if body is None:
+            return
+        self._overlay[pod.metadata.uid] = _patched(status, changed, nominated)
+        target = reference(pod)
+        self.after_earlier(
+            pod.metadata.uid, lambda: self._patch(target, body), name=f"status {pod.key}"
+        )
+
+    async def _patch(self, target: ObjectReference, body: bytes) -> None:
+        try:
+            await self._client.patch_pod_status(target, body)
+        except NotFoundError:
+            self._overlay.pop(target.uid, None)
+        except MoorageError as problem:
+            # The next attempt writes it again; a status is a report, not a decision.
+            self._overlay.pop(target.uid, None)
+            _log.warning(
+                "status of pod %s/%s was not written: %s", target.namespace, target.name, problem
+            )
+
+    def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
+        if self._last.get(uid) is task:
+            del self._last[uid]
+
+
+async def _chained(
+    earlier: asyncio.Task[None] | None, write: Callable[[], Awaitable[None]]
+) -> None:
+    if earlier is not None:
+        await asyncio.wait([earlier])
+    await write()
+
+
+def _patched(status: PodStatus, changed: Condition | None, nominated: str | None) -> PodStatus:
+    conditions = list(status.conditions)
+    if changed is not None:
+        conditions = [c for c in conditions if c.type != changed.type] + [changed]
+    name = status.nominated_node_name if nominated is None else nominated
+    return msgspec.structs.replace(status, conditions=conditions, nominated_node_name=name)

@@ -1,0 +1,136 @@
+"""Pops, decides, hands on; yields to the loop after a bounded batch.
+
+Between looking at the snapshot and assuming the pod nothing is awaited, so an attempt sees one
+state of the world without a lock or a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from moorage.api.pod import Pod
+from moorage.base import aio
+from moorage.client.events import EventRecorder
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import Outcome
+from moorage.service.effects import Effects
+from moorage.service.facts import Facts
+from moorage.service.failure import FailureHandler, failed_scheduling
+from moorage.snapshot.pod_info import PodInfo
+from moorage.state.cache import Cache
+from moorage.state.queue import SchedulingQueue
+from moorage.state.queued_pod import QueuedPod
+
+# Attempts between two looks at the network: a few milliseconds at 100 to 300 us each.
+_BATCH = 16
+# Bindings under way at once; beyond it deciding waits for the API server. A guess: enough to fill
+# a connection pool many times over, few enough that a slow server is not buried.
+_BINDING_MAX = 512
+
+_BACKOFF_FLUSH_SECONDS = 1.0
+_LEFTOVER_FLUSH_SECONDS = 30.0
+
+
+class Pump:
+    """The loop that schedules one pod after another.
+
+    Parameters
+    ----------
+    cycles
+        The deciding half of each profile, by schedulerName.
+    queue, cache
+        The state.
+    effects, failures
+        Where decisions go.
+    recorder
+        Events; None where nothing is written.
+    facts
+        Totals.
+    """
+
+    def __init__(
+        self,
+        *,
+        cycles: Mapping[str, Cycle],
+        queue: SchedulingQueue,
+        cache: Cache,
+        effects: Effects,
+        failures: FailureHandler,
+        recorder: EventRecorder | None,
+        facts: Facts,
+    ) -> None:
+        self._cycles = cycles
+        self._queue = queue
+        self._cache = cache
+        self._effects = effects
+        self._failures = failures
+        self._recorder = recorder
+        self._facts = facts
+        self._wake = asyncio.Event()
+        queue.on_wake = self._wake.set
+
+    def wake(self) -> None:
+        """Look at the queue again."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        while True:
+            if self._batch():
+                await aio.sleep(0)
+                continue
+            self._wake.clear()
+            if self._effects.binding < _BINDING_MAX and self._batch():
+                continue  # something came between the last look and the clear
+            await self._wake.wait()
+
+    def _batch(self) -> int:
+        done = 0
+        while done < _BATCH and self._effects.binding < _BINDING_MAX:
+            queued = self._queue.pop()
+            if queued is None:
+                break
+            self.attempt(queued)
+            done += 1
+        return done
+
+    def attempt(self, queued: QueuedPod) -> None:
+        """Decide about one popped pod and carry the decision out."""
+        cycle = self._cycles.get(queued.profile)
+        if cycle is None or self._skip(queued.pod):
+            self._queue.done(queued.uid)
+            return
+        decision = cycle.decide(PodInfo(queued.pod))
+        self._facts.note(decision)
+        if decision.outcome is Outcome.BIND:
+            self._effects.carry_out(cycle.profile, queued, decision)
+            return
+        self._failures.handle(
+            queued,
+            decision.status,
+            decision.diagnosis,
+            message=decision.message,
+            nomination=decision.nomination,
+        )
+
+    def _skip(self, pod: Pod) -> bool:
+        """Whether the pod needs no attempt (scheduling spec, cycle section 1)."""
+        if pod.metadata.deletion_timestamp:
+            if self._recorder is not None:
+                note = f"skip schedule deleting pod: {pod.full_name}"
+                self._recorder.record(failed_scheduling(pod, note))
+            return True
+        return self._cache.is_assumed(pod.metadata.uid)
+
+    async def flush_backoff(self) -> None:
+        """Release pods whose backoff is over, at every whole second, until cancelled."""
+        while True:
+            await aio.sleep(_BACKOFF_FLUSH_SECONDS)
+            self._queue.flush_backoff()
+
+    async def flush_leftover(self) -> None:
+        """Retry pods that waited too long for an event, until cancelled."""
+        while True:
+            self._queue.flush_unschedulable_leftover()
+            await aio.sleep(_LEFTOVER_FLUSH_SECONDS)

@@ -1,0 +1,256 @@
+"""The scheduler as a process part: wires the rooms, starts the tasks, ends them.
+
+reflectors -> ingest -> cache, queue -> pump -> engine -> effects -> API -> (watch) -> ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from typing import Any
+
+from moorage.api import resources
+from moorage.api.changes import Resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.policy import PodDisruptionBudget, PriorityClass
+from moorage.api.resources import ResourceType
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from moorage.api.workloads import (
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.client.events import EventRecorder
+from moorage.client.reflector import Reflector
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.framework.registry import Registry
+from moorage.service.core import Core, build_core
+from moorage.service.effects import ApiBinding, Effects
+from moorage.service.facts import Facts
+from moorage.service.failure import FailureHandler
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.pod_writes import PodWrites
+from moorage.service.pump import Pump
+
+_log = logging.getLogger(__name__)
+
+# Finished pods count for nothing; leaving the selection looks like a deletion.
+POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
+
+# Kinds besides pods and nodes: resource type, struct, lister, name in cluster events.
+_LISTED: tuple[tuple[ResourceType, type[Any], str, str | None], ...] = (
+    (resources.NAMESPACES, Namespace, "namespaces", None),
+    (resources.SERVICES, Service, "services", None),
+    (
+        resources.REPLICATION_CONTROLLERS,
+        ReplicationController,
+        "replication_controllers",
+        None,
+    ),
+    (resources.REPLICA_SETS, ReplicaSet, "replica_sets", None),
+    (resources.STATEFUL_SETS, StatefulSet, "stateful_sets", None),
+    (
+        resources.PERSISTENT_VOLUMES,
+        PersistentVolume,
+        "persistent_volumes",
+        Resource.PERSISTENT_VOLUME,
+    ),
+    (
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        PersistentVolumeClaim,
+        "persistent_volume_claims",
+        Resource.PERSISTENT_VOLUME_CLAIM,
+    ),
+    (resources.STORAGE_CLASSES, StorageClass, "storage_classes", Resource.STORAGE_CLASS),
+    (resources.CSI_NODES, CSINode, "csi_nodes", Resource.CSI_NODE),
+    (resources.CSI_DRIVERS, CSIDriver, "csi_drivers", Resource.CSI_DRIVER),
+    (
+        resources.CSI_STORAGE_CAPACITIES,
+        CSIStorageCapacity,
+        "csi_storage_capacities",
+        Resource.CSI_STORAGE_CAPACITY,
+    ),
+    (
+        resources.VOLUME_ATTACHMENTS,
+        VolumeAttachment,
+        "volume_attachments",
+        Resource.VOLUME_ATTACHMENT,
+    ),
+    (
+        resources.POD_DISRUPTION_BUDGETS,
+        PodDisruptionBudget,
+        "pod_disruption_budgets",
+        None,
+    ),
+    (resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", None),
+)
+
+
+class Scheduler:
+    """One scheduler process, from configuration to clean end.
+
+    Parameters
+    ----------
+    config
+        Loaded and checked.
+    registry
+        Every known plugin.
+    transport
+        Carries the calls; closed by its owner.
+    clock, streams
+        Time and randomness.
+    host
+        Host name, for the Events' reporting instance.
+    """
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        registry: Registry,
+        transport: Transport,
+        *,
+        clock: Clock,
+        streams: Streams,
+        host: str,
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._streams = streams
+        self._failed: asyncio.Future[None] | None = None
+        self._tasks = TaskOwner(self._task_failed)
+        client = Client(transport, rng=streams.stream("client"))
+        self.facts = Facts(clock)
+        self.core: Core = build_core(
+            config, registry, clock=clock, streams=streams, client=ApiBinding(client)
+        )
+        self._recorder = EventRecorder(client, host=host, clock=clock, rng=streams.stream("events"))
+        self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
+        self._pump: Pump | None = None
+        self.ready = asyncio.Event()
+        """Set when the first lists are in and scheduling has started."""
+
+    async def run(self) -> None:
+        """Schedule until cancelled.
+
+        Raises
+        ------
+        Exception
+            Whatever ended one of the scheduler's own tasks; it cannot go on without it.
+        """
+        self._failed = asyncio.get_running_loop().create_future()
+        try:
+            spawn = self._tasks.spawn
+            reflectors = self._reflectors()
+            for reflector in reflectors:
+                spawn(reflector.run(), name=f"reflector {reflector!r}")
+            spawn(self._start_when_synced(reflectors), name="start")
+            await self._failed
+        finally:
+            await self._tasks.cancel_all()
+
+    async def _start_when_synced(self, reflectors: list[Reflector[Any]]) -> None:
+        for reflector in reflectors:
+            await reflector.synced.wait()
+        gc.collect()
+        # What the first lists brought stays; keep the collector from walking it again and again.
+        gc.freeze()
+        pump = self._make_pump()
+        spawn = self._tasks.spawn
+        spawn(self._recorder.run(), name="events")
+        spawn(pump.flush_backoff(), name="flush backoff")
+        spawn(pump.flush_leftover(), name="flush leftover")
+        spawn(pump.run(), name="pump")
+        _log.info(
+            "scheduling started: %d nodes, %d pods",
+            self.core.snapshot.num_nodes,
+            len(self.core.store.all()),
+        )
+        self.ready.set()
+
+    def _make_pump(self) -> Pump:
+        core = self.core
+        failures = FailureHandler(
+            core.queue, core.store.get, recorder=self._recorder, writes=self._writes
+        )
+        effects = Effects(
+            cache=core.cache,
+            queue=core.queue,
+            failures=failures,
+            tasks=self._tasks,
+            recorder=self._recorder,
+            writes=self._writes,
+            facts=self.facts,
+            on_slot=self._wake_pump,
+        )
+        self._pump = Pump(
+            cycles=core.cycles,
+            queue=core.queue,
+            cache=core.cache,
+            effects=effects,
+            failures=failures,
+            recorder=self._recorder,
+            facts=self.facts,
+        )
+        return self._pump
+
+    def _wake_pump(self) -> None:
+        if self._pump is not None:
+            self._pump.wake()
+
+    def _reflectors(self) -> list[Reflector[Any]]:
+        core, facts = self.core, self.facts
+        nodes = NodeIngest(core.cache, core.queue, facts)
+        pods = PodIngest(
+            core.cache,
+            core.queue,
+            core.store,
+            profiles=core.profiles.keys(),
+            writes=self._writes,
+            facts=facts,
+        )
+        made: list[Reflector[Any]] = [
+            self._reflector(resources.NODES, Node, nodes),
+            self._reflector(resources.PODS, Pod, pods, fields=POD_FIELDS),
+        ]
+        for resource, kind, attribute, name in _LISTED:
+            lister = getattr(core.snapshot.listers, attribute)
+            handler: ListerIngest[Any] = ListerIngest(
+                resource.kind, lister, resource=name, queue=core.queue, facts=facts
+            )
+            made.append(self._reflector(resource, kind, handler))
+        return made
+
+    def _reflector(
+        self, resource: ResourceType, kind: type[Any], handler: Any, *, fields: str = ""
+    ) -> Reflector[Any]:
+        return Reflector(
+            self._transport,
+            resource,
+            kind,
+            handler=handler,
+            clock=self._clock,
+            rng=self._streams.stream(f"reflector/{resource.plural}"),
+            field_selector=fields,
+        )
+
+    def _task_failed(self, name: str, problem: BaseException) -> None:
+        _log.error("task %s failed", name, exc_info=problem)
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_exception(problem)
