@@ -1,0 +1,149 @@
+"""The conformance runner: kube-scheduler's recorded decisions against moorage's own.
+
+Flow: `conformance_format` (files to cases) -> `conformance_needs` and `conformance_run` (case to
+answer, or what is missing) -> `conformance_compare` (field by field) -> `conformance_report`.
+The command line calls `run_conformance`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TextIO
+
+from moorage.base.errors import MoorageError
+from moorage.framework.registry import Registry
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing.conformance_compare import Difference, compare, compared_away
+from moorage.testing.conformance_format import Case, count_cases, read_cases, recording_files
+from moorage.testing.conformance_needs import uncompared_fields
+from moorage.testing.conformance_report import Report
+from moorage.testing.conformance_run import Unsupported, run_case
+
+EXIT_EQUAL = 0
+EXIT_DIFFERENT = 1
+
+
+def run_conformance(
+    paths: Sequence[str | Path],
+    output: Literal["table", "json"] = "table",
+    *,
+    registry: Registry | None = None,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+) -> int:
+    """Run recordings and print what came of it.
+
+    Parameters
+    ----------
+    paths
+        Recordings, or directories of them.
+    output
+        ``table`` for people, ``json`` for programs.
+    registry
+        The plugins to check; the in-tree ones when not given.
+    out, err
+        Where the result and the progress go; standard output and error when not given.
+        Progress is shown on a terminal only.
+
+    Returns
+    -------
+    int
+        Exit code: 0 if no supported field of a supported case differs, else 1.
+
+    Raises
+    ------
+    UsageError
+        A path does not exist, holds no recordings, or is not readable as one.
+    """
+    out = sys.stdout if out is None else out
+    report = check_recordings(paths, registry=registry, progress=sys.stderr if err is None else err)
+    if output == "json":
+        out.write(json.dumps(report.as_json(), indent=2) + "\n")
+    else:
+        out.write(report.as_text())
+    return EXIT_DIFFERENT if report.different else EXIT_EQUAL
+
+
+def check_recordings(
+    paths: Sequence[str | Path],
+    *,
+    registry: Registry | None = None,
+    progress: TextIO | None = None,
+) -> Report:
+    """Run recordings and return the report; the parameters are those of `run_conformance`.
+
+    Raises
+    ------
+    UsageError
+        A path does not exist, holds no recordings, or is not readable as one.
+    """
+    plugins = in_tree_registry() if registry is None else registry
+    files = recording_files(paths)
+    report = Report()
+    shown = _Progress(files, progress)
+    for path in files:
+        for case in read_cases(path):
+            shown.step(path)
+            check_case(case, plugins, report)
+    shown.done()
+    return report
+
+
+def check_case(case: Case, registry: Registry, report: Report) -> None:
+    """Run one case, compare it and add it to the report.
+
+    A case in which moorage breaks is different, never lost.
+    """
+    scenario, expected = case.scenario, _without_empty_points(case.expected)
+    leave_out = uncompared_fields(registry)
+    try:
+        answer = run_case(scenario, registry)
+    except Exception as error:
+        kind = "" if isinstance(error, MoorageError) else f"{type(error).__name__}: "
+        broken = Difference(scenario.name, "", "exception", "", "an answer", f"{kind}{error}")
+        report.add_compared(scenario.family, [broken])
+        return
+    if isinstance(answer, Unsupported):
+        report.add_unsupported(scenario.family, answer.needs)
+        return
+    differences = compare(scenario.name, expected, answer, leave_out=leave_out)
+    left_out = compared_away(expected, leave_out)
+    report.add_compared(scenario.family, differences, left_out=left_out)
+
+
+def _without_empty_points(expected: dict[str, object]) -> dict[str, object]:
+    """Leave out extension points that a recording lists as null: they have no plugins."""
+    profiles = expected.get("profiles")
+    if not isinstance(profiles, dict):
+        return expected
+    cleaned = {
+        name: {point: plugins for point, plugins in points.items() if plugins}
+        for name, points in profiles.items()
+    }
+    return expected | {"profiles": cleaned}
+
+
+class _Progress:
+    """A line on a terminal that says how far the run is; nothing elsewhere."""
+
+    def __init__(self, files: Sequence[Path], stream: TextIO | None) -> None:
+        self._stream = stream if stream is not None and stream.isatty() else None
+        self._total = count_cases(files) if self._stream is not None else 0
+        self._done = 0
+
+    def step(self, path: Path) -> None:
+        """Count one case; the line is written for every tenth."""
+        self._done += 1
+        if self._stream is not None and self._done % 10 == 0:
+            name = path.name.partition(".")[0]
+            self._stream.write(f"\r\x1b[K{self._done}/{self._total} cases, {name}")
+            self._stream.flush()
+
+    def done(self) -> None:
+        """Take the line away."""
+        if self._stream is not None:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,127 @@
+"""Two decisions compared field by field: what kube-scheduler recorded and what moorage answered.
+
+Third stop of the conformance runner, after `conformance_run`. Both sides have the shape of the
+recordings, so a comparison is a walk over plain values; a difference names the pod, the field and
+the place inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+Json = dict[str, Any]
+
+_ABSENT: Final = object()
+_NOTHING: Final = "(nothing)"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One field of one pod that is not as recorded.
+
+    Parameters
+    ----------
+    case
+        Name of the scenario.
+    pod
+        ``namespace/name``; empty for a field of the whole case.
+    field
+        Field of the recording, e.g. ``scores``.
+    place
+        Where in the field the first difference is, e.g. ``NodeAffinity.raw[3]``; may be empty.
+    expected, got
+        The values there, as plain values; ``(nothing)`` where one side has none.
+    """
+
+    case: str
+    pod: str
+    field: str
+    place: str
+    expected: Any
+    got: Any
+
+
+def compare(
+    case: str, expected: Json, actual: Json, *, leave_out: Collection[str] = ()
+) -> list[Difference]:
+    """Return the first difference in every field that differs.
+
+    Parameters
+    ----------
+    case
+        Name of the scenario, for the differences.
+    expected, actual
+        ``expected`` of a recorded case, and the answer in the same shape.
+    leave_out
+        Fields that are not compared.
+    """
+    found: list[Difference] = []
+    for field in _keys(expected, actual):
+        left, right = expected.get(field, _ABSENT), actual.get(field, _ABSENT)
+        if field in ("pods", "sequence") and isinstance(left, list) and isinstance(right, list):
+            found += _compare_rows(case, field, left, right, leave_out=leave_out)
+        elif field not in leave_out:
+            found += _compare_field(case, "", field, left, right)
+    return found
+
+
+def compared_away(expected: Json, leave_out: Collection[str]) -> set[str]:
+    """Return which of the fields to be left out a recording does have."""
+    rows = [*expected.get("pods", ()), *expected.get("sequence", ())]
+    return {field for row in rows for field in leave_out if field in row} | {
+        field for field in leave_out if field in expected
+    }
+
+
+def _compare_rows(
+    case: str, field: str, expected: list[Json], actual: list[Json], *, leave_out: Collection[str]
+) -> Iterator[Difference]:
+    if [row["pod"] for row in expected] != [row["pod"] for row in actual]:
+        yield from _compare_field(
+            case, "", field, [row["pod"] for row in expected], [row["pod"] for row in actual]
+        )
+        return
+    for left, right in zip(expected, actual, strict=True):
+        for name in _keys(left, right):
+            if name not in leave_out:
+                yield from _compare_field(
+                    case, left["pod"], name, left.get(name, _ABSENT), right.get(name, _ABSENT)
+                )
+
+
+def _compare_field(
+    case: str, pod: str, field: str, expected: Any, actual: Any
+) -> Iterator[Difference]:
+    for place, left, right in _first_difference("", expected, actual):
+        yield Difference(case, pod, field, place, _shown(left), _shown(right))
+
+
+def _first_difference(place: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield at most one place where two values differ, as deep inside as it makes sense."""
+    if type(left) is type(right) and left == right:
+        return
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        for key in _keys(left, right):
+            inner = f"{place}.{key}" if place else str(key)
+            for found in _first_difference(inner, left.get(key, _ABSENT), right.get(key, _ABSENT)):
+                yield found
+                return
+        return
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for index, pair in enumerate(zip(left, right, strict=True)):
+            for found in _first_difference(f"{place}[{index}]", *pair):
+                yield found
+                return
+        return
+    yield place, left, right
+
+
+def _keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
+    """Return the keys of both sides: the first one's, then what only the other has."""
+    return [*left, *(key for key in right if key not in left)]
+
+
+def _shown(value: Any) -> Any:
+    return _NOTHING if value is _ABSENT else value

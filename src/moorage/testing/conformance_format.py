@@ -1,0 +1,182 @@
+"""Recordings of kube-scheduler's decisions, read from files: first stop of the conformance runner.
+
+One JSON object a line: a scenario (cluster and pending pods) and what was expected of it. Next:
+`conformance_needs` says whether a case can be run at all, `conformance_run` runs it. The format is
+described in tests/conformance/data/README.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.codec import decode
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.policy import PodDisruptionBudget, PriorityClass
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from moorage.api.workloads import (
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from moorage.base.errors import DecodeError, UsageError
+
+SUFFIXES: Final = (".jsonl.gz", ".jsonl")
+
+Json = dict[str, Any]
+
+
+class RecordedObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster of a scenario; names as in the recordings, a missing list is empty."""
+
+    nodes: list[Node] = []
+    pods: list[Pod] = []
+    namespaces: list[Namespace] = []
+    services: list[Service] = []
+    replication_controllers: list[ReplicationController] = msgspec.field(
+        default_factory=list, name="replicationcontrollers"
+    )
+    replica_sets: list[ReplicaSet] = msgspec.field(default_factory=list, name="replicasets")
+    stateful_sets: list[StatefulSet] = msgspec.field(default_factory=list, name="statefulsets")
+    persistent_volumes: list[PersistentVolume] = msgspec.field(
+        default_factory=list, name="persistentvolumes"
+    )
+    persistent_volume_claims: list[PersistentVolumeClaim] = msgspec.field(
+        default_factory=list, name="persistentvolumeclaims"
+    )
+    storage_classes: list[StorageClass] = msgspec.field(default_factory=list, name="storageclasses")
+    csi_nodes: list[CSINode] = msgspec.field(default_factory=list, name="csinodes")
+    csi_drivers: list[CSIDriver] = msgspec.field(default_factory=list, name="csidrivers")
+    csi_storage_capacities: list[CSIStorageCapacity] = msgspec.field(
+        default_factory=list, name="csistoragecapacities"
+    )
+    volume_attachments: list[VolumeAttachment] = msgspec.field(
+        default_factory=list, name="volumeattachments"
+    )
+    pod_disruption_budgets: list[PodDisruptionBudget] = msgspec.field(
+        default_factory=list, name="poddisruptionbudgets"
+    )
+    priority_classes: list[PriorityClass] = msgspec.field(
+        default_factory=list, name="priorityclasses"
+    )
+    device_classes: list[Any] = msgspec.field(default_factory=list, name="deviceclasses")
+    resource_slices: list[Any] = msgspec.field(default_factory=list, name="resourceslices")
+    resource_claims: list[Any] = msgspec.field(default_factory=list, name="resourceclaims")
+    pod_groups: list[Any] = msgspec.field(default_factory=list, name="podgroups")
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A cluster state with pods waiting for a node.
+
+    Parameters
+    ----------
+    name
+        ``<set>/<family>/<mode>/<seed>``.
+    family
+        The area the scenario stresses.
+    mode
+        How it is meant to be run.
+    config
+        ``KubeSchedulerConfiguration`` as plain values; None means the default one.
+    feature_gates
+        Gates that differ from their defaults.
+    compact
+        Rows of the sequence carry the number of winners instead of their names.
+    objects
+        The cluster.
+    pending
+        Pods without a node, in order of arrival.
+    """
+
+    name: str
+    family: str
+    mode: str
+    config: Json | None = None
+    feature_gates: dict[str, bool] = {}
+    compact: bool = False
+    objects: RecordedObjects = RecordedObjects()
+    pending: list[Pod] = []
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One line of a recording: a scenario and what kube-scheduler made of it."""
+
+    scenario: Scenario
+    expected: Json
+
+
+def recording_files(paths: Iterable[str | Path]) -> list[Path]:
+    """Return the recordings named by files and directories, in order, each once.
+
+    Parameters
+    ----------
+    paths
+        Files, or directories holding ``*.jsonl`` and ``*.jsonl.gz`` (not searched deeper).
+
+    Raises
+    ------
+    UsageError
+        A path does not exist, or a directory holds no recording.
+    """
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES))
+            if not inside:
+                raise UsageError(f"{path}: no recordings (*.jsonl, *.jsonl.gz) in this directory")
+            found.update(dict.fromkeys(inside))
+        elif path.is_file():
+            found[path] = None
+        else:
+            raise UsageError(f"{path}: no such file or directory")
+    if not found:
+        raise UsageError("name a file or a directory with recordings")
+    return list(found)
+
+
+def read_cases(path: Path) -> Iterator[Case]:
+    """Yield the cases of a recording, one a line.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or a line is not a case; names the line.
+    """
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield decode(Case, line)
+        except DecodeError as error:
+            raise UsageError(f"{path}: line {number} is not a recorded case: {error}") from error
+
+
+def count_cases(files: Sequence[Path]) -> int:
+    """Return how many cases the files hold, for showing progress."""
+    return sum(1 for path in files for line in _lines(path) if line.strip())
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as lines:
+            yield from lines
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error

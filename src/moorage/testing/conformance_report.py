@@ -1,0 +1,168 @@
+"""What came of a conformance run: tallies by family, as a table for people and as JSON.
+
+Last stop of the conformance runner.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.testing.conformance_compare import Difference
+
+_SHOWN_CHARACTERS = 160
+"""How much of a value a difference prints; a guess at two lines of a terminal."""
+
+
+class Tally(msgspec.Struct):
+    """Counts of one family; filled case by case.
+
+    Parameters
+    ----------
+    cases, equal, different, unsupported
+        Numbers of cases; the last three sum to the first.
+    unsupported_fields
+        Fields its supported cases have that are not compared.
+    by_field
+        How many pods differ, by field.
+    needs
+        How many unsupported cases ask for what.
+    """
+
+    cases: int = 0
+    equal: int = 0
+    different: int = 0
+    unsupported: int = 0
+    unsupported_fields: set[str] = msgspec.field(default_factory=set)
+    by_field: Counter[str] = msgspec.field(default_factory=Counter)
+    needs: Counter[str] = msgspec.field(default_factory=Counter)
+
+
+class Report:
+    """Everything a run found.
+
+    Attributes
+    ----------
+    families
+        Tally by family, in the order of first appearance.
+    first_differences
+        The first differences, at most `keep` for each family.
+    """
+
+    def __init__(self, *, keep: int = 5) -> None:
+        self.families: dict[str, Tally] = {}
+        self.first_differences: list[Difference] = []
+        self._keep = keep
+
+    def add_unsupported(self, family: str, needs: Iterable[str]) -> None:
+        """Count a case that could not be run."""
+        tally = self._tally(family)
+        tally.unsupported += 1
+        tally.needs.update(needs)
+
+    def add_compared(
+        self, family: str, differences: Sequence[Difference], *, left_out: Collection[str] = ()
+    ) -> None:
+        """Count a case that was run, with what differed and the fields not compared."""
+        tally = self._tally(family)
+        tally.unsupported_fields.update(left_out)
+        if not differences:
+            tally.equal += 1
+            return
+        shown = self._keep - sum(tally.by_field.values())
+        tally.different += 1
+        tally.by_field.update(difference.field for difference in differences)
+        self.first_differences += differences[: max(0, shown)]
+
+    def _tally(self, family: str) -> Tally:
+        tally = self.families.setdefault(family, Tally())
+        tally.cases += 1
+        return tally
+
+    @property
+    def different(self) -> int:
+        """Number of cases that differ."""
+        return sum(tally.different for tally in self.families.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts by family as plain values."""
+        return {
+            "families": {
+                name: {
+                    "cases": tally.cases,
+                    "equal": tally.equal,
+                    "different": tally.different,
+                    "unsupported": tally.unsupported,
+                    "unsupported_fields": sorted(tally.unsupported_fields),
+                }
+                for name, tally in self.families.items()
+            }
+        }
+
+    def as_text(self) -> str:
+        """Return the table, what is not supported and the first differences, for people."""
+        parts = ["\n".join(_table(self.families))]
+        parts += _section("Not compared (the plugin they come from is not built)", self._left_out())
+        parts += _section("Not supported, number of cases by need", self._needs())
+        if self.first_differences:
+            lines = [_shown(difference) for difference in self.first_differences]
+            parts += _section(f"First differences ({self.different} cases differ)", lines)
+        return "\n\n".join(parts) + "\n"
+
+    def _left_out(self) -> list[str]:
+        fields = sorted({f for tally in self.families.values() for f in tally.unsupported_fields})
+        return [", ".join(fields)] if fields else []
+
+    def _needs(self) -> list[str]:
+        total: Counter[str] = Counter()
+        for tally in self.families.values():
+            total.update(tally.needs)
+        return [f"{count:6} {need}" for need, count in sorted(total.items())]
+
+
+def _table(families: dict[str, Tally]) -> list[str]:
+    header = ["family", "cases", "equal", "different", "unsupported", "by field"]
+    rows = [[name, *map(str, _counts(tally)), _by_field(tally)] for name, tally in families.items()]
+    sums = [sum(column) for column in zip(*map(_counts, families.values()), strict=True)]
+    rows.append(["all", *map(str, sums), ""])
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return [_line(row, widths) for row in (header, ["-" * width for width in widths], *rows)]
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    first, *numbers = cells[:-1]
+    text = [first.ljust(widths[0])]
+    text += [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]
+    return "  ".join([*text, cells[-1]]).rstrip()
+
+
+def _counts(tally: Tally) -> tuple[int, int, int, int]:
+    return tally.cases, tally.equal, tally.different, tally.unsupported
+
+
+def _by_field(tally: Tally) -> str:
+    return ", ".join(f"{field} {count}" for field, count in sorted(tally.by_field.items())) or "-"
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    return ["\n".join([f"{title}:", *(f"  {line}" for line in lines)])]
+
+
+def _shown(difference: Difference) -> str:
+    where = " ".join(filter(None, (difference.case, difference.pod)))
+    field = ".".join(filter(None, (difference.field, difference.place))).replace(".[", "[")
+    expected, got = _value(difference.expected), _value(difference.got)
+    return f"{where}: {field}\n      expected {expected}\n      got      {got}"
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"

@@ -1,0 +1,338 @@
+"""Runs one recorded case through moorage's own plugins and engine.
+
+Third stop of the conformance runner: `run_case` gives an answer in the shape of the recordings, or
+`Unsupported` with what is missing. Evaluating goes through the engine's evaluation, a sequence
+through the cycle that schedules for real, reuse of answers included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock
+from moorage.base.errors import ConfigError, NotBuiltError
+from moorage.base.rng import Streams
+from moorage.config.defaults import default_config
+from moorage.config.load import config_from_values
+from moorage.config.merge import ProfileSpec, expand_profiles
+from moorage.config.validation import is_not_built
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import Decision, Outcome
+from moorage.engine.evaluation import CycleError, Evaluation, evaluate
+from moorage.engine.scoring import ScoreTable
+from moorage.engine.select_node import smallest_name
+from moorage.framework.handle import Handle
+from moorage.framework.profile import Profile
+from moorage.framework.registry import Registry
+from moorage.framework.runner import run_pre_enqueue, run_reserve
+from moorage.framework.status import Code, ReasonTable, Status
+from moorage.snapshot.listers import Listers
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.testing.conformance_format import Json, RecordedObjects, Scenario
+from moorage.testing.conformance_needs import mode_needs, plugin_needs
+
+# Not recorded: the harness did not run these points.
+_POINTS_NOT_RECORDED = frozenset({"queueSort", "permit", "preBind", "bind", "postBind"})
+
+
+class Unsupported(msgspec.Struct, frozen=True):
+    """A case that cannot be run yet, and what it needs."""
+
+    needs: tuple[str, ...]
+
+
+def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
+    """Run a scenario the way its mode says.
+
+    Parameters
+    ----------
+    scenario
+        The cluster and its pending pods.
+    registry
+        The plugins to run it with.
+
+    Returns
+    -------
+    dict or Unsupported
+        The answer, in the shape of ``expected`` of the recordings.
+
+    Raises
+    ------
+    ConfigError
+        The scenario's configuration is wrong (not merely asking for what is not built).
+    """
+    needs = mode_needs(scenario)
+    if needs:
+        return Unsupported(tuple(needs))
+    try:
+        specs = _specs(scenario.config, registry)
+    except ConfigError as error:
+        if all(map(is_not_built, error.faults)):
+            return Unsupported(("configuration not built",))
+        raise
+    needs = plugin_needs(scenario, specs, registry)
+    if needs:
+        return Unsupported(tuple(needs))
+    try:
+        world = _World(scenario, specs, registry)
+    except NotBuiltError:
+        return Unsupported(("plugin arguments not built",))
+    answer: Json = {} if scenario.config is None else {"profiles": _profiles(specs)}
+    if scenario.mode == "sequence":
+        return answer | {"sequence": world.run_sequence(compact=scenario.compact)}
+    return answer | {"pods": [world.evaluate(info) for info in world.pending]}
+
+
+def _specs(config: Json | None, registry: Registry) -> dict[str, ProfileSpec]:
+    loaded = default_config() if config is None else config_from_values(config)
+    return {spec.scheduler_name: spec for spec in expand_profiles(loaded, registry)}
+
+
+def _profiles(specs: Mapping[str, ProfileSpec]) -> Json:
+    """Return the plugins by profile and point as recordings list them."""
+    return {name: _points(spec) for name, spec in specs.items()}
+
+
+def _points(spec: ProfileSpec) -> Json:
+    points: Json = {
+        point: list(names)
+        for point, names in spec.points.items()
+        if names and point not in _POINTS_NOT_RECORDED
+    }
+    if "score" in points:
+        points["score"] = [
+            {"name": name, "weight": spec.score_weights[name]} for name in points["score"]
+        ]
+    return points
+
+
+class _World:
+    """A scenario's cluster in columns, its profiles and its pending pods."""
+
+    def __init__(
+        self, scenario: Scenario, specs: Mapping[str, ProfileSpec], registry: Registry
+    ) -> None:
+        self.snapshot = _snapshot(scenario.objects)
+        self.pending = [PodInfo(pod) for pod in scenario.pending]
+        self._nominated = [info for info in self.pending if info.pod.status.nominated_node_name]
+        self._nominate()
+        reasons, streams = ReasonTable(), Streams(0)
+        self._profiles: dict[str, Profile] = {}
+        for name, spec in specs.items():
+            handle = Handle(name, self.snapshot, reasons, ManualClock(), streams)
+            self._profiles[name] = Profile(spec, registry, handle)
+        self._cycles = {
+            name: Cycle(profile, self.snapshot, smallest_name)
+            for name, profile in self._profiles.items()
+        }
+
+    def _nominate(self) -> None:
+        by_node: dict[str, list[PodInfo]] = {}
+        for info in self._nominated:
+            by_node.setdefault(info.pod.status.nominated_node_name, []).append(info)
+        self.snapshot.nominations = by_node
+
+    def _profile(self, pod: Pod) -> Profile | None:
+        return self._profiles.get(pod.spec.scheduler_name)
+
+    def _unscheduled(self, info: PodInfo) -> Json | None:
+        """Return the row of a pod that never reaches PreFilter; None for the others."""
+        profile = self._profile(info.pod)
+        if profile is None:
+            return {"pod": info.key, "outcome": "notResponsible"}
+        if info.pod.metadata.deletion_timestamp is not None:
+            return {"pod": info.key, "outcome": "skipped"}
+        gate = run_pre_enqueue(profile, info.pod)
+        if gate.ok:
+            return None
+        return {"pod": info.key, "outcome": "gated", "preEnqueue": _signed(gate)}
+
+    # -- evaluate, preempt ---------------------------------------------------------------------
+
+    def evaluate(self, info: PodInfo) -> Json:
+        """Judge one pod against the unchanged cluster."""
+        row = self._unscheduled(info)
+        if row is not None:
+            return row
+        profile = self._profile(info.pod)
+        assert profile is not None
+        try:
+            found = evaluate(profile, self.snapshot, info)
+        except CycleError as error:
+            return {"pod": info.key, "outcome": "error", "message": error.status.message}
+        return {"pod": info.key, **_evaluated(found, info)}
+
+    # -- sequence ------------------------------------------------------------------------------
+
+    def run_sequence(self, *, compact: bool) -> list[Json]:
+        """Schedule the pending pods one after another, greatest priority first."""
+        order = sorted(self.pending, key=lambda info: -info.priority)  # stable: then as given
+        return [self._schedule(info, compact=compact) for info in order]
+
+    def _schedule(self, info: PodInfo, *, compact: bool) -> Json:
+        row = self._unscheduled(info)
+        if row is not None:
+            return row
+        profile = self._profile(info.pod)
+        assert profile is not None
+        decision = self._cycles[profile.name].decide(info)
+        if decision.outcome is not Outcome.BIND:
+            outcome = "unschedulable" if decision.outcome is Outcome.REJECT else "error"
+            return {"pod": info.key, "outcome": outcome, "message": _without_post_filter(decision)}
+        whole = evaluate(profile, self.snapshot, info)
+        assert whole.scores is not None
+        result: Json = {
+            "pod": info.key,
+            "outcome": "scheduled",
+            "node": decision.node_name,
+            "total": int(whole.scores.total_n.max()),
+            "feasibleCount": decision.feasible,
+        }
+        result |= (
+            {"winnersCount": len(whole.winners)} if compact else {"winners": list(whole.winners)}
+        )
+        result |= _disagreement(decision, whole)
+        self._assume(profile, decision)
+        return result
+
+    def _assume(self, profile: Profile, decision: Decision) -> None:
+        info = decision.pod
+        self.snapshot.table.add_pod(info, decision.node_name)
+        self._nominated = [other for other in self._nominated if other.uid != info.uid]
+        self._nominate()
+        status = run_reserve(profile, decision.state, info, decision.node_name)
+        assert status.ok, f"Reserve of {info.key} on {decision.node_name}: {status.message}"
+
+
+def _disagreement(decision: Decision, whole: Evaluation) -> Json:
+    """Return a field no recording has where the cycle and the evaluation do not say the same.
+
+    The cycle reuses answers, the evaluation asks every plugin afresh: they must agree.
+    """
+    assert whole.scores is not None
+    fresh = (whole.winners[0], len(whole.feasible), int(whole.scores.total_n.max()))
+    total = fresh[2] if decision.total_score is None else decision.total_score
+    reused = (decision.node_name, decision.feasible, total)
+    if fresh == reused:
+        return {}
+    return {"reuse": f"the cycle says {reused}, asking every plugin afresh {fresh}"}
+
+
+def _without_post_filter(decision: Decision) -> str:
+    if decision.diagnosis is None:
+        return decision.message
+    return decision.diagnosis.with_post_filter("").message
+
+
+def _snapshot(objects: RecordedObjects) -> Snapshot:
+    snapshot = Snapshot(listers=_listers(objects))
+    for node in objects.nodes:
+        snapshot.table.add_node(node)
+    for pod in objects.pods:
+        if pod.status.phase not in ("Succeeded", "Failed"):
+            snapshot.table.add_pod(pod, pod.spec.node_name)
+    return snapshot
+
+
+def _listers(objects: RecordedObjects) -> Listers:
+    listers = Listers()
+    for name in RecordedObjects.__struct_fields__:
+        lister = getattr(listers, name, None)
+        if lister is not None:
+            for obj in getattr(objects, name):
+                lister.put(obj)
+    return listers
+
+
+# -- an evaluation in the words of the recordings ----------------------------------------------
+
+
+def _evaluated(found: Evaluation, info: PodInfo) -> Json:
+    outcome = found.pre_filter
+    assert outcome is not None, "gated pods were sorted out before"
+    row: Json = {
+        "outcome": "scheduled" if found.feasible else "unschedulable",
+        "preFilter": _pre_filter(found),
+        "feasible": list(found.feasible),
+    }
+    if outcome.status.rejected:
+        row["preFilterFailure"] = _signed(outcome.status)
+    else:
+        row |= _filtered(found)
+    if found.scores is not None:
+        row |= _scored(found, found.scores)
+    plugins = _unschedulable_plugins(found, info)
+    if plugins:
+        row["unschedulablePlugins"] = plugins
+    if found.diagnosis is not None:
+        row["message"] = found.diagnosis.message
+    return row
+
+
+def _pre_filter(found: Evaluation) -> Json:
+    outcome = found.pre_filter
+    assert outcome is not None
+    skipped = sorted(name for name, s in outcome.results.items() if s.code is Code.SKIP)
+    failed = {name: _plain(s) for name, s in outcome.results.items() if s.code is not Code.SKIP}
+    result: Json = {"skipped": skipped}
+    if failed:
+        result["status"] = failed
+    if outcome.restricted_by:
+        result["nodeNames"] = {
+            name: sorted(names, key=str.encode) for name, names in outcome.restricted_by.items()
+        }
+    return result
+
+
+def _filtered(found: Evaluation) -> Json:
+    row: Json = {
+        "filter": {node: _signed(status) for node, status in found.filter.items()},
+        "filterPlugins": {
+            plugin: {node: _plain(status) for node, status in nodes.items()}
+            for plugin, nodes in found.by_plugin.items()
+        },
+    }
+    if found.excluded:
+        row["filterExcluded"] = list(found.excluded)
+    if found.nominated_shortcut:
+        row["nominatedNodeShortcut"] = True
+    return row
+
+
+def _scored(found: Evaluation, table: ScoreTable) -> Json:
+    return {
+        "scoreSkipped": list(found.score_skipped),
+        "scores": {
+            name: {
+                "weight": scores.weight,
+                "raw": scores.raw_n.tolist(),
+                "normalized": scores.normalized_n.tolist(),
+            }
+            for name, scores in table.plugins.items()
+        },
+        "totals": table.total_n.tolist(),
+        "winners": list(found.winners),
+    }
+
+
+def _unschedulable_plugins(found: Evaluation, info: PodInfo) -> list[str]:
+    if found.diagnosis is not None:
+        return sorted(found.diagnosis.unschedulable_plugins)
+    if info.pod.status.nominated_node_name in found.feasible:
+        return []  # nothing but the nominated node was looked at
+    outcome = found.pre_filter
+    restricting = frozenset() if outcome is None else outcome.plugins
+    return sorted(restricting | {status.plugin for status in found.filter.values()})
+
+
+def _plain(status: Status) -> Json:
+    return {"code": status.code.text, "reasons": list(status.reasons)}
+
+
+def _signed(status: Status) -> dict[str, Any]:
+    return {"plugin": status.plugin, **_plain(status)}
