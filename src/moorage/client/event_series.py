@@ -30,6 +30,8 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
         The object it is about.
     controller
         Who reports: a profile's scheduler name.
+    instance
+        Which of them; "" means ``<controller>-<host>``.
     type
         ``Normal`` or ``Warning``.
     reason, action
@@ -47,6 +49,7 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     note: str
     related: ObjectReference | None = None
+    instance: str = ""
 
 
 class EventWrite(msgspec.Struct, frozen=True):
@@ -163,7 +166,7 @@ def _body(note: EventNote, *, name: str, host: str, now_ns: int) -> dict[str, ob
         "metadata": {"name": name, "namespace": note.regarding.namespace or "default"},
         "eventTime": rfc3339_micro(now_ns),
         "reportingController": note.controller,
-        "reportingInstance": f"{note.controller}-{host}",
+        "reportingInstance": note.instance or f"{note.controller}-{host}",
         "action": note.action,
         "reason": note.reason,
         "regarding": msgspec.to_builtins(note.regarding),
@@ -183,14 +186,14 @@ def _core_body(note: EventNote, *, name: str, host: str, now_ns: int) -> dict[st
         "involvedObject": msgspec.to_builtins(note.regarding),
         "reason": note.reason,
         "message": shorten(note.note),
-        "source": {"component": note.controller, "host": host},
+        "source": {"component": note.controller, "host": note.instance or host},
         "firstTimestamp": rfc3339(now_ns),
         "lastTimestamp": rfc3339(now_ns),
         "count": 1,
         "type": note.type,
         "action": note.action,
         "reportingComponent": note.controller,
-        "reportingInstance": f"{note.controller}-{host}",
+        "reportingInstance": note.instance or f"{note.controller}-{host}",
     }
     if note.related is not None:
         body["related"] = msgspec.to_builtins(note.related)

@@ -1,0 +1,345 @@
+"""The node agents themselves: two watches, one heap of moments, a few writers for all nodes.
+
+``sandbox`` and the command ``moorage nodes`` run this. What happens to pods is decided in
+``pod_life``; here it is fed and its effects are written. There is no task per node or pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import LEASES, NAMESPACES, NODES, PODS
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import (
+    ApiError,
+    ConflictError,
+    DecodeError,
+    MoorageError,
+    NotFoundError,
+)
+from moorage.base.rng import Streams
+from moorage.client.event_series import EventNote
+from moorage.client.events import EventRecorder
+from moorage.client.objects import Key
+from moorage.client.reflector import Reflector
+from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.writes import Client
+from moorage.nodeagent import node_bodies
+from moorage.nodeagent.pod_life import Complain, PatchPod, PodEffect, PodLife, RemovePod
+from moorage.nodeagent.templates import NodeTemplate, name_of
+from moorage.nodeagent.timers import Timers
+from moorage.nodeagent.writers import KeyedWriters, worth_repeating
+
+_log = logging.getLogger(__name__)
+
+_RENEW_SECONDS = 10  # a quarter of the lease's duration, as kubelet
+_HEARTBEAT_SECONDS = 300
+_LEASE, _HEARTBEAT = "lease", "heartbeat"
+
+
+class NodeAgents:
+    """Plays kubelet for a list of nodes.
+
+    Parameters
+    ----------
+    client
+        Verbs of the server to register with.
+    nodes
+        Templates of the nodes, as ``templates`` makes them.
+
+    Attributes
+    ----------
+    registered
+        Set once every node is registered and its pods are watched.
+    """
+
+    def __init__(
+        self, client: Client, nodes: Sequence[NodeTemplate], *, clock: Clock, streams: Streams
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._streams = streams
+        rng = streams.stream("nodeagent")
+        self._rng = rng
+        now_ns = clock.now_ns()
+        self._bodies = {
+            name_of(template): node_bodies.node_object(template, index=index, now_ns=now_ns)
+            for index, template in enumerate(nodes)
+        }
+        self._nodes = {name: from_dict(Node, body) for name, body in self._bodies.items()}
+        self._life = PodLife(self._nodes)
+        self._timers: Timers[tuple[str, str]] = Timers()
+        self._writers = KeyedWriters(clock=clock, rng=rng)
+        self._recorder = EventRecorder(client, host="moorage", clock=clock, rng=rng)
+        self._wake = asyncio.Event()
+        self.registered = asyncio.Event()
+
+    async def run(self) -> None:
+        """Register the nodes, then keep them and their pods alive until cancelled.
+
+        Raises
+        ------
+        ApiError
+            The server refused a node (credentials, an invalid object); nothing is running then.
+        """
+        tasks = aio.TaskOwner()
+        try:
+            tasks.spawn(self._writers.run(), name="node-agent-writers")
+            tasks.spawn(self._recorder.run(), name="node-agent-events")
+            await self._register_all()
+            node_watch, pod_watch = self._reflectors()
+            tasks.spawn(node_watch.run(), name="node-agent-nodes")
+            await node_watch.synced.wait()
+            tasks.spawn(pod_watch.run(), name="node-agent-pods")
+            await pod_watch.synced.wait()
+            self.registered.set()
+            await self._keep_time()
+        finally:
+            await tasks.cancel_all()
+
+    def _reflectors(self) -> tuple[Reflector[Node], Reflector[Pod]]:
+        nodes = Reflector(
+            self._client.transport,
+            NODES,
+            Node,
+            handler=_NodeHandler(self),
+            clock=self._clock,
+            rng=self._streams.stream("nodeagent/nodes"),
+        )
+        pods = Reflector(
+            self._client.transport,
+            PODS,
+            Pod,
+            handler=_PodHandler(self),
+            clock=self._clock,
+            rng=self._streams.stream("nodeagent/pods"),
+            field_selector="spec.nodeName!=",
+        )
+        return nodes, pods
+
+    # --- told by the watches ----------------------------------------------------------------
+
+    def node_seen(self, node: Node) -> None:
+        """Take in the newest version of a node."""
+        if node.name in self._nodes:
+            self._nodes[node.name] = node
+            self._life.on_node(node)
+
+    def pod_seen(self, pod: Pod) -> None:
+        """Take in the newest version of a bound pod."""
+        self._carry_out(self._life.on_pod(pod, now_ns=self._clock.now_ns()))
+
+    def pod_gone(self, pod: Pod) -> None:
+        """Take in that a pod has been removed."""
+        self._life.on_gone(pod)
+
+    # --- time -------------------------------------------------------------------------------
+
+    async def _keep_time(self) -> None:
+        """Do what is due, then sleep until the next moment or until something changes it."""
+        while True:
+            now_ns = self._clock.now_ns()
+            self._carry_out(self._life.on_due(now_ns))
+            for name, what in self._timers.pop_due(now_ns):
+                self._beat(name, what)
+            self._wake.clear()
+            moments = [self._life.next_due_ns(), self._timers.next_due_ns()]
+            due_ns = min((moment for moment in moments if moment is not None), default=None)
+            wait = None if due_ns is None else max(0, due_ns - self._clock.now_ns())
+            try:
+                async with asyncio.timeout(None if wait is None else wait / NS_PER_SECOND):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def _beat(self, name: str, what: str) -> None:
+        beat = self._renew_lease if what == _LEASE else self._heartbeat
+        self._writers.submit(name, partial(beat, name))
+
+    def _set_timer(self, name: str, what: str, seconds: float) -> None:
+        self._timers.set((name, what), self._clock.now_ns() + round(seconds * NS_PER_SECOND))
+        self._wake.set()
+
+    # --- pods -------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Iterable[PodEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, PatchPod):
+                self._writers.submit(effect.pod.uid, partial(self._patch_pod, effect))
+            elif isinstance(effect, RemovePod):
+                self._writers.submit(effect.pod.uid, partial(self._remove_pod, effect))
+            else:
+                self._complain(effect)
+        self._wake.set()
+
+    async def _patch_pod(self, effect: PatchPod) -> None:
+        # The uid is a precondition: a new pod of the same name must not get the old one's status.
+        body = {"metadata": {"uid": effect.pod.uid}, "status": effect.status}
+        try:
+            await self._client.patch(
+                PODS,
+                effect.pod.name,
+                patch_body(body),
+                namespace=effect.pod.namespace,
+                subresource="status",
+            )
+        except (NotFoundError, ConflictError):
+            _log.info("pod %s/%s is gone", effect.pod.namespace, effect.pod.name)
+
+    async def _remove_pod(self, effect: RemovePod) -> None:
+        try:
+            await self._client.delete_pod(effect.pod, grace_seconds=0, check_uid=True)
+        except ConflictError:
+            _log.info("pod %s/%s is another one now", effect.pod.namespace, effect.pod.name)
+
+    def _complain(self, effect: Complain) -> None:
+        self._recorder.record(
+            EventNote(
+                regarding=effect.pod,
+                controller="kubelet",
+                instance=effect.node_name,
+                type="Warning",
+                reason=effect.reason,
+                action="Admission",
+                note=effect.message,
+            )
+        )
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    async def _register_all(self) -> None:
+        self._writers.submit("", self._create_lease_namespace)
+        await self._writers.drain()
+        refusals: list[ApiError] = []
+        for name in self._bodies:
+            self._writers.submit(name, partial(self._register_or_note, name, refusals))
+        await self._writers.drain()
+        if refusals:
+            raise refusals[0]
+
+    async def _create_lease_namespace(self) -> None:
+        metadata = {"name": node_bodies.LEASE_NAMESPACE}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        try:
+            await self._client.create(NAMESPACES, namespace)
+        except ConflictError:
+            return
+
+    async def _register_or_note(self, name: str, refusals: list[ApiError]) -> None:
+        try:
+            await self._register(name)
+        except ApiError as error:
+            if not worth_repeating(error):
+                refusals.append(error)
+            raise
+
+    async def _register(self, name: str) -> None:
+        """Create the node, or take over the one that is there."""
+        body = self._bodies[name]
+        try:
+            created = await self._client.create(NODES, body)
+        except ConflictError:
+            await self._client.patch(NODES, name, patch_body(node_bodies.labels_patch(body)))
+            created = {}
+        node = from_dict(Node, created)
+        if not node.status.allocatable:
+            patch = patch_body(node_bodies.status_patch(body))
+            created = await self._client.patch(NODES, name, patch, subresource="status")
+            node = from_dict(Node, created)
+        self._nodes[name] = node
+        await self._create_lease(name)
+        # Spread the beats, or hundreds of nodes would write in the same instant.
+        self._set_timer(name, _LEASE, self._rng.uniform(0, _RENEW_SECONDS))
+        self._set_timer(name, _HEARTBEAT, self._rng.uniform(0, _HEARTBEAT_SECONDS))
+
+    async def _create_lease(self, name: str) -> None:
+        uid = self._nodes[name].metadata.uid
+        lease = node_bodies.lease_object(name, node_uid=uid, now_ns=self._clock.now_ns())
+        try:
+            await self._client.create(LEASES, lease, namespace=node_bodies.LEASE_NAMESPACE)
+        except ConflictError:
+            return
+
+    async def _renew_lease(self, name: str) -> None:
+        """Renew a lease once; the next moment comes whatever happens."""
+        patch = node_bodies.lease_patch(name, now_ns=self._clock.now_ns())
+        try:
+            await self._client.patch(
+                LEASES,
+                name,
+                patch_body(patch),
+                namespace=node_bodies.LEASE_NAMESPACE,
+                content_type=MERGE_PATCH,
+            )
+        except NotFoundError:
+            await self._create_lease(name)
+        except MoorageError as error:
+            _log.info("lease of %s: %s", name, error)
+        finally:
+            self._set_timer(name, _LEASE, _RENEW_SECONDS)
+
+    async def _heartbeat(self, name: str) -> None:
+        found = self._nodes[name].status.conditions
+        patch = node_bodies.heartbeat_patch(found, now_ns=self._clock.now_ns())
+        try:
+            await self._client.patch(NODES, name, patch_body(patch), subresource="status")
+        except NotFoundError:
+            _log.info("node %s was deleted; its pods are still looked after", name)
+        except MoorageError as error:
+            _log.info("heartbeat of %s: %s", name, error)
+        finally:
+            self._set_timer(name, _HEARTBEAT, _HEARTBEAT_SECONDS)
+
+
+class _NodeHandler:
+    """Passes on what the node watch says."""
+
+    def __init__(self, agents: NodeAgents) -> None:
+        self._agents = agents
+
+    def on_add(self, obj: Node) -> None:
+        self._agents.node_seen(obj)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        del old
+        self._agents.node_seen(new)
+
+    def on_delete(self, obj: Node, *, missed: bool) -> None:
+        """Nothing to do: as with a kubelet, the pods of a deleted node go on."""
+
+    def on_synced(self) -> None:
+        """Nothing to do: `NodeAgents.run` waits for the reflector's event."""
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Nothing to do: the reflector has logged it, the last good version counts."""
+
+
+class _PodHandler:
+    """Passes on what the pod watch says."""
+
+    def __init__(self, agents: NodeAgents) -> None:
+        self._agents = agents
+
+    def on_add(self, obj: Pod) -> None:
+        self._agents.pod_seen(obj)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        del old
+        self._agents.pod_seen(new)
+
+    def on_delete(self, obj: Pod, *, missed: bool) -> None:
+        del missed
+        self._agents.pod_gone(obj)
+
+    def on_synced(self) -> None:
+        """Nothing to do: `NodeAgents.run` waits for the reflector's event."""
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Nothing to do: the reflector has logged it, the last good version counts."""

@@ -1,0 +1,329 @@
+"""The life of bound pods, without I/O: looks and moments in, effects out.
+
+    bound -> starting -> running -> ended
+       |         |          |         |
+       |         +----------+---------+--> stopping -> removed
+       +-> refused (ended at once)
+
+``agents`` feeds it what the pod watch says and the moments it asked for, and carries out the
+effects. A pod that was under way when the agent stopped is taken up where its status says.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from moorage.api.meta import ObjectReference
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
+from moorage.nodeagent import kubelet_status
+from moorage.nodeagent.admission import NodeLoad, refuse
+from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
+from moorage.nodeagent.timers import Timers
+
+START_SECONDS = "moorage.dev/start-seconds"
+RUN_SECONDS = "moorage.dev/run-seconds"
+EXIT_CODE = "moorage.dev/exit-code"
+STOP_SECONDS = "moorage.dev/stop-seconds"
+
+_DEFAULT_SECONDS = {START_SECONDS: 1.0, STOP_SECONDS: 1.0}
+_TERMINAL = ("Succeeded", "Failed")
+_POD_NETWORK = ipaddress.IPv4Address("10.128.0.0")
+_POD_ADDRESSES = 1 << 22
+
+
+class PatchPod(msgspec.Struct, frozen=True):
+    """Effect: merge this into the pod's status, if it is still that pod."""
+
+    pod: ObjectReference
+    status: dict[str, object]
+
+
+class RemovePod(msgspec.Struct, frozen=True):
+    """Effect: delete the pod for good, if it is still that pod."""
+
+    pod: ObjectReference
+
+
+class Complain(msgspec.Struct, frozen=True):
+    """Effect: emit a warning Event about the pod in the name of its node."""
+
+    pod: ObjectReference
+    node_name: str
+    reason: str
+    message: str
+
+
+PodEffect: TypeAlias = PatchPod | RemovePod | Complain
+
+
+class _Stage(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    ENDED = "ended"
+    STOPPING = "stopping"
+
+
+class _Record:
+    __slots__ = ("facts", "pod", "stage", "times")
+
+    def __init__(self, pod: Pod, facts: PodFacts, stage: _Stage) -> None:
+        self.pod = pod
+        self.facts = facts
+        self.stage = stage
+        self.times: ConditionTimes = kubelet_status.times_of(pod)
+
+
+class PodLife:
+    """Plays the pods bound to a set of nodes.
+
+    Parameters
+    ----------
+    nodes
+        Our nodes by name, as registered; updated by `on_node`.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self._nodes = dict(nodes)
+        self._loads = {name: NodeLoad() for name in nodes}
+        self._records: dict[str, _Record] = {}
+        self._timers: Timers[str] = Timers()
+        self._addresses: dict[str, str] = {}
+        self._next_address = 0
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def on_node(self, node: Node) -> None:
+        """Take in the newest version of one of our nodes; others are ignored."""
+        if node.name in self._nodes:
+            self._nodes[node.name] = node
+
+    def on_pod(self, pod: Pod, *, now_ns: int) -> list[PodEffect]:
+        """Take in a pod that appeared or changed; pods of other nodes are ignored."""
+        if pod.spec.node_name not in self._nodes:
+            return []
+        record = self._records.get(pod.uid)
+        if record is None:
+            return self._first_look(pod, now_ns)
+        record.pod = pod
+        if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
+            self._end(record)
+        return self._stop(record, now_ns)
+
+    def on_gone(self, pod: Pod) -> None:
+        """Take in that a pod has been removed."""
+        record = self._records.pop(pod.uid, None)
+        if record is None:
+            return
+        self._timers.cancel(pod.uid)
+        self._loads[record.pod.spec.node_name].remove(pod.uid)
+        if self._addresses.get(record.facts.pod_ip) == pod.uid:
+            del self._addresses[record.facts.pod_ip]
+
+    def next_due_ns(self) -> int | None:
+        """Return when `on_due` should be called next, wall-clock nanoseconds; None for never."""
+        return self._timers.next_due_ns()
+
+    def on_due(self, now_ns: int) -> list[PodEffect]:
+        """Do what is due by now."""
+        effects: list[PodEffect] = []
+        for uid in self._timers.pop_due(now_ns):
+            record = self._records[uid]
+            if record.stage is _Stage.STARTING:
+                effects += self._run(record, now_ns)
+            elif record.stage is _Stage.RUNNING:
+                effects += self._finish(record, now_ns)
+            elif record.stage is _Stage.STOPPING:
+                effects.append(RemovePod(reference(record.pod)))
+        return effects
+
+    # --- steps ------------------------------------------------------------------------------
+
+    def _first_look(self, pod: Pod, now_ns: int) -> list[PodEffect]:
+        status = pod.status
+        started = status.start_time or rfc3339(now_ns)
+        facts = PodFacts(
+            host_ip=_internal_ip(self._nodes[pod.spec.node_name]),
+            pod_ip=status.pod_ip,
+            start_time=started,
+            running_since=_running_since(pod) or started,
+        )
+        record = self._records[pod.uid] = _Record(pod, facts, _Stage.ENDED)
+        if status.phase in _TERMINAL:
+            return self._stop(record, now_ns)
+        load = self._loads[pod.spec.node_name]
+        if status.start_time is None:
+            if pod.metadata.deletion_timestamp:
+                return self._stop(record, now_ns)
+            refusal = refuse(pod, self._nodes[pod.spec.node_name], load)
+            if refusal is not None:
+                return self._refuse(record, refusal.reason, refusal.message)
+        try:
+            load.add(pod)
+        except ValueError as error:
+            # Taken up after a restart; it runs, whatever its quantities say.
+            return self._refuse(record, "UnexpectedAdmissionError", str(error))
+        if status.pod_ip:
+            self._addresses[status.pod_ip] = pod.uid
+        if status.phase == "Running":
+            record.stage = _Stage.RUNNING
+            self._await_end(record)
+            return self._stop(record, now_ns)
+        return self._start(record, now_ns)
+
+    def _refuse(self, record: _Record, reason: str, message: str) -> list[PodEffect]:
+        pod = record.pod
+        status = kubelet_status.refused(
+            pod, reason=reason, message=message, now=record.facts.start_time
+        )
+        return [
+            PatchPod(reference(pod), status),
+            Complain(reference(pod), pod.spec.node_name, reason, message),
+        ]
+
+    def _start(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        record.stage = _Stage.STARTING
+        pod = record.pod
+        effects: list[PodEffect] = []
+        for name in (START_SECONDS, RUN_SECONDS, STOP_SECONDS, EXIT_CODE):
+            if _number(pod, name) is None and name in pod.metadata.annotations:
+                text = f"{name}: {pod.metadata.annotations[name]!r} is no number >= 0; ignored"
+                complaint = Complain(reference(pod), pod.spec.node_name, "InvalidAnnotation", text)
+                effects.append(complaint)
+        status = kubelet_status.creating(pod, record.facts, record.times)
+        effects.append(PatchPod(reference(pod), status))
+        self._timers.set(pod.uid, now_ns + _nanoseconds(pod, START_SECONDS))
+        return effects + self._stop(record, now_ns)
+
+    def _run(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        record.stage = _Stage.RUNNING
+        pod, facts = record.pod, record.facts
+        record.facts = msgspec.structs.replace(
+            facts,
+            running_since=rfc3339(now_ns),
+            pod_ip=facts.host_ip if pod.spec.host_network else self._address(pod),
+        )
+        self._await_end(record)
+        return [PatchPod(reference(pod), kubelet_status.running(pod, record.facts, record.times))]
+
+    def _await_end(self, record: _Record) -> None:
+        """Set the moment a running pod ends by itself, if it ever does."""
+        pod, moments = record.pod, []
+        if _number(pod, RUN_SECONDS) is not None:
+            since_ns = parse_rfc3339(record.facts.running_since)
+            moments.append(since_ns + _nanoseconds(pod, RUN_SECONDS))
+        if (deadline_ns := _deadline_ns(record)) is not None:
+            moments.append(deadline_ns)
+        if moments:
+            self._timers.set(pod.uid, min(moments))
+        else:
+            self._timers.cancel(pod.uid)
+
+    def _finish(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        pod = record.pod
+        self._end(record)
+        deadline_ns = _deadline_ns(record)
+        if deadline_ns is not None and deadline_ns <= now_ns:
+            return [PatchPod(reference(pod), kubelet_status.overdue())]
+        status = kubelet_status.ended(
+            pod,
+            record.facts,
+            record.times,
+            exit_code=int(_number(pod, EXIT_CODE) or 0),
+            now=rfc3339(now_ns),
+        )
+        return [PatchPod(reference(pod), status)]
+
+    def _end(self, record: _Record) -> None:
+        record.stage = _Stage.ENDED
+        self._timers.cancel(record.pod.uid)
+        self._loads[record.pod.spec.node_name].remove(record.pod.uid)
+
+    def _stop(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        """Stop a pod that is being deleted; the grace may have been shortened since."""
+        pod = record.pod
+        if not pod.metadata.deletion_timestamp:
+            return []
+        if record.stage is _Stage.STOPPING:
+            due_ns = self._timers.due_ns(pod.uid)
+            if due_ns is not None:
+                self._timers.set(pod.uid, min(due_ns, _stopped_ns(pod)))
+            return []
+        was_running = record.stage is _Stage.RUNNING
+        record.stage = _Stage.STOPPING
+        due_ns = _stopped_ns(pod)
+        if was_running and due_ns > now_ns:
+            self._timers.set(pod.uid, due_ns)
+            return []
+        self._timers.cancel(pod.uid)
+        return [RemovePod(reference(pod))]
+
+    def _address(self, pod: Pod) -> str:
+        if pod.status.pod_ip:
+            return pod.status.pod_ip
+        for _ in range(_POD_ADDRESSES):
+            self._next_address = self._next_address % (_POD_ADDRESSES - 1) + 1
+            address = str(_POD_NETWORK + self._next_address)
+            if address not in self._addresses:
+                self._addresses[address] = pod.uid
+                return address
+        raise AssertionError("more pods than pod addresses")
+
+
+def reference(pod: Pod) -> ObjectReference:
+    """Return the reference Events and preconditions use."""
+    return ObjectReference(
+        api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
+    )
+
+
+def _number(pod: Pod, annotation: str) -> float | None:
+    """Read an annotation that is a number, at least 0; None if absent or no such number."""
+    try:
+        number = float(pod.metadata.annotations.get(annotation, ""))
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e9 else None
+
+
+def _nanoseconds(pod: Pod, annotation: str) -> int:
+    number = _number(pod, annotation)
+    seconds = _DEFAULT_SECONDS.get(annotation, 0.0) if number is None else number
+    return round(seconds * NS_PER_SECOND)
+
+
+def _deadline_ns(record: _Record) -> int | None:
+    seconds = record.pod.spec.active_deadline_seconds
+    if seconds is None:
+        return None
+    return parse_rfc3339(record.facts.start_time) + seconds * NS_PER_SECOND
+
+
+def _stopped_ns(pod: Pod) -> int:
+    """Return when a pod being deleted has stopped, wall-clock nanoseconds.
+
+    The deletion timestamp is when the grace runs out, so the request came that much earlier.
+    """
+    grace_ns = (pod.metadata.deletion_grace_period_seconds or 0) * NS_PER_SECOND
+    ends_ns = parse_rfc3339(pod.metadata.deletion_timestamp or "")
+    return ends_ns - grace_ns + min(grace_ns, _nanoseconds(pod, STOP_SECONDS))
+
+
+def _running_since(pod: Pod) -> str:
+    moments = [
+        status.state.running.started_at
+        for status in pod.status.container_statuses
+        if status.state and status.state.running and status.state.running.started_at
+    ]
+    return min(moments, default="")
+
+
+def _internal_ip(node: Node) -> str:
+    return next((a.address for a in node.status.addresses if a.type == "InternalIP"), "127.0.0.1")

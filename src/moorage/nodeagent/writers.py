@@ -1,0 +1,87 @@
+"""Carries out writes side by side, those of one key in order, again until they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.errors import ApiError, MoorageError, TransportError
+from moorage.base.rng import Random
+from moorage.client.backoff import Backoff, BackoffRule
+
+_log = logging.getLogger(__name__)
+
+_WRITERS = 16  # guess: keeps a local server busy without hogging its connections
+
+Job: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class KeyedWriters:
+    """A fixed number of writers with a queue each; a key always goes to the same one.
+
+    Parameters
+    ----------
+    rng
+        Stream for the jitter of retries.
+    """
+
+    def __init__(self, *, clock: Clock, rng: Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._queues: list[asyncio.Queue[tuple[str, Job]]] = [
+            asyncio.Queue() for _ in range(_WRITERS)
+        ]
+
+    def submit(self, key: str, job: Job) -> None:
+        """Add a write; it follows those submitted before under the same key."""
+        self._queues[zlib.crc32(key.encode()) % _WRITERS].put_nowait((key, job))
+
+    async def drain(self) -> None:
+        """Wait until everything submitted so far is done; needs `run`."""
+        for queue in self._queues:
+            await queue.join()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        tasks = aio.TaskOwner()
+        try:
+            for number, queue in enumerate(self._queues):
+                tasks.spawn(self._write(queue), name=f"agent-writer-{number}")
+            await asyncio.Event().wait()
+        finally:
+            await tasks.cancel_all()
+
+    async def _write(self, queue: asyncio.Queue[tuple[str, Job]]) -> None:
+        while True:
+            key, job = await queue.get()
+            try:
+                await self._persist(key, job)
+            finally:
+                queue.task_done()
+
+    async def _persist(self, key: str, job: Job) -> None:
+        """Do a job until the server answers it, well or with a refusal."""
+        backoff = Backoff(BackoffRule(), clock=self._clock, rng=self._rng)
+        while True:
+            try:
+                await job()
+            except MoorageError as error:
+                if not worth_repeating(error):
+                    _log.warning("%s: %s", key, error)
+                    return
+                _log.info("%s: %s; trying again", key, error)
+            else:
+                return
+            await aio.sleep(backoff.next_seconds())
+
+
+def worth_repeating(error: MoorageError) -> bool:
+    """Whether the same write may succeed later: no answer, too many, or the server's fault."""
+    if isinstance(error, ApiError):
+        return error.code == 429 or error.code >= 500
+    return isinstance(error, TransportError)
