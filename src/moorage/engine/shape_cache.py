@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from moorage.framework.profile import Profile, reads_cluster
 from moorage.framework.runner import PreFilterAnswer, pre_filter_one
 from moorage.framework.status import Code, Status, error
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import Part
 from moorage.snapshot.snapshot import Snapshot
 
 DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
@@ -50,9 +52,12 @@ class _Scores:
 class Entry:
     """What is known about one shape."""
 
-    def __init__(self, key: tuple[int, ...], snapshot: Snapshot, epochs: tuple[int, ...]) -> None:
+    def __init__(
+        self, parts: tuple[Part[Any], ...], snapshot: Snapshot, epochs: tuple[int, ...]
+    ) -> None:
         table = snapshot.table
-        self.key = key
+        self.parts = parts  # kept alive, or the next replica's parts would get new ids
+        self.key = _key(parts)
         self.structure = table.columns.structure
         self.node_position = table.node_log.position
         self.pod_position = table.pod_log.position
@@ -127,7 +132,8 @@ class ShapeCache:
 
     def entry(self, pod: PodInfo) -> Entry:
         """Return the entry of a pod's shape, up to date with every changed row."""
-        key = tuple(pod.part(kind).id for kind in self._kinds)
+        parts = tuple([pod.part(kind) for kind in self._kinds])
+        key = _key(parts)
         epochs = tuple(epoch(self._snapshot) for epoch in self._epochs)
         found = self._entries.get(key)
         if found is not None and self._refresh(found, pod, epochs):
@@ -135,7 +141,7 @@ class ShapeCache:
             self._entries.move_to_end(key)
             return found
         self.misses += 1
-        made = self._entries[key] = Entry(key, self._snapshot, epochs)
+        made = self._entries[key] = Entry(parts, self._snapshot, epochs)
         self._entries.move_to_end(key)
         return made
 
@@ -337,6 +343,10 @@ class ShapeCache:
             return Reads.CLUSTER
         reads: Reads = getattr(plugin, "filter_reads", Reads.CLUSTER)
         return reads
+
+
+def _key(parts: tuple[Part[Any], ...]) -> tuple[int, ...]:
+    return tuple([part.id for part in parts])
 
 
 def _slice(verdict: FilterPass, rows: NDArray[np.int64]) -> FilterPass:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-import msgspec
-
+from moorage.config.merge import ProfileSpec
 from moorage.framework.adapt import as_filter, as_score
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -31,33 +30,12 @@ from moorage.framework.registry import POINT_METHODS, Registry
 from moorage.snapshot.shape import PartKind
 
 
-class ProfilePlan(msgspec.Struct, frozen=True):
-    """What a profile is to be made of, after defaults and configuration were merged.
-
-    Parameters
-    ----------
-    name
-        ``schedulerName``.
-    points
-        Extension point to plugin names, in execution order.
-    weights
-        Weight of each Score plugin, 1 or more.
-    args
-        Arguments by plugin name.
-    """
-
-    name: str
-    points: Mapping[str, Sequence[str]]
-    weights: Mapping[str, int]
-    args: Mapping[str, object]
-
-
 class Profile:
     """The plugins of one profile, constructed once and sorted by point.
 
     Parameters
     ----------
-    plan
+    spec
         Names, order, weights, arguments; checked already (configuration).
     registry
         Where the names are looked up.
@@ -65,21 +43,27 @@ class Profile:
         Given to every plugin.
     """
 
-    def __init__(self, plan: ProfilePlan, registry: Registry, handle: Handle) -> None:
-        self.name = plan.name
+    def __init__(self, spec: ProfileSpec, registry: Registry, handle: Handle) -> None:
+        self.name = spec.scheduler_name
         self.handle = handle
-        self.plugins = _construct(plan, registry, handle)
+        self.plugins = _construct(spec, registry, handle)
         self.points: dict[str, tuple[object, ...]] = {
-            point: tuple(self.plugins[name] for name in plan.points.get(point, ()))
+            point: tuple(self.plugins[name] for name in spec.points.get(point, ()))
             for point in POINT_METHODS
         }
-        self.weights = dict(plan.weights)
+        self.weights = dict(spec.score_weights)
         self.filters: tuple[FilterPlugin, ...] = tuple(
             as_filter(plugin, handle.snapshot, handle.reasons) for plugin in self.points["filter"]
         )
         self.scores: tuple[ScorePlugin, ...] = tuple(
             as_score(plugin, handle.snapshot) for plugin in self.points["score"]
         )
+        # Checked once: asking a Protocol costs microseconds, and every score is asked.
+        self._normalizers: dict[str, NormalizePlugin] = {
+            name: plugin
+            for name, plugin in self.plugins.items()
+            if isinstance(plugin, NormalizePlugin)
+        }
 
     @property
     def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:
@@ -133,8 +117,7 @@ class Profile:
 
     def normalizer(self, score: ScorePlugin) -> NormalizePlugin | None:
         """Return a Score plugin's normalising side, or None when its raw scores are final."""
-        plugin = self.plugins[score.name]
-        return plugin if isinstance(plugin, NormalizePlugin) else None
+        return self._normalizers.get(score.name)
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Return the events of every plugin that may reject a pod, by plugin name.
@@ -172,11 +155,11 @@ def reads_cluster(plugin: object) -> bool:
     return any(Reads.CLUSTER in reads for reads in declared)
 
 
-def _construct(plan: ProfilePlan, registry: Registry, handle: Handle) -> dict[str, Any]:
-    names: Iterable[str] = dict.fromkeys(name for names in plan.points.values() for name in names)
+def _construct(spec: ProfileSpec, registry: Registry, handle: Handle) -> dict[str, Any]:
+    names: Iterable[str] = dict.fromkeys(name for names in spec.points.values() for name in names)
     plugins: dict[str, Any] = {}
     for name in names:
         entry = registry.find(name)
         assert entry is not None, f"plugin {name} was not checked against the registry"
-        plugins[name] = entry.make(plan.args.get(name), handle)
+        plugins[name] = entry.make(spec.plugin_args.get(name), handle)
     return plugins
