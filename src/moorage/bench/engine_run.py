@@ -1,0 +1,150 @@
+"""Runs a workload against the deciding half alone: queue, cycle, cache; nothing is written.
+
+Each pod goes the whole way it goes in a scheduler, but for the API: it enters through ingest, is
+popped, decided, assumed, and confirmed by the watch event the API server would have sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from moorage.api.codec import decode, encode
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import UsageError
+from moorage.base.ids import new_uid
+from moorage.base.rng import Random, Streams
+from moorage.bench.report import Result, make_result, peak_memory_mib
+from moorage.bench.workload import CreateNodes, CreatePods, JsonObject, Workload
+from moorage.config.defaults import default_config
+from moorage.framework.registry import Registry
+from moorage.service.core import Core, build_core
+from moorage.service.facts import Facts
+from moorage.service.ingest import NodeIngest, PodIngest
+from moorage.snapshot.pod_info import PodInfo
+
+Progress = Callable[[str], None]
+
+_PROFILE = "default-scheduler"
+
+
+class _Times:
+    """Nanoseconds by part of the way."""
+
+    def __init__(self) -> None:
+        self.decisions_ns: list[int] = []
+        self.queue_ns = 0
+        self.assume_ns = 0
+        self.confirm_ns = 0
+
+    def seconds_by_part(self) -> dict[str, float]:
+        return {
+            "queue": self.queue_ns / NS_PER_SECOND,
+            "decide": sum(self.decisions_ns) / NS_PER_SECOND,
+            "assume": self.assume_ns / NS_PER_SECOND,
+            "confirm": self.confirm_ns / NS_PER_SECOND,
+        }
+
+
+class EngineRun:
+    """One run of one workload.
+
+    Parameters
+    ----------
+    workload
+        What to do.
+    registry
+        Every known plugin.
+    clock, streams
+        Time for measuring; the seed decides ties, so the same seed gives the same digest.
+    """
+
+    def __init__(
+        self, workload: Workload, registry: Registry, *, clock: Clock, streams: Streams
+    ) -> None:
+        self._workload = workload
+        self._clock = clock
+        self._uids: Random = streams.stream("bench/uids")
+        self._core: Core = build_core(default_config(), registry, clock=clock, streams=streams)
+        facts, core = Facts(clock), self._core
+        self._nodes = NodeIngest(core.cache, core.queue, facts)
+        self._pods = PodIngest(
+            core.cache,
+            core.queue,
+            core.store,
+            profiles=core.profiles.keys(),
+            writes=None,
+            facts=facts,
+        )
+
+    def run(self, progress: Progress = lambda line: None) -> Result:
+        """Run every operation and return what was measured.
+
+        Raises
+        ------
+        UsageError
+            The workload does not fit its own nodes.
+        """
+        placements: list[tuple[str, str]] = []
+        times, seconds = _Times(), 0.0
+        for op in self._workload.ops:
+            progress(f"{type(op).__name__} {op.count}")
+            if isinstance(op, CreateNodes):
+                self._create_nodes(op)
+                continue
+            made = self._schedule(op)
+            if op.measured:
+                placements, times = made[0], made[1]
+                seconds = made[2]
+        return make_result(
+            self._workload,
+            "engine",
+            placements=placements,
+            seconds=seconds,
+            decisions_ns=times.decisions_ns,
+            memory_peak_mib={"engine": peak_memory_mib()},
+            seconds_by_part=times.seconds_by_part(),
+        )
+
+    def _create_nodes(self, op: CreateNodes) -> None:
+        for index in range(op.count):
+            self._nodes.on_add(decode(Node, encode(op.template(index))))
+
+    def _schedule(self, op: CreatePods) -> tuple[list[tuple[str, str]], _Times, float]:
+        pods = [self._pod(op.template(index)) for index in range(op.count)]
+        times = _Times()
+        begin = self._clock.monotonic_ns()
+        placements = [(pod.full_name, self._one(pod, times)) for pod in pods]
+        seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
+        return placements, times, seconds
+
+    def _one(self, pod: Pod, times: _Times) -> str:
+        core, now = self._core, self._clock.monotonic_ns
+        start = now()
+        self._pods.on_add(pod)
+        queued = core.queue.pop()
+        assert queued is not None, f"{pod.full_name} was just added and is not in the queue"
+        popped = now()
+        decision = core.cycles[_PROFILE].decide(PodInfo(queued.pod))
+        decided = now()
+        if not decision.node_name:
+            raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")
+        core.cache.assume_pod(queued.pod, decision.node_name)
+        core.queue.done(queued.uid)
+        assumed = now()
+        spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
+        self._pods.on_update(pod, msgspec.structs.replace(pod, spec=spec))
+        confirmed = now()
+        times.queue_ns += popped - start
+        times.decisions_ns.append(decided - popped)
+        times.assume_ns += assumed - decided
+        times.confirm_ns += confirmed - assumed
+        return decision.node_name
+
+    def _pod(self, manifest: JsonObject) -> Pod:
+        manifest["metadata"]["uid"] = new_uid(self._uids)
+        manifest["spec"]["schedulerName"] = _PROFILE
+        return decode(Pod, encode(manifest))

@@ -1,0 +1,113 @@
+"""Workloads as data, after the opcodes and templates of kubernetes v1.36 scheduler_perf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+JsonObject = dict[str, Any]
+Template = Callable[[int], JsonObject]
+
+NAMESPACE = "default"
+_ZONES = ("zone1", "zone2", "zone3")
+
+
+class CreateNodes(msgspec.Struct, frozen=True):
+    """Create nodes from a template."""
+
+    count: int
+    template: Template
+
+
+class CreatePods(msgspec.Struct, frozen=True):
+    """Create pods from a template and wait until they are scheduled.
+
+    Parameters
+    ----------
+    count
+        How many.
+    template
+        Index to pod.
+    measured
+        Whether they count for the result; the others only fill the cluster.
+    """
+
+    count: int
+    template: Template
+    measured: bool = False
+
+
+Op = CreateNodes | CreatePods
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A named list of operations, with the parameters it was made from."""
+
+    name: str
+    params: Mapping[str, int]
+    ops: tuple[Op, ...]
+
+
+def default_node(index: int) -> JsonObject:
+    """Return the node of scheduler_perf's ``node-default.yaml``, with a zone."""
+    name = f"scheduler-perf-{index}"
+    room = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "topology.kubernetes.io/zone": _ZONES[index % len(_ZONES)],
+            },
+        },
+        "status": {
+            "capacity": room,
+            "allocatable": room,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def default_pod(prefix: str) -> Template:
+    """Return the template of scheduler_perf's ``pod-default.yaml`` under a name prefix."""
+
+    def pod(index: int) -> JsonObject:
+        amounts = {"cpu": "100m", "memory": "500Mi"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{prefix}-{index}",
+                "namespace": NAMESPACE,
+                "labels": {"app": prefix},
+            },
+            "spec": {
+                "containers": [
+                    {
+                        "name": "pause",
+                        "image": "registry.k8s.io/pause:3.10.1",
+                        "ports": [{"containerPort": 80}],
+                        "resources": {"limits": amounts, "requests": amounts},
+                    }
+                ]
+            },
+        }
+
+    return pod
+
+
+def basic(*, nodes: int, init_pods: int, pods: int) -> Workload:
+    """Return scheduler_perf's SchedulingBasic: plain pods on plain nodes."""
+    return Workload(
+        "SchedulingBasic",
+        {"nodes": nodes, "initPods": init_pods, "measurePods": pods},
+        (
+            CreateNodes(nodes, default_node),
+            CreatePods(init_pods, default_pod("init")),
+            CreatePods(pods, default_pod("measured"), measured=True),
+        ),
+    )
