@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.state.contracts import (
@@ -198,3 +199,39 @@ class World:
         while (queued := self.queue.pop()) is not None:
             names.append(queued.pod.name)
         return names
+
+
+class Table:
+    """A `NodeTableLike` of dicts, as strict as the real one."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, tuple[str, Pod]] = {}
+
+    def add_node(self, node: Node) -> None:
+        assert node.name not in self.nodes
+        self.nodes[node.name] = node
+
+    def update_node(self, node: Node) -> None:
+        assert node.name in self.nodes
+        self.nodes[node.name] = node
+
+    def remove_node(self, name: str) -> None:
+        del self.nodes[name]
+
+    def has_node(self, name: str) -> bool:
+        return name in self.nodes
+
+    def add_pod(self, pod: Pod, node_name: str) -> None:
+        assert pod.uid not in self.pods
+        self.pods[pod.uid] = (node_name, pod)
+
+    def remove_pod(self, uid: str) -> None:
+        del self.pods[uid]
+
+    def placed(self) -> dict[str, str]:
+        return {uid: node_name for uid, (node_name, _) in self.pods.items()}
+
+
+def node(name: str, **labels: str) -> Node:
+    return Node(metadata=ObjectMeta(name=name, labels=labels))
