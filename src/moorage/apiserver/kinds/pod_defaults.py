@@ -201,7 +201,25 @@ def _default_pod_level(spec: Json) -> None:
 
 
 def _aggregate(spec: Json, which: str) -> dict[str, str]:
-    """Effective requests or limits of all containers: their sum, or the greatest init step."""
+    total = aggregate_nano(spec, which)
+    return {name: format_nano(nano, name) for name, nano in sorted(total.items())}
+
+
+def aggregate_nano(spec: Json, which: str) -> dict[str, int]:
+    """Effective requests or limits of all containers: their sum, or the greatest init step.
+
+    Parameters
+    ----------
+    spec
+        Pod spec.
+    which
+        ``requests`` or ``limits``.
+
+    Returns
+    -------
+    dict
+        Nano units by resource name.
+    """
     total: dict[str, int] = {}
     for container in objects(spec, "containers"):
         _add(total, _parsed(container, which))
@@ -219,7 +237,7 @@ def _aggregate(spec: Json, which: str) -> dict[str, str]:
             init_peak[name] = max(init_peak.get(name, 0), nano)
     for name, nano in init_peak.items():
         total[name] = max(total.get(name, 0), nano)
-    return {name: format_nano(nano, name) for name, nano in sorted(total.items())}
+    return total
 
 
 def _parsed(container: Json, which: str) -> dict[str, int]:

@@ -8,6 +8,10 @@ from __future__ import annotations
 from moorage.api import resources
 from moorage.api.names import dns_label_faults
 from moorage.apiserver.kinds import (
+    check_core,
+    check_pod,
+    check_storage,
+    check_workload,
     core_admission,
     core_columns,
     core_defaults,
@@ -37,6 +41,8 @@ def core_kinds() -> list[ServedKind]:
             counts_generations=True,
             open_status=True,
             more_subresources=frozenset({"binding"}),
+            check=check_pod.check_pod,
+            check_status=check_pod.check_pod_status,
         ),
         ServedKind(
             resource=resources.NODES,
@@ -47,6 +53,8 @@ def core_kinds() -> list[ServedKind]:
             has_status=True,
             keeps_status=True,
             open_status=True,
+            check=check_core.check_node,
+            check_status=check_core.check_node_status,
         ),
         ServedKind(
             resource=resources.NAMESPACES,
@@ -67,11 +75,13 @@ def core_kinds() -> list[ServedKind]:
             fields=fields.service_fields,
             name_rule=name_rules.service_name,
             has_status=True,
+            check=check_core.check_service,
         ),
         ServedKind(
             resource=resources.CONFIG_MAPS,
             columns=core_columns.CONFIG_MAP_COLUMNS,
             cells=core_columns.config_map_cells,
+            check=check_core.check_config_map,
         ),
         ServedKind(
             resource=resources.SECRETS,
@@ -79,6 +89,7 @@ def core_kinds() -> list[ServedKind]:
             cells=core_columns.secret_cells,
             defaults=core_defaults.default_secret,
             fields=fields.secret_fields,
+            check=check_core.check_secret,
         ),
         ServedKind(
             resource=resources.SERVICE_ACCOUNTS,
@@ -92,6 +103,7 @@ def core_kinds() -> list[ServedKind]:
             defaults=core_defaults.default_event,
             fields=fields.event_fields("involvedObject"),
             name_rule=name_rules.path_segment_name,
+            check=check_core.check_event,
         ),
         ServedKind(
             resource=resources.EVENTS,
@@ -100,6 +112,7 @@ def core_kinds() -> list[ServedKind]:
             defaults=core_defaults.default_event,
             fields=fields.event_fields("regarding"),
             name_rule=name_rules.path_segment_name,
+            check=check_core.check_event,
         ),
     ]
 
@@ -115,6 +128,7 @@ def workload_kinds() -> list[ServedKind]:
             fields=fields.replica_fields,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_replication_controller,
         ),
         ServedKind(
             resource=resources.DEPLOYMENTS,
@@ -123,6 +137,7 @@ def workload_kinds() -> list[ServedKind]:
             defaults=workload_defaults.default_deployment,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_deployment,
         ),
         ServedKind(
             resource=resources.REPLICA_SETS,
@@ -132,6 +147,7 @@ def workload_kinds() -> list[ServedKind]:
             fields=fields.replica_fields,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_replica_set,
         ),
         ServedKind(
             resource=resources.STATEFUL_SETS,
@@ -140,6 +156,7 @@ def workload_kinds() -> list[ServedKind]:
             defaults=workload_defaults.default_stateful_set,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_stateful_set,
         ),
         ServedKind(
             resource=resources.DAEMON_SETS,
@@ -148,6 +165,7 @@ def workload_kinds() -> list[ServedKind]:
             defaults=workload_defaults.default_daemon_set,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_daemon_set,
         ),
         ServedKind(
             resource=resources.JOBS,
@@ -158,6 +176,7 @@ def workload_kinds() -> list[ServedKind]:
             fields=fields.job_fields,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_job,
         ),
     ]
 
@@ -172,6 +191,7 @@ def policy_kinds() -> list[ServedKind]:
             defaults=core_defaults.default_disruption_budget,
             has_status=True,
             counts_generations=True,
+            check=check_workload.check_disruption_budget,
         ),
         ServedKind(
             resource=resources.PRIORITY_CLASSES,
@@ -180,12 +200,14 @@ def policy_kinds() -> list[ServedKind]:
             defaults=core_defaults.default_priority_class,
             on_create=core_admission.prepare_priority_class,
             counts_generations=True,
+            check=check_core.check_priority_class,
         ),
         ServedKind(
             resource=resources.LEASES,
             columns=core_columns.LEASE_COLUMNS,
             cells=core_columns.lease_cells,
             defaults=core_defaults.default_lease,
+            check=check_core.check_lease,
         ),
     ]
 
@@ -199,6 +221,7 @@ def storage_kinds() -> list[ServedKind]:
             cells=storage_columns.volume_cells,
             defaults=core_defaults.default_persistent_volume,
             has_status=True,
+            check=check_storage.check_volume,
         ),
         ServedKind(
             resource=resources.PERSISTENT_VOLUME_CLAIMS,
@@ -207,18 +230,21 @@ def storage_kinds() -> list[ServedKind]:
             defaults=core_defaults.default_claim,
             on_create=core_admission.prepare_claim,
             has_status=True,
+            check=check_storage.check_claim,
         ),
         ServedKind(
             resource=resources.STORAGE_CLASSES,
             columns=storage_columns.STORAGE_CLASS_COLUMNS,
             cells=storage_columns.storage_class_cells,
             defaults=core_defaults.default_storage_class,
+            check=check_storage.check_storage_class,
         ),
         ServedKind(
             resource=resources.CSI_NODES,
             columns=storage_columns.CSI_NODE_COLUMNS,
             cells=storage_columns.csi_node_cells,
             defaults=core_defaults.default_csi_node,
+            check=check_storage.check_csi_node,
         ),
         ServedKind(
             resource=resources.CSI_DRIVERS,
@@ -231,6 +257,7 @@ def storage_kinds() -> list[ServedKind]:
             columns=storage_columns.STORAGE_CAPACITY_COLUMNS,
             cells=storage_columns.storage_capacity_cells,
             defaults=core_defaults.default_csi_storage_capacity,
+            check=check_storage.check_storage_capacity,
         ),
         ServedKind(
             resource=resources.VOLUME_ATTACHMENTS,
@@ -238,6 +265,7 @@ def storage_kinds() -> list[ServedKind]:
             cells=storage_columns.attachment_cells,
             defaults=core_defaults.default_volume_attachment,
             has_status=True,
+            check=check_storage.check_attachment,
         ),
     ]
 

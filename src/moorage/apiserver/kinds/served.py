@@ -17,8 +17,8 @@ from moorage.apiserver.kinds.core_defaults import default_nothing
 from moorage.apiserver.kinds.fields import name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
-from moorage.apiserver.kinds.tree import prune_nulls
 from moorage.apiserver.schema import catalog
+from moorage.apiserver.schema.check import prune
 
 Prepare = Callable[[Obj, Context, ResourceType], None]
 Check = Callable[[Obj, "Obj | None"], list[FieldError]]
@@ -91,8 +91,8 @@ class ServedKind:
         return catalog.merge_keys(self.resource.group, self.resource.kind)
 
     def default(self, obj: Obj) -> None:
-        """Drop nulls and fill in defaults, in place."""
-        prune_nulls(obj)
+        """Drop nulls and unknown fields, and fill in defaults, in place."""
+        prune(self.resource, obj)
         self.defaults(obj)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:

@@ -78,19 +78,6 @@ def containers(spec: Mapping[str, Any]) -> Iterator[Json]:
         yield from objects(spec, key)
 
 
-def prune_nulls(value: Any) -> Any:
-    """Drop null members of objects, in place, as decoding into Go and back does."""
-    if isinstance(value, dict):
-        for key in [key for key, member in value.items() if member is None]:
-            del value[key]
-        for member in value.values():
-            prune_nulls(member)
-    elif isinstance(value, list):
-        for member in value:
-            prune_nulls(member)
-    return value
-
-
 def condition(obj: Mapping[str, Any], kind: str) -> Json | None:
     """Return the status condition of this type, or None."""
     for entry in objects(obj, "status", "conditions"):

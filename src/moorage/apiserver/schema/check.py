@@ -90,6 +90,36 @@ def decode_error(kind: Kind | ResourceType, obj: Any) -> str | None:
     )
 
 
+def prune(kind: Kind | ResourceType, obj: dict[str, Any]) -> None:
+    """Drop nulls, and fields the kind does not have, in place, as decoding into Go would.
+
+    The object has to be one that `type_errors` finds right.
+    """
+    _prune_object(_definition_of(kind), obj)
+
+
+def _prune_object(definition: Definition, obj: dict[str, Any]) -> None:
+    fields = definition.fields
+    for key in [key for key, value in obj.items() if value is None or key not in fields]:
+        del obj[key]
+    for key, value in obj.items():
+        if isinstance(value, dict | list):
+            _prune_value(fields[key].type, value)
+
+
+def _prune_value(type_ref: TypeRef, value: Any) -> None:
+    if type_ref.shape == "object":
+        _prune_object(DEFINITIONS[type_ref.name], value)
+    elif type_ref.shape == "list":
+        value[:] = [element for element in value if element is not None]
+        if type_ref.element.shape != "scalar":
+            for element in value:
+                _prune_value(type_ref.element, element)
+    elif type_ref.shape == "map":
+        for key in [key for key, element in value.items() if element is None]:
+            del value[key]
+
+
 def _resource_of(kind: Kind | ResourceType) -> ResourceType:
     return kind if isinstance(kind, ResourceType) else kind.resource
 

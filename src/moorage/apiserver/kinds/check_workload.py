@@ -1,0 +1,206 @@
+"""Rules of deployments, sets, jobs, replication controllers and disruption budgets.
+
+Place in the flow: validation, after defaulting. Mirrors kubernetes v1.36
+pkg/apis/{apps,batch,policy}/validation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from moorage.api.codec import from_dict
+from moorage.api.meta import LabelSelector
+from moorage.api.selectors import compile_label_selector
+from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, not_supported, required
+from moorage.apiserver.kinds.check_pod import check_template
+from moorage.apiserver.kinds.check_resources import NOT_NEGATIVE
+from moorage.apiserver.kinds.check_scheduling import check_label_selector
+from moorage.apiserver.kinds.metadata import immutable
+from moorage.apiserver.kinds.tree import Json, child, number, text
+
+_PERCENT = re.compile("[0-9]+%")
+_MISMATCH = "`selector` does not match template `labels`"
+_STATEFUL_SET_UPDATE = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+    "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+    "'minReadySeconds' are forbidden"
+)
+_STATEFUL_SET_OPEN = frozenset(
+    {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    }
+)
+
+
+def check_deployment(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a deployment."""
+    spec = child(new, "spec")
+    errors = _check_selected_template(spec, "deployment")
+    kind = text(spec, "strategy", "type")
+    if kind not in ("Recreate", "RollingUpdate"):
+        errors.append(not_supported("spec.strategy.type", kind, ("Recreate", "RollingUpdate")))
+    if kind == "Recreate" and child(spec, "strategy").get("rollingUpdate") is not None:
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        errors.append(forbidden("spec.strategy.rollingUpdate", detail))
+    rolling = child(spec, "strategy", "rollingUpdate")
+    for name in ("maxUnavailable", "maxSurge"):
+        errors += _check_amount(rolling.get(name), f"spec.strategy.rollingUpdate.{name}")
+    return errors + _check_selector_kept(new, old)
+
+
+def check_replica_set(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a replica set."""
+    errors = _check_selected_template(child(new, "spec"), "replicaset")
+    return errors + _check_selector_kept(new, old)
+
+
+def check_stateful_set(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a stateful set."""
+    spec = child(new, "spec")
+    errors = _check_selected_template(spec, "statefulset")
+    policy = text(spec, "podManagementPolicy")
+    policies = ("OrderedReady", "Parallel")
+    if policy not in policies:
+        errors.append(not_supported("spec.podManagementPolicy", policy, policies))
+    if old is not None:
+        before, after = _closed_part(child(old, "spec")), _closed_part(spec)
+        if before != after:
+            errors.append(forbidden("spec", _STATEFUL_SET_UPDATE))
+    return errors
+
+
+def _closed_part(spec: Json) -> Json:
+    return {key: value for key, value in spec.items() if key not in _STATEFUL_SET_OPEN}
+
+
+def check_daemon_set(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a daemon set."""
+    errors = _check_selected_template(child(new, "spec"), "daemonset")
+    return errors + _check_selector_kept(new, old)
+
+
+def check_replication_controller(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a replication controller; its selector is a plain map."""
+    spec = child(new, "spec")
+    errors = _check_counts(spec)
+    selector = child(spec, "selector")
+    if not selector:
+        errors.append(required("spec.selector"))
+    if spec.get("template") is None:
+        return [*errors, required("spec.template")]
+    labels = child(spec, "template", "metadata", "labels")
+    if any(labels.get(key) != value for key, value in selector.items()):
+        errors.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
+    return errors + check_template(child(spec, "template"), "spec.template", restart=("Always",))
+
+
+def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a job."""
+    spec = child(new, "spec")
+    counts = ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds")
+    errors = [
+        invalid(f"spec.{name}", number(spec, name), NOT_NEGATIVE)
+        for name in counts
+        if number(spec, name) < 0
+    ]
+    mode = text(spec, "completionMode")
+    if mode not in ("Indexed", "NonIndexed"):
+        errors.append(not_supported("spec.completionMode", mode, ("Indexed", "NonIndexed")))
+    if mode == "Indexed" and spec.get("completions") is None:
+        detail = 'when completion mode is "Indexed"'
+        errors.append(required("spec.completions", detail))
+    restart = ("OnFailure", "Never")
+    errors += check_template(child(spec, "template"), "spec.template", restart=restart)
+    if old is not None:
+        before = child(old, "spec")
+        gated = before.get("suspend") is True
+        names = ("completions", "selector", "completionMode", "podFailurePolicy")
+        for name in names if gated else (*names, "template"):
+            if spec.get(name) != before.get(name):
+                errors.append(immutable(f"spec.{name}", spec.get(name)))
+    return errors
+
+
+def _check_counts(spec: Json) -> list[FieldError]:
+    return [
+        invalid(f"spec.{name}", number(spec, name), NOT_NEGATIVE)
+        for name in (
+            "replicas",
+            "minReadySeconds",
+            "revisionHistoryLimit",
+            "progressDeadlineSeconds",
+        )
+        if number(spec, name) < 0
+    ]
+
+
+def _check_selected_template(spec: Json, kind: str) -> list[FieldError]:
+    """Check counts, selector and template, and that they fit."""
+    errors = _check_counts(spec)
+    selector = spec.get("selector")
+    if selector is None:
+        errors.append(required("spec.selector"))
+    else:
+        faults = check_label_selector(selector, "spec.selector")
+        errors += faults
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            detail = f"empty selector is invalid for {kind}"
+            errors.append(invalid("spec.selector", selector, detail))
+        elif not faults and not _matches(spec, selector):
+            labels = child(spec, "template", "metadata", "labels")
+            errors.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
+    return errors + check_template(child(spec, "template"), "spec.template", restart=("Always",))
+
+
+def _matches(spec: Json, selector: Json) -> bool:
+    labels = child(spec, "template", "metadata", "labels")
+    return compile_label_selector(from_dict(LabelSelector, selector)).matches(labels)
+
+
+def _check_selector_kept(new: Obj, old: Obj | None) -> list[FieldError]:
+    if old is None:
+        return []
+    after = child(new, "spec").get("selector")
+    if after == child(old, "spec").get("selector"):
+        return []
+    return [immutable("spec.selector", after)]
+
+
+def _check_amount(value: Any, field: str) -> list[FieldError]:
+    """Check a number of pods or a percentage of them."""
+    if value is None:
+        return []
+    if isinstance(value, int):
+        return [invalid(field, value, NOT_NEGATIVE)] if value < 0 else []
+    if not _PERCENT.fullmatch(value):
+        detail = (
+            "a valid percent string must be a numeric string followed by an ending '%' "
+            "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+        )
+        return [invalid(field, value, detail)]
+    if int(value[:-1]) > 100:
+        return [invalid(field, value, "must not be greater than 100%")]
+    return []
+
+
+def check_disruption_budget(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a disruption budget."""
+    spec = child(new, "spec")
+    errors = []
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        detail = "minAvailable and maxUnavailable cannot be both set"
+        errors.append(invalid("spec", spec, detail))
+    for name in ("minAvailable", "maxUnavailable"):
+        errors += _check_amount(spec.get(name), f"spec.{name}")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    policies = ("AlwaysAllow", "IfHealthyBudget")
+    if policy is not None and policy not in policies:
+        errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, policies))
+    return errors + check_label_selector(spec.get("selector"), "spec.selector")
