@@ -1,4 +1,4 @@
-"""What a run measured: a few lines for people, JSON with scheduler_perf's dataItems for programs."""
+"""What a run measured: a few lines for people, scheduler_perf's dataItems for programs."""
 
 from __future__ import annotations
 
