@@ -86,7 +86,7 @@ def check_kind(obj: Any, resource: ResourceType) -> Obj:
     # Key order is what people see in `-o yaml` of other tools; kind and version lead.
     typed = {"apiVersion": version, "kind": kind, **obj}
     typed["apiVersion"], typed["kind"] = version, kind
-    meta = typed.setdefault("metadata", {})
+    meta = typed["metadata"] = {} if typed.get("metadata") is None else typed["metadata"]
     if not isinstance(meta, dict):
         raise _cannot_be_handled(resource, "json: cannot unmarshal metadata: not an object")
     return typed

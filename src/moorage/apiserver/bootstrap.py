@@ -27,10 +27,31 @@ _SYSTEM_PRIORITY_CLASSES = (
 )
 
 
-def bootstrap(server: ApiServer) -> None:
-    """Put into an empty server what every cluster has."""
+def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
+    """Put into an empty server what every cluster has.
+
+    Parameters
+    ----------
+    server
+        Without objects so far.
+    authority_certificate
+        What signs client certificates, PEM; where it is given, components that check their own
+        callers against it (a real kube-scheduler does) find it where they look.
+    """
     for obj in initial_objects():
         server.create(obj)
+    if authority_certificate:
+        server.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": "extension-apiserver-authentication",
+                    "namespace": "kube-system",
+                },
+                "data": {"client-ca-file": authority_certificate.decode()},
+            }
+        )
 
 
 def initial_objects() -> Iterator[Obj]:
@@ -44,10 +65,4 @@ def initial_objects() -> Iterator[Obj]:
             "metadata": {"name": name},
             "value": value,
             "description": description,
-        }
-    for namespace in INITIAL:
-        yield {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "default", "namespace": namespace},
         }

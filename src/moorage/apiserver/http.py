@@ -58,7 +58,9 @@ class HttpServer:
         UsageError
             The address cannot be listened on.
         """
-        runner = web.ServerRunner(web.Server(self._answer, access_log=None))
+        # Cancelled when the client hangs up, or a quiet watch would outlive its reader by an hour.
+        listener = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        runner = web.ServerRunner(listener)
         await runner.setup()
         site = web.TCPSite(
             runner, host, port, ssl_context=self._tls, shutdown_timeout=_SHUTDOWN_SECONDS

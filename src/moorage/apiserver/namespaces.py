@@ -33,7 +33,7 @@ class Namespaces:
         self._deleter = deleter
         self._served = world.catalog.by_plural(NAMESPACES)
         self._terminating: set[str] = set()
-        deleter.on_gone = self._object_gone
+        deleter.on_gone = self.settle
         deleter.on_terminating = self._empty
 
     def check_open(self, namespace: str, resource: ResourceType, name: str) -> None:
@@ -74,10 +74,15 @@ class Namespaces:
                     # Deleting one may have removed another; everything else is a fault.
                     if error.code != 404:
                         raise
-        self._object_gone(namespace)
+        self.settle(namespace)
 
-    def _object_gone(self, namespace: str) -> None:
+    def settle(self, namespace: str) -> None:
+        """Remove a terminating namespace if nothing is in it and nothing holds it any more."""
         if namespace not in self._terminating:
+            return
+        record = self._world.store.shelf(NAMESPACES).get(("", namespace))
+        assert record is not None, "a terminating namespace leaves only here"
+        if record.decode()["metadata"].get("finalizers"):
             return
         shelves = [self._world.store.shelf(served.shelf) for served in self._namespaced()]
         if any(next(shelf.records(namespace), None) for shelf in shelves):

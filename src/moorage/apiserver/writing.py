@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.apiserver.bodies import check_fields, check_kind, decode_json, decode_object
-from moorage.apiserver.deleting import Deleter, check_dry_run
+from moorage.apiserver.deleting import NAMESPACES, Deleter, check_dry_run
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.metadata import (
@@ -170,9 +170,14 @@ class Writer:
             raise invalid_object(kind.resource, target.name, errors)
         if new == old:
             return record
-        if not dry_run and _ends(new["metadata"]):
-            return self._deleter.finish(served, record, served.to_stored(new))
-        return self._save(served, new, dry_run=dry_run)
+        if dry_run or not _ends(new["metadata"]):
+            return self._save(served, new, dry_run=dry_run)
+        if served.shelf == NAMESPACES:
+            # A namespace also waits for what is in it.
+            saved = self._save(served, new, dry_run=False)
+            self._namespaces.settle(saved.name)
+            return saved
+        return self._deleter.finish(served, record, served.to_stored(new))
 
     def _save(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
         stored = served.to_stored(obj)
