@@ -83,6 +83,8 @@ class Search(msgspec.Struct, frozen=True):
         The shape's entry when its cached answers were used for all rows.
     nominated_row
         The row of the pod's own nominated node when it fits there and nothing else was asked.
+    nominated_rejectors
+        The plugins that turned the pod away from its nominated node, when it does not fit there.
     """
 
     pre_filter: PreFilterOutcome
@@ -90,6 +92,21 @@ class Search(msgspec.Struct, frozen=True):
     verdict: FilterPass
     entry: Entry | None = None
     nominated_row: int | None = None
+    nominated_rejectors: frozenset[str] = frozenset()
+
+    @property
+    def absent_status(self) -> Status:
+        """Status of the nodes that were not filtered.
+
+        Upstream names the plugins from the set it collects rejectors in, so one that had turned
+        the pod away from its nominated node is named too, though it restricted nothing.
+        """
+        if self.pre_filter.status.rejected:
+            return self.pre_filter.status
+        if self.pre_filter.node_names is None:
+            return unresolvable()
+        names = " ".join(sorted(self.pre_filter.plugins | self.nominated_rejectors))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
 class Cycle:
@@ -171,7 +188,14 @@ class Cycle:
         view, verdict = self._candidates(entry, outcome, state, pod)
         if nominated is not None:
             view, verdict = _with_row(view, verdict, nominated[2], nominated[1])
-        return Search(outcome, view, verdict, entry if view.is_all else None)
+        rejectors = frozenset() if nominated is None else nominated[1].rejectors(self.profile)
+        return Search(
+            outcome,
+            view,
+            verdict,
+            entry if view.is_all else None,
+            nominated_rejectors=rejectors,
+        )
 
     def _pre_filter(self, entry: Entry | None, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
         shapes = self.shapes
@@ -298,13 +322,12 @@ class Cycle:
         diagnosis = diagnose(self.profile, self.snapshot, search)
         nomination: Nomination | None = CLEAR_NOMINATION
         if self.profile.post_filters:
-            absent = _absent_status(search)
             statuses = NodeStatuses(
                 self.profile,
                 self.snapshot,
                 view=search.view,
                 verdict=search.verdict,
-                absent=absent,
+                absent=search.absent_status,
             )
             after = run_post_filter(self.profile, state, pod, statuses.as_mapping())
             diagnosis = diagnosis.with_post_filter(after.message)
@@ -341,7 +364,7 @@ def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
     counts = verdict.reason_counts(profile.handle.reasons)
     left_out = snapshot.num_nodes - len(search.view)
     if left_out and outcome.node_names is not None:
-        for reason in outcome.absent_status.reasons:
+        for reason in search.absent_status.reasons:
             counts[reason] = counts.get(reason, 0) + left_out
     return Diagnosis(
         num_nodes=snapshot.num_nodes,
@@ -349,14 +372,6 @@ def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
         unschedulable_plugins=outcome.plugins | verdict.rejectors(profile),
         pending_plugins=verdict.pending(profile),
     )
-
-
-def _absent_status(search: Search) -> Status:
-    if search.pre_filter.status.rejected:
-        return search.pre_filter.status
-    if search.pre_filter.node_names is not None:
-        return search.pre_filter.absent_status
-    return unresolvable()
 
 
 def _with_row(

@@ -74,7 +74,7 @@ class FilterPass:
         np.copyto(self.reason_n, other.reason_n, where=new)
         np.copyto(self.plugin_n, other.plugin_n, where=new)
 
-    def put(self, at: NDArray[np.int64] | int, other: FilterPass) -> None:
+    def put(self, at: NDArray[np.int64], other: FilterPass) -> None:
         """Overwrite some rows with the verdicts of a pass over just those rows."""
         self.code_n[at] = other.code_n
         self.reason_n[at] = other.reason_n
@@ -217,7 +217,7 @@ def filter_nominated(
                 trial.add_pod(other, row)
             first = run_filters(profile, state, pod, snapshot.rows([row]))
         if first.plugin_n[0] != PASSED:
-            verdict.put(position, first)
+            verdict.put(np.array([position]), first)
 
 
 def _position(view: NodeView, row: int) -> int | None:

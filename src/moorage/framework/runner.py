@@ -82,12 +82,6 @@ class PreFilterOutcome(msgspec.Struct, frozen=True):
     results: Mapping[str, Status] = {}
     restricted_by: Mapping[str, frozenset[str]] = {}
 
-    @property
-    def absent_status(self) -> Status:
-        """Status of the nodes a restriction leaves out."""
-        names = " ".join(sorted(self.plugins))
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
-
 
 PreFilterAnswer = tuple[PreFilterResult | None, Status]
 AskPreFilter = Callable[[PreFilterPlugin], PreFilterAnswer]
