@@ -127,7 +127,7 @@ def recording_files(paths: Iterable[str | Path]) -> list[Path]:
     Parameters
     ----------
     paths
-        Files, or directories holding ``*.jsonl`` and ``*.jsonl.gz`` (not searched deeper).
+        Files, or directories holding ``*.jsonl`` and ``*.jsonl.gz``, at any depth.
 
     Raises
     ------
@@ -137,9 +137,9 @@ def recording_files(paths: Iterable[str | Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
-            inside = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES))
+            inside = sorted(p for p in path.rglob("*") if p.name.endswith(SUFFIXES))
             if not inside:
-                raise UsageError(f"{path}: no recordings (*.jsonl, *.jsonl.gz) in this directory")
+                raise UsageError(f"{path}: holds no recordings (*.jsonl, *.jsonl.gz)")
             found.update(dict.fromkeys(inside))
         elif path.is_file():
             found[path] = None

@@ -1,8 +1,8 @@
 """Whether a recorded case can be run: what it needs that moorage does not have yet.
 
 Second stop of the conformance runner. The test is by need, not by family: a mode, a feature gate,
-a kind of object, or a plugin that only guards so far (`PluginEntry.built`). When a plugin is
-built, its registry entry says so and the cases open up; when a mode is built, it joins
+a kind of object, or a plugin that only guards so far. When a plugin is built (its registry entry
+says so and it leaves `plugins.unbuilt`), the cases open up; when a mode is built, it joins
 `BUILT_MODES`.
 """
 
@@ -15,7 +15,7 @@ from moorage.api.pod import Pod
 from moorage.config.merge import ProfileSpec
 from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.registry import Registry
-from moorage.plugins.unbuilt import unbuilt_needs
+from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
 from moorage.testing.conformance_format import RecordedObjects, Scenario
 
 BUILT_MODES: Final = frozenset({"evaluate", "sequence", "preempt"})
@@ -41,9 +41,9 @@ def uncompared_fields(registry: Registry) -> frozenset[str]:
 
 
 def is_built(registry: Registry, plugin: str) -> bool:
-    """Whether a plugin exists and is more than a guard."""
+    """Whether a plugin is there as a whole: no guard, and nothing left that it cannot judge."""
     entry = registry.find(plugin)
-    return entry is not None and entry.built
+    return entry is not None and entry.built and plugin not in NEEDED_BY
 
 
 def mode_needs(scenario: Scenario) -> list[str]:
@@ -80,13 +80,8 @@ def plugin_needs(
         needs.update(unbuilt_needs(pod))
         if _has_default_spread(pod, objects, spec):
             needs.add("PodTopologySpread")
-        missing |= {name for name in needs if _enabled(spec, name) and not _judges(registry, name)}
+        missing |= {name for name in needs if _enabled(spec, name) and not is_built(registry, name)}
     return sorted(missing)
-
-
-def _judges(registry: Registry, plugin: str) -> bool:
-    # DynamicResources is built for pods without claims only: a need for it is a need for more.
-    return plugin != "DynamicResources" and is_built(registry, plugin)
 
 
 def _is_evaluated(pod: Pod) -> bool:

@@ -110,7 +110,8 @@ class Report:
         parts += _section("Not supported, number of cases by need", self._needs())
         if self.first_differences:
             lines = [_shown(difference) for difference in self.first_differences]
-            parts += _section(f"First differences ({self.different} cases differ)", lines)
+            differ = "1 case differs" if self.different == 1 else f"{self.different} cases differ"
+            parts += _section(f"First differences ({differ})", lines)
         return "\n\n".join(parts) + "\n"
 
     def _left_out(self) -> list[str]:

@@ -164,7 +164,7 @@ class _World:
         try:
             found = evaluate(profile, self.snapshot, info)
         except CycleError as error:
-            return {"pod": info.key, "outcome": "error", "message": error.status.message}
+            return {"pod": info.key, "outcome": f"error: {error.status.message}"}
         return {"pod": info.key, **_evaluated(found, info)}
 
     # -- sequence ------------------------------------------------------------------------------
@@ -181,9 +181,11 @@ class _World:
         profile = self._profile(info.pod)
         assert profile is not None
         decision = self._cycles[profile.name].decide(info)
-        if decision.outcome is not Outcome.BIND:
-            outcome = "unschedulable" if decision.outcome is Outcome.REJECT else "error"
-            return {"pod": info.key, "outcome": outcome, "message": _without_post_filter(decision)}
+        if decision.outcome is Outcome.ERROR:
+            return {"pod": info.key, "outcome": f"error: {decision.message}"}
+        if decision.outcome is Outcome.REJECT:
+            message = _without_post_filter(decision)
+            return {"pod": info.key, "outcome": "unschedulable", "message": message}
         whole = evaluate(profile, self.snapshot, info)
         assert whole.scores is not None
         result: Json = {
@@ -290,8 +292,10 @@ def _pre_filter(found: Evaluation) -> Json:
 
 
 def _filtered(found: Evaluation) -> Json:
+    # A nominated node that PreFilter left out is filtered all the same; it is not recorded.
+    searched = {node: s for node, s in found.filter.items() if node not in found.excluded}
     row: Json = {
-        "filter": {node: _signed(status) for node, status in found.filter.items()},
+        "filter": {node: _signed(status) for node, status in searched.items()},
         "filterPlugins": {
             plugin: {node: _plain(status) for node, status in nodes.items()}
             for plugin, nodes in found.by_plugin.items()

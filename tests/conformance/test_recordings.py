@@ -1,0 +1,32 @@
+"""kube-scheduler's recorded decisions are ours: every family, against the numbers reached so far.
+
+Not covered: fields of the plugins not built (`UNCOMPARED`), and whatever a family lists as
+unsupported; the numbers in ``expected.py`` say how much that is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moorage.testing.conformance import check_recordings
+from tests.conformance.expected import EQUAL, WHOLE
+
+PUBLIC = Path(__file__).parent / "data" / "public"
+
+
+def test_every_recording_has_its_number():
+    assert {path.name.partition(".")[0] for path in PUBLIC.iterdir()} == set(EQUAL)
+
+
+@pytest.mark.parametrize("family", sorted(EQUAL))
+def test_recorded_decisions_are_reproduced(family):
+    report = check_recordings([PUBLIC / f"{family}.jsonl.gz"])
+    assert list(report.families) == [family]
+    tally = report.families[family]
+    assert tally.equal >= EQUAL[family], report.as_text()
+    assert tally.equal + tally.different + tally.unsupported == tally.cases
+    if family in WHOLE:
+        assert (tally.equal, tally.different) == (tally.cases, 0), report.as_text()
+        assert tally.unsupported_fields <= {"event", "preemption"}

@@ -1,0 +1,94 @@
+"""Default profile, arguments and event registrations are the reference's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.api.changes import Action, action_name
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.config.args import default_args, read_args
+from moorage.config.defaults import DEFAULT_MULTI_POINT, default_config
+from moorage.config.merge import ProfileSpec, expand_profiles
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventsToRegister
+from moorage.framework.profile import Profile
+from moorage.framework.status import ReasonTable
+from moorage.plugins.in_tree import IN_TREE, in_tree_registry
+from moorage.snapshot.snapshot import Snapshot
+from moorage.testing.conformance_needs import is_built
+
+DATA = Path(__file__).parent / "data"
+REFERENCE = json.loads((DATA / "reference.json").read_text())
+EVENTS = json.loads((DATA / "reference-events.json").read_text())["default"]
+BUILT = [entry.name for entry in IN_TREE if is_built(in_tree_registry(), entry.name)]
+
+
+def default_spec() -> ProfileSpec:
+    (spec,) = expand_profiles(default_config(), in_tree_registry())
+    return spec
+
+
+@pytest.fixture
+def plugins():
+    handle = Handle("default-scheduler", Snapshot(), ReasonTable(), ManualClock(), Streams(0))
+    return Profile(default_spec(), in_tree_registry(), handle).plugins
+
+
+def test_the_default_plugin_list_is_the_references():
+    ours = [
+        {"name": ref.name} | ({} if ref.weight is None else {"weight": ref.weight})
+        for ref in DEFAULT_MULTI_POINT
+    ]
+    assert ours == REFERENCE["defaultMultiPoint"]
+
+
+def test_the_default_profile_runs_the_same_plugins_in_the_same_order():
+    spec = default_spec()
+    ours: dict[str, Any] = {point: list(names) for point, names in spec.points.items()}
+    ours["score"] = [{"name": n, "weight": spec.score_weights[n]} for n in ours["score"]]
+    recorded = REFERENCE["profiles"]["default-scheduler"]
+    assert {point: ours[point] for point in recorded} == recorded
+
+
+@pytest.mark.parametrize(
+    "entry", REFERENCE["defaultPluginConfig"], ids=lambda entry: str(entry["name"])
+)
+def test_default_arguments_are_the_references(entry):
+    faults: list[str] = []
+    theirs = read_args(entry["name"], entry["args"], path="args", faults=faults)
+    assert (theirs, faults) == (default_args(entry["name"]), [])
+
+
+def names_of(actions: int) -> list[str]:
+    """Return the actions as the reference prints them: Update for all update bits at once."""
+    names = ["Update"] if actions & Action.UPDATE == Action.UPDATE else []
+    left = actions & ~Action.UPDATE if names else actions
+    names += [action_name(1 << bit) for bit in range(left.bit_length()) if left >> bit & 1]
+    return sorted(names)
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_event_registrations_are_the_references(name, plugins):
+    plugin = plugins[name]
+    if not isinstance(plugin, EventsToRegister):
+        assert name in EVENTS["withoutEvents"]
+        return
+    ours = [
+        {
+            "resource": registration.event.resource,
+            "actions": names_of(registration.event.action),
+            "hint": registration.hint is not None,
+        }
+        for registration in plugin.events_to_register()
+    ]
+    assert ours == EVENTS["plugins"][name]
+
+
+def test_every_plugin_of_the_reference_is_known():
+    known = {entry.name for entry in IN_TREE}
+    assert known == EVENTS["plugins"].keys() | set(EVENTS["withoutEvents"])

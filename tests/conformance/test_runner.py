@@ -1,0 +1,466 @@
+"""The runner itself: it finds what differs, says what it cannot judge, and counts honestly."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.base.errors import UsageError
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.registry import PluginEntry, Registry
+from moorage.framework.status import FilterAnswer
+from moorage.plugins.in_tree import IN_TREE
+from moorage.plugins.node_name import NodeName
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+from moorage.testing.conformance import check_recordings, run_conformance
+
+PUBLIC = Path(__file__).parent / "data" / "public"
+
+
+def lines(family: str) -> Iterator[dict[str, Any]]:
+    with gzip.open(PUBLIC / f"{family}.jsonl.gz") as recorded:
+        yield from map(json.loads, recorded)
+
+
+def case(family: str, mode: str = "evaluate") -> dict[str, Any]:
+    """Return the first case of a family and mode in which some pod finds several nodes."""
+    for line in lines(family):
+        rows = line["expected"].get("pods") or line["expected"].get("sequence") or []
+        several = [row for row in rows if len(row.get("feasible", ())) > 1 or "node" in row]
+        if line["scenario"]["mode"] == mode and several:
+            return line
+    raise AssertionError(f"{family} has no such case")
+
+
+def write(folder: Path, *cases: dict[str, Any]) -> Path:
+    path = folder / "cases.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in cases))
+    return path
+
+
+def scored(line: dict[str, Any]) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = line["expected"]["pods"]
+    return next(row for row in rows if len(row.get("feasible", ())) > 1)
+
+
+def change_score(line):
+    row = scored(line)
+    row["scores"]["NodeResourcesFit"]["normalized"][1] += 1
+    return row["pod"], "scores", "NodeResourcesFit.normalized[1]"
+
+
+def change_weight(line):
+    row = scored(line)
+    row["scores"]["TaintToleration"]["weight"] = 4
+    return row["pod"], "scores", "TaintToleration.weight"
+
+
+def drop_score(line):
+    row = scored(line)
+    del row["scores"]["ImageLocality"]
+    return row["pod"], "scores", "ImageLocality"
+
+
+def change_total(line):
+    row = scored(line)
+    row["totals"][0] -= 1
+    return row["pod"], "totals", "[0]"
+
+
+def change_winners(line):
+    row = scored(line)
+    row["winners"] = ["nobody"]
+    return row["pod"], "winners", "[0]" if len(row["winners"]) == 1 else ""
+
+
+def change_feasible(line):
+    row = scored(line)
+    row["feasible"] = row["feasible"][:-1]
+    return row["pod"], "feasible", ""
+
+
+def change_reason(line):
+    row = next(row for row in line["expected"]["pods"] if row.get("filter"))
+    node, verdict = next(iter(row["filter"].items()))
+    verdict["reasons"].append("one more reason")
+    return row["pod"], "filter", f"{node}.reasons"
+
+
+def change_code_of_one_plugin(line):
+    row = next(row for row in line["expected"]["pods"] if row.get("filterPlugins"))
+    plugin, nodes = next(iter(row["filterPlugins"].items()))
+    node, verdict = next(iter(nodes.items()))
+    verdict["code"] = "Error"
+    return row["pod"], "filterPlugins", f"{plugin}.{node}.code"
+
+
+def change_skipped(line):
+    row = scored(line)
+    row["preFilter"]["skipped"] = []
+    return row["pod"], "preFilter", "skipped"
+
+
+def add_field(line):
+    row = scored(line)
+    row["filterExcluded"] = ["n00"]
+    return row["pod"], "filterExcluded", ""
+
+
+def change_outcome(line):
+    row = scored(line)
+    row["outcome"] = "gated"
+    return row["pod"], "outcome", ""
+
+
+TAMPERINGS = [
+    change_score,
+    change_weight,
+    drop_score,
+    change_total,
+    change_winners,
+    change_feasible,
+    change_reason,
+    change_code_of_one_plugin,
+    change_skipped,
+    add_field,
+    change_outcome,
+]
+
+
+@pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
+def test_a_tampered_expectation_is_found_in_its_field(tamper, tmp_path):
+    line = case("noderesources")
+    pod, field, place = tamper(line)
+    report = check_recordings([write(tmp_path, line)])
+    found = [(d.pod, d.field, d.place) for d in report.first_differences]
+    assert found == [(pod, field, place)]
+    tally = report.families["noderesources"]
+    assert (tally.cases, tally.equal, tally.different, tally.unsupported) == (1, 0, 1, 0)
+    assert dict(tally.by_field) == {field: 1}
+
+
+@pytest.mark.parametrize("field", ["node", "total", "feasibleCount", "winners"])
+def test_a_tampered_sequence_is_found_in_its_field(field, tmp_path):
+    line = case("noderesources", "sequence")
+    row = next(row for row in line["expected"]["sequence"] if "node" in row)
+    row[field] = ["n", "o"] if field == "winners" else "x"
+    report = check_recordings([write(tmp_path, line)])
+    assert [(d.pod, d.field) for d in report.first_differences] == [(row["pod"], field)]
+
+
+def test_a_tampered_message_of_a_sequence_is_found(tmp_path):
+    line = next(
+        line
+        for line in lines("noderesources")
+        if any("message" in row for row in line["expected"].get("sequence", ()))
+    )
+    row = next(row for row in line["expected"]["sequence"] if "message" in row)
+    row["message"] += "!"
+    report = check_recordings([write(tmp_path, line)])
+    (found,) = report.first_differences
+    assert (found.pod, found.field, f"{found.got}!") == (row["pod"], "message", found.expected)
+
+
+def test_a_tampered_profile_is_found(tmp_path):
+    line = next(line for line in lines("resourcestrategy") if "profiles" in line["expected"])
+    points = next(iter(line["expected"]["profiles"].values()))
+    points["score"][0]["weight"] += 1
+    (found,) = check_recordings([write(tmp_path, line)]).first_differences
+    assert (found.pod, found.field, found.place.rpartition(".")[2]) == ("", "profiles", "weight")
+
+
+def test_a_missing_row_is_a_difference(tmp_path):
+    line = case("noderesources")
+    line["expected"]["pods"].pop()
+    (found,) = check_recordings([write(tmp_path, line)]).first_differences
+    assert (found.pod, found.field) == ("", "pods")
+
+
+def test_fields_of_plugins_not_built_are_listed_not_compared(tmp_path):
+    line = next(
+        line
+        for line in lines("noderesources")
+        if any("event" in row for row in line["expected"].get("pods", ()))
+    )
+    for row in line["expected"]["pods"]:
+        row["event"] = row["preemption"] = "tampered"
+    tally = check_recordings([write(tmp_path, line)]).families["noderesources"]
+    assert (tally.equal, tally.unsupported_fields) == (1, {"event", "preemption"})
+
+
+def with_pending(line: dict[str, Any], change: Any) -> dict[str, Any]:
+    for pod in line["scenario"]["pending"]:
+        change(pod)
+    return line
+
+
+def with_objects(line: dict[str, Any], **objects: Any) -> dict[str, Any]:
+    line["scenario"]["objects"].update(objects)
+    return line
+
+
+AFFINITY: dict[str, Any] = {
+    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}
+}
+SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]
+
+
+def affine_neighbour(line: dict[str, Any]) -> dict[str, Any]:
+    line["scenario"]["objects"].setdefault("pods", []).append(
+        {
+            "metadata": {"name": "neighbour", "namespace": "default", "uid": "neighbour"},
+            "spec": {"nodeName": "elsewhere", "containers": [], "affinity": AFFINITY},
+        }
+    )
+    return line
+
+
+def finished_affine_neighbour(line: dict[str, Any]) -> dict[str, Any]:
+    affine_neighbour(line)["scenario"]["objects"]["pods"][-1]["status"] = {"phase": "Succeeded"}
+    return line
+
+
+def service_for_all(line: dict[str, Any]) -> dict[str, Any]:
+    def label(pod: dict[str, Any]) -> None:
+        pod["metadata"].setdefault("labels", {})["app"] = "served"
+
+    service = {"metadata": {"name": "s"}, "spec": {"selector": {"app": "served"}}}
+    names = sorted({pod["metadata"]["namespace"] for pod in line["scenario"]["pending"]})
+    services = [service | {"metadata": {"name": "s", "namespace": name}} for name in names]
+    return with_objects(with_pending(line, label), services=services)
+
+
+def set_mode(line: dict[str, Any]) -> dict[str, Any]:
+    line["scenario"]["mode"] = "hint"
+    return line
+
+
+def set_gate(line: dict[str, Any]) -> dict[str, Any]:
+    line["scenario"]["featureGates"] = {"GangScheduling": True}
+    return line
+
+
+def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    line["scenario"]["config"] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **settings,
+    }
+    return line
+
+
+@pytest.mark.parametrize(
+    ("change", "needs"),
+    [
+        pytest.param(set_mode, {"mode hint"}, id="a mode that is not built"),
+        pytest.param(set_gate, {"feature gate GangScheduling"}, id="a feature gate"),
+        pytest.param(
+            lambda line: config(line, percentageOfNodesToScore=50),
+            {"configuration not built"},
+            id="a setting that is not built",
+        ),
+        pytest.param(
+            lambda line: with_pending(line, lambda pod: pod["spec"].update(affinity=AFFINITY)),
+            {"InterPodAffinity"},
+            id="a pending pod with affinity",
+        ),
+        pytest.param(
+            affine_neighbour, {"InterPodAffinity"}, id="an existing pod whose affinity others feel"
+        ),
+        pytest.param(
+            lambda line: with_pending(
+                line, lambda pod: pod["spec"].update(topologySpreadConstraints=SPREAD)
+            ),
+            {"PodTopologySpread"},
+            id="spread constraints",
+        ),
+        pytest.param(
+            service_for_all, {"PodTopologySpread"}, id="a service, whose pods spread by default"
+        ),
+        pytest.param(
+            lambda line: with_objects(line, deviceclasses=[{}]),
+            {"DynamicResources"},
+            id="devices in the cluster",
+        ),
+        pytest.param(
+            lambda line: with_pending(
+                line,
+                lambda pod: pod["spec"].update(
+                    volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+                ),
+            ),
+            {"NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"},
+            id="a claim",
+        ),
+    ],
+)
+def test_what_a_case_needs_makes_it_unsupported(change, needs, tmp_path):
+    line = change(case("nodename"))
+    report = check_recordings([write(tmp_path, line)])
+    tally = report.families["nodename"]
+    assert (tally.unsupported, set(tally.needs)) == (1, needs)
+    assert report.different == 0
+
+
+DISABLED = {"disabled": [{"name": "InterPodAffinity"}]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(finished_affine_neighbour, id="a finished pod counts for nothing"),
+        pytest.param(
+            lambda line: with_pending(
+                line,
+                lambda pod: (
+                    pod["spec"].update(affinity=AFFINITY),
+                    pod["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"),
+                ),
+            ),
+            id="pods being deleted are not judged",
+        ),
+        pytest.param(
+            lambda line: config(
+                affine_neighbour(line), profiles=[{"plugins": {"multiPoint": DISABLED}}]
+            ),
+            id="the plugin is disabled",
+        ),
+    ],
+)
+def test_what_a_case_does_not_need_does_not_make_it_unsupported(change, tmp_path):
+    line = change(case("nodename"))
+    tally = check_recordings([write(tmp_path, line)]).families["nodename"]
+    assert tally.unsupported == 0
+
+
+def test_what_breaks_makes_the_case_different_and_the_run_goes_on(tmp_path):
+    path = write(tmp_path, case("nodename"), case("noderesources"))
+    report = check_recordings([path], registry=Registry([]))
+    assert report.families["nodename"].different == 1
+    assert report.families["noderesources"].different == 1
+    first = report.first_differences[0]
+    assert (first.field, first.expected) == ("exception", "an answer")
+    assert "does not exist" in first.got
+
+
+class BrokenNodeName(NodeName):
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        raise RuntimeError("out of order")
+
+
+def test_a_plugin_that_breaks_is_told_as_the_outcome_it_causes(tmp_path, caplog):
+    entries = [entry for entry in IN_TREE if entry.name != "NodeName"]
+    registry = Registry([*entries, PluginEntry("NodeName", BrokenNodeName)])
+    report = check_recordings([write(tmp_path, case("noderesources"))], registry=registry)
+    assert {d.field for d in report.first_differences} == {"outcome"}
+    got = report.first_differences[0].got
+    assert got == 'error: running "NodeName" filter plugin: out of order'
+    assert "plugin NodeName failed at Filter" in caplog.text
+
+
+def test_json_is_counts_by_family_and_nothing_else(tmp_path):
+    good, bad, other = case("nodename"), case("nodename"), set_mode(case("nodename"))
+    scored(bad)["outcome"] = "gated"
+    out = io.StringIO()
+    assert run_conformance([write(tmp_path, good, bad, other)], "json", out=out) == 1
+    assert json.loads(out.getvalue()) == {
+        "families": {
+            "nodename": {
+                "cases": 3,
+                "equal": 1,
+                "different": 1,
+                "unsupported": 1,
+                "unsupported_fields": [],
+            }
+        }
+    }
+
+
+def test_the_table_and_the_first_differences_read_well(tmp_path):
+    line = case("nodename")
+    row = scored(line)
+    row["winners"], row["message"] = ["nobody"], "0/0"
+    out = io.StringIO()
+    path = write(tmp_path, line, set_mode(case("nodename")))
+    assert run_conformance([path], out=out) == 1
+    winners = json.dumps(scored(case("nodename"))["winners"])
+    assert out.getvalue().splitlines() == [
+        "family    cases  equal  different  unsupported  by field",
+        "--------  -----  -----  ---------  -----------  --------------------",
+        "nodename      2      0          1            1  message 1, winners 1",
+        "all           2      0          1            1",
+        "",
+        "Not supported, number of cases by need:",
+        "       1 mode hint",
+        "",
+        "First differences (1 case differs):",
+        f"  {line['scenario']['name']} {row['pod']}: winners",
+        '      expected ["nobody"]',
+        f"      got      {winners}",
+        f"  {line['scenario']['name']} {row['pod']}: message",
+        "      expected 0/0",
+        "      got      (nothing)",
+    ]
+
+
+def test_exit_code_is_zero_when_what_is_supported_is_equal(tmp_path):
+    path = write(tmp_path, case("nodename"), set_mode(case("nodename")))
+    assert run_conformance([path], out=io.StringIO()) == 0
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path):
+    path = write(tmp_path, *lines("nodename"))
+    terminal, pipe = Terminal(), io.StringIO()
+    run_conformance([path], out=io.StringIO(), err=terminal)
+    run_conformance([path], out=io.StringIO(), err=pipe)
+    assert "10/20 cases" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert pipe.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(None, "no such file or directory", id="a path that is not there"),
+        pytest.param(b"{}\n", "line 1 is not a recorded case", id="an object of another kind"),
+        pytest.param(b"\n\nhello\n", "line 3 is not a recorded case", id="no JSON"),
+        pytest.param(b"\x1f\x8bhello", "cannot be read", id="a broken archive"),
+    ],
+)
+def test_bad_files_are_named(content, message, tmp_path):
+    path = tmp_path / "cases.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=message) as caught:
+        run_conformance([path], out=io.StringIO())
+    assert str(path) in str(caught.value)
+
+
+def test_a_directory_without_recordings_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="holds no recordings"):
+        run_conformance([tmp_path], out=io.StringIO())
+
+
+def test_nothing_named_is_refused():
+    with pytest.raises(UsageError, match="name a file or a directory"):
+        run_conformance([], out=io.StringIO())
+
+
+def test_directories_are_searched_and_files_taken_once(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    path = write(inner, case("nodename"))
+    report = check_recordings([tmp_path, path, inner])
+    assert report.families["nodename"].cases == 1
