@@ -245,7 +245,7 @@ def most(pod: Pod, node: Node, pods: Sequence[Pod], resources) -> int:
     return total // weights if weights else 0
 
 
-def shape_value(points, percent: int) -> int:
+def shape_value(points: Sequence[tuple[int, int]], percent: int) -> int:
     points = [(at, score * 10) for at, score in points]
     for index, (at, score) in enumerate(points):
         if percent <= at:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.requests import pod_requests
 from moorage.config.plugin_args import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -18,9 +24,14 @@ from moorage.config.plugin_args import (
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 from tests.plugins import reference
-from tests.plugins.builders import cluster, make, scores, verdicts
+from tests.plugins.builders import Verdicts, cluster, make, scores, verdicts
 from tests.plugins.strategies import added_affinities, clusters, pods
+
+Cluster = list[tuple[Node, list[Pod]]]
+Judge = Callable[[Node, list[Pod]], "tuple[str, tuple[str, ...]] | None"]
+Weights = list[tuple[str, int]]
 
 FEW = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -41,14 +52,14 @@ shapes = st.lists(
 ).map(sorted)
 
 
-def build(random_cluster):
+def build(random_cluster: Cluster) -> Snapshot:
     return cluster(
         *(node for node, _ in random_cluster),
         pods={node.name: placed for node, placed in random_cluster},
     )
 
 
-def failing(random_cluster, judge):
+def failing(random_cluster: Cluster, judge: Judge) -> Verdicts:
     found = {node.name: judge(node, placed) for node, placed in random_cluster}
     return {name: verdict for name, verdict in found.items() if verdict is not None}
 
@@ -107,7 +118,7 @@ def test_ignored_resources_equal_reference(random_cluster, asked):
     assert verdicts("NodeResourcesFit", build(random_cluster), asked, args=args) == expected
 
 
-def fit_args(kind, resources, points=None):
+def fit_args(kind: str, resources: Weights, points: Any = None) -> NodeResourcesFitArgs:
     shape = None
     if points is not None:
         shape = RequestedToCapacityRatioParam(
@@ -118,7 +129,7 @@ def fit_args(kind, resources, points=None):
     return NodeResourcesFitArgs(scoring_strategy=strategy)
 
 
-def known(resources):
+def known(resources: Weights) -> Weights:
     return [(name, weight) for name, weight in resources if name != "foo"]
 
 
@@ -156,7 +167,7 @@ def test_ratio_scores_equal_reference(random_cluster, asked, resources, points):
 def test_balanced_scores_equal_reference(random_cluster, asked, resources):
     specs = tuple(ResourceSpec(name=name, weight=1) for name, _ in resources)
     args = NodeResourcesBalancedAllocationArgs(resources=specs)
-    requested = reference.units(reference.pod_requests(asked, use_status=True, pod_level=True))
+    requested = reference.units(pod_requests(asked, use_status=True, pod_level=True))
     found = scores("NodeResourcesBalancedAllocation", build(random_cluster), asked, args=args)
     if not any(requested.get(name, 0) for name, _ in known(resources)):
         assert found is None
@@ -204,16 +215,18 @@ def test_affinity_scores_equal_reference(random_cluster, asked, added):
 @given(random_cluster=clusters(), asked=pods(), extra=pods("extra"))
 def test_answers_follow_the_rows_inside_a_trial_and_after_it(random_cluster, asked, extra):
     snapshot, info = build(random_cluster), PodInfo(asked)
-    judges = {"NodePorts": lambda placed: reference.ports(asked, placed)}
     first, placed = random_cluster[0]
-    judges["NodeResourcesFit"] = lambda pods: reference.fit(asked, first, pods)
+    judges: dict[str, Callable[[list[Pod]], object]] = {
+        "NodePorts": lambda pods: reference.ports(asked, pods),
+        "NodeResourcesFit": lambda pods: reference.fit(asked, first, pods),
+    }
     for name, judge in judges.items():
         plugin, _ = make(name, snapshot)
         state = CycleState()
         if plugin.pre_filter(state, info, snapshot)[1].code is Code.SKIP:
             continue
 
-        def fails(plugin=plugin, state=state):
+        def fails(plugin: Any = plugin, state: CycleState = state) -> bool:
             answer = plugin.filter(state, info, snapshot.rows([0]))
             return answer is not None and bool(answer.code_n[0])
 

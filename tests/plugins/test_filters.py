@@ -1,0 +1,274 @@
+"""Filter plugins one rule at a time: verdict of every node, with code and reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import PreFilterResult
+from moorage.framework.status import SKIP, SUCCESS, unresolvable
+from moorage.snapshot.pod_info import PodInfo
+from tests.plugins.builders import cluster, make, node, pod, verdicts
+
+HARD = "UnschedulableAndUnresolvable"
+SOFT = "Unschedulable"
+NAME = (HARD, ("node(s) didn't match the requested node name",))
+CORDONED = (HARD, ("node(s) were unschedulable",))
+TAINTED = (HARD, ("node(s) had untolerated taint(s)",))
+PORTS = (SOFT, ("node(s) didn't have free ports for the requested pod ports",))
+AFFINITY = (HARD, ("node(s) didn't match Pod's node affinity/selector",))
+FEATURES = (HARD, ("node(s) didn't match Pod's required features",))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param("", {}, id="a pod that names no node passes everywhere"),
+        pytest.param("b", {"a": NAME}, id="only the named node passes"),
+        pytest.param("gone", {"a": NAME, "b": NAME}, id="an unknown name fails everywhere"),
+    ],
+)
+def test_node_name(wanted, expected):
+    snapshot = cluster(node("a"), node("b"))
+    assert verdicts("NodeName", snapshot, pod(nodeName=wanted)) == expected
+    only_a = {name: verdict for name, verdict in expected.items() if name == "a"}
+    assert verdicts("NodeName", snapshot, pod(nodeName=wanted), rows=[0]) == only_a
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        pytest.param(None, {"cordoned": CORDONED}, id="a cordoned node is closed"),
+        pytest.param({"operator": "Exists"}, {}, id="tolerating everything opens it"),
+        pytest.param(
+            {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+            {},
+            id="the operator defaults to Equal, the value to the empty one",
+        ),
+        pytest.param(
+            {"key": "node.kubernetes.io/unschedulable", "operator": "Equal", "value": "x"},
+            {"cordoned": CORDONED},
+            id="another value does not tolerate it",
+        ),
+    ],
+)
+def test_node_unschedulable(toleration, expected):
+    snapshot = cluster(node("open"), node("cordoned", unschedulable=True))
+    asked = pod(tolerations=[toleration] if toleration else [])
+    assert verdicts("NodeUnschedulable", snapshot, asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("effect", "toleration", "expected"),
+    [
+        pytest.param("NoSchedule", None, {"n1": TAINTED}, id="NoSchedule blocks"),
+        pytest.param("NoExecute", None, {"n1": TAINTED}, id="NoExecute blocks"),
+        pytest.param("PreferNoSchedule", None, {}, id="PreferNoSchedule does not block"),
+        pytest.param(
+            "NoSchedule", {"key": "k", "operator": "Exists"}, {}, id="Exists ignores the value"
+        ),
+        pytest.param(
+            "NoSchedule",
+            {"key": "k", "value": "v", "effect": "NoExecute"},
+            {"n1": TAINTED},
+            id="a toleration of another effect does not help",
+        ),
+        pytest.param(
+            "NoSchedule",
+            {"key": "k", "operator": "Gt", "value": "1"},
+            {"n1": TAINTED},
+            id="comparison operators are switched off",
+        ),
+    ],
+)
+def test_taint_toleration(effect, toleration, expected):
+    snapshot = cluster(node(taints=[{"key": "k", "value": "v", "effect": effect}]))
+    asked = pod(tolerations=[toleration] if toleration else [])
+    assert verdicts("TaintToleration", snapshot, asked) == expected
+
+
+def port(number: int, ip: str = "", protocol: str = "TCP") -> dict[str, list[dict[str, object]]]:
+    return {"ports": [{"hostPort": number, "hostIP": ip, "protocol": protocol}]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "fails"),
+    [
+        pytest.param(port(80), port(80), True, id="the same port on any address"),
+        pytest.param(port(80), port(81), False, id="another port"),
+        pytest.param(port(80), port(80, protocol="UDP"), False, id="another protocol"),
+        pytest.param(port(80), port(80, "10.0.0.1"), True, id="any address asked, one taken"),
+        pytest.param(port(80, "10.0.0.1"), port(80), True, id="one address asked, any taken"),
+        pytest.param(
+            port(80, "10.0.0.1"), port(80, "10.0.0.2"), False, id="two different addresses"
+        ),
+        pytest.param(port(80, "::"), port(80, "10.0.0.2"), False, id=":: is no wildcard"),
+        pytest.param(port(0), port(80), False, id="no host port asked"),
+    ],
+)
+def test_node_ports(wanted, taken, fails):
+    snapshot = cluster(node("n1"), pods={"n1": [pod("there", container=taken)]})
+    expected = {"n1": PORTS} if fails else {}
+    assert verdicts("NodePorts", snapshot, pod(container=wanted)) == expected
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param({}, None, id="an empty request needs only a place"),
+        pytest.param({"cpu": "4"}, None, id="exactly all there is fits"),
+        pytest.param({"cpu": "3", "there": "2"}, (SOFT, ("Insufficient cpu",)), id="too little"),
+        pytest.param({"cpu": "5"}, (HARD, ("Insufficient cpu",)), id="more than the node has"),
+        pytest.param(
+            {"cpu": "3", "memory": "9Gi", "there": "2"},
+            (HARD, ("Insufficient cpu", "Insufficient memory")),
+            id="all reasons are given, one hopeless makes the node hopeless",
+        ),
+        pytest.param(
+            {"z.io/a": "1", "a.io/b": "1", "ephemeral-storage": "1Gi"},
+            (
+                HARD,
+                (
+                    "Insufficient ephemeral-storage",
+                    "Insufficient a.io/b",
+                    "Insufficient z.io/a",
+                ),
+            ),
+            id="extended resources come last, sorted by name",
+        ),
+        pytest.param({"foo": "1"}, None, id="a name without a slash is no resource"),
+        pytest.param({"pods": "9"}, None, id="pods cannot be requested"),
+    ],
+)
+def test_node_resources_fit(requests, expected):
+    wanted = dict(requests)
+    there = [pod("there", requests={"cpu": wanted.pop("there")})] if "there" in wanted else []
+    snapshot = cluster(node("n1"), pods={"n1": there})
+    found = verdicts("NodeResourcesFit", snapshot, pod(requests=wanted))
+    assert found == ({} if expected is None else {"n1": expected})
+
+
+def test_too_many_pods_is_resolvable_and_comes_first():
+    small = node("n1", allocatable={"cpu": "1", "pods": "1"})
+    snapshot = cluster(small, pods={"n1": [pod("there")]})
+    found = verdicts("NodeResourcesFit", snapshot, pod(requests={"cpu": "1"}))
+    assert found == {"n1": (SOFT, ("Too many pods",))}
+    full = verdicts("NodeResourcesFit", snapshot, pod(requests={"cpu": "2"}))
+    assert full == {"n1": (HARD, ("Too many pods", "Insufficient cpu"))}
+
+
+def test_a_node_without_allocatable_takes_nothing():
+    snapshot = cluster(node("n1", allocatable={}))
+    assert verdicts("NodeResourcesFit", snapshot, pod()) == {"n1": (SOFT, ("Too many pods",))}
+
+
+def test_an_overcommitted_node_takes_pods_that_ask_for_something_else():
+    snapshot = cluster(node("n1"), pods={"n1": [pod("there", requests={"cpu": "9"})]})
+    assert verdicts("NodeResourcesFit", snapshot, pod(requests={"memory": "1Gi"})) == {}
+
+
+def test_many_different_failures_are_told_apart():
+    """More checks fail than are counted without sorting."""
+    names = [f"r.io/{letter}" for letter in "abcdefghijkl"]
+    rooms = [{"pods": "9", **dict.fromkeys(names[row:], "1")} for row in range(3)]
+    snapshot = cluster(*(node(f"n{row}", allocatable=room) for row, room in enumerate(rooms)))
+    there = {"n0": [pod("t", requests=dict.fromkeys(names, "1"))]}
+    for placed in there["n0"]:
+        snapshot.table.add_pod(placed, "n0")
+    found = verdicts("NodeResourcesFit", snapshot, pod(requests=dict.fromkeys(names, "1")))
+    assert found == {
+        "n0": (SOFT, tuple(f"Insufficient {name}" for name in names)),
+        "n1": (HARD, ("Insufficient r.io/a",)),
+        "n2": (HARD, ("Insufficient r.io/a", "Insufficient r.io/b")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "expected"),
+    [
+        pytest.param([], {}, {}, id="a pod that needs none passes"),
+        pytest.param([], {"hostNetwork": True, "hostUsers": False}, {"n1": FEATURES}, id="missing"),
+        pytest.param(
+            ["UserNamespacesHostNetworkSupport", "Unknown"],
+            {"hostNetwork": True, "hostUsers": False},
+            {},
+            id="declared among others",
+        ),
+    ],
+)
+def test_node_declared_features(declared, asked, expected):
+    snapshot = cluster(node("n1", declaredFeatures=declared))
+    assert verdicts("NodeDeclaredFeatures", snapshot, pod(**asked)) == expected
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"affinity": {"nodeAffinity": rule}}
+
+
+def names_in(*names: str) -> dict[str, Any]:
+    field = {"key": "metadata.name", "operator": "In", "values": list(names)}
+    return {"matchFields": [field]}
+
+
+def gt(value: str) -> dict[str, object]:
+    return {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": [value]}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "names"),
+    [
+        pytest.param({}, SKIP, None, id="nothing asked is skipped"),
+        pytest.param({"nodeSelector": {}}, SUCCESS, None, id="an empty selector is not skipped"),
+        pytest.param(required(), SUCCESS, None, id="no terms restrict nothing beforehand"),
+        pytest.param(required(names_in("a")), SUCCESS, {"a"}, id="a name restricts"),
+        pytest.param(
+            required(names_in("a"), names_in("b")), SUCCESS, {"a", "b"}, id="terms are united"
+        ),
+        pytest.param(
+            required({"matchFields": names_in("a")["matchFields"] + names_in("b")["matchFields"]}),
+            unresolvable("pod affinity terms conflict"),
+            None,
+            id="names of one term that exclude each other conflict",
+        ),
+        pytest.param(
+            required(names_in("a"), gt("1")), SUCCESS, None, id="a term without names lifts it"
+        ),
+    ],
+)
+def test_node_affinity_pre_filter(spec, status, names):
+    snapshot = cluster(node("a"), node("b"))
+    plugin, _ = make("NodeAffinity", snapshot)
+    result = None if names is None else PreFilterResult(frozenset(names))
+    found = plugin.pre_filter(CycleState(), PodInfo(pod(**spec)), snapshot)
+    assert found == (result, status)
+
+
+@pytest.mark.parametrize(
+    ("labels", "fails"),
+    [
+        pytest.param({"gen": "5"}, False, id="greater"),
+        pytest.param({"gen": "4"}, True, id="equal is not greater"),
+        pytest.param({"gen": "005"}, False, id="leading zeros are numbers"),
+        pytest.param({"gen": "five"}, True, id="a value that is no number"),
+        pytest.param({"gen": "9" * 30}, True, id="a value beyond 64 bits"),
+        pytest.param({}, True, id="a label that is missing"),
+    ],
+)
+def test_node_affinity_compares_whole_numbers(labels, fails):
+    snapshot = cluster(node("n1", labels=labels))
+    expected = {"n1": AFFINITY} if fails else {}
+    assert verdicts("NodeAffinity", snapshot, pod(**required(gt("4")))) == expected
+
+
+def test_node_affinity_follows_nodes_that_come_and_change_labels():
+    snapshot = cluster(node("n1", labels={"zone": "a"}))
+    asked, state = PodInfo(pod(nodeSelector={"zone": "b"})), CycleState()
+    plugin, _ = make("NodeAffinity", snapshot)
+    assert plugin.filter(state, asked, snapshot.all()).code_n.tolist() == [3]
+    snapshot.table.add_node(node("n2", labels={"zone": "b"}))
+    assert plugin.filter(state, asked, snapshot.all()).code_n.tolist() == [3, 0]
+    snapshot.table.update_node(node("n1", labels={"zone": "b"}))
+    assert plugin.filter(state, asked, snapshot.all()) is None
