@@ -5,7 +5,8 @@ Rules: scheduling spec, cycle sections 3.3 and 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from moorage.framework.status import (
 )
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
 
 PASSED = 255
@@ -213,11 +215,55 @@ def filter_nominated(
         if row is None or position is None:
             continue
         with snapshot.trial() as trial:
+            changed = state.copy()
             for other in added:
-                trial.add_pod(other, row)
-            first = run_filters(profile, state, pod, snapshot.rows([row]))
+                put_on_row(profile, changed, pod, trial, other=other, row=row)
+            first = run_filters(profile, changed, pod, snapshot.rows([row]))
         if first.plugin_n[0] != PASSED:
             verdict.put(np.array([position]), first)
+
+
+def put_on_row(
+    profile: Profile, state: CycleState, pod: PodInfo, trial: Trial, *, other: PodInfo, row: int
+) -> None:
+    """Add a pod to a row in a trial and let the plugins' PreFilter results follow.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    trial.add_pod(other, row)
+    for plugin in profile.extensions:
+        if plugin.name not in state.skip_filter:
+            _follow(plugin.name, "AddPod", partial(plugin.add_pod, state, pod, other, row=row))
+
+
+def take_off_row(
+    profile: Profile, state: CycleState, pod: PodInfo, trial: Trial, *, other: PodInfo, row: int
+) -> None:
+    """Remove a pod from a row in a trial and let the plugins' PreFilter results follow.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    trial.remove_pod(other.uid)
+    for plugin in profile.extensions:
+        if plugin.name not in state.skip_filter:
+            follow = partial(plugin.remove_pod, state, pod, other, row=row)
+            _follow(plugin.name, "RemovePod", follow)
+
+
+def _follow(name: str, point: str, call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception as problem:
+        text = contained(name, point, problem).message
+        raise CycleError(
+            error(f'running {point} on PreFilter plugin "{name}": {text}')
+        ) from problem
 
 
 def _position(view: NodeView, row: int) -> int | None:

@@ -124,6 +124,23 @@ class PreFilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
+class PreFilterExtensions(Plugin, Protocol):
+    """Keeps a PreFilter result right while pods are added to or removed from one row in a trial.
+
+    Both write a changed *copy* of their value into the state they are given, which is itself a
+    copy; the row's own columns change by the trial.
+    """
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
+        """Account for a pod that is put on a row."""
+        ...
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, *, row: int) -> None:
+        """Account for a pod that is taken off a row."""
+        ...
+
+
+@runtime_checkable
 class FilterPlugin(Plugin, Protocol):
     """Vector form: which rows of the view can take the pod."""
 

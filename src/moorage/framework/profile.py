@@ -19,6 +19,7 @@ from moorage.framework.points import (
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
+    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
@@ -64,6 +65,11 @@ class Profile:
             for name, plugin in self.plugins.items()
             if isinstance(plugin, NormalizePlugin)
         }
+
+        self.extensions: tuple[PreFilterExtensions, ...] = tuple(
+            plugin for plugin in self.points["preFilter"] if isinstance(plugin, PreFilterExtensions)
+        )
+        """PreFilter plugins that follow pods added or removed in a trial, in order."""
 
     @property
     def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:
