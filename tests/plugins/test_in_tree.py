@@ -1,0 +1,98 @@
+"""The map of in-tree plugins: names, order, points."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.base.errors import ConfigError
+from moorage.config.defaults import DEFAULT_MULTI_POINT
+from moorage.config.plugin_args import (
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
+from moorage.framework.points import Plugin
+from moorage.framework.registry import POINT_METHODS
+from moorage.plugins.in_tree import IN_TREE, in_tree_registry
+from tests.plugins.builders import make
+
+# kubernetes v1.36, default profile: plugins by point, in order.
+POINTS = {
+    "preEnqueue": "SchedulingGates DynamicResources DefaultPreemption",
+    "queueSort": "PrioritySort",
+    "preFilter": "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits "
+    "VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DynamicResources "
+    "NodeDeclaredFeatures",
+    "filter": "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit "
+    "VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread "
+    "InterPodAffinity DynamicResources NodeDeclaredFeatures",
+    "postFilter": "DynamicResources DefaultPreemption",
+    "preScore": "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread "
+    "InterPodAffinity NodeResourcesBalancedAllocation",
+    "score": "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread "
+    "InterPodAffinity DynamicResources NodeResourcesBalancedAllocation ImageLocality",
+    "reserve": "VolumeBinding DynamicResources",
+    "permit": "",
+    "preBind": "VolumeBinding DynamicResources",
+    "bind": "DefaultBinder",
+    "postBind": "",
+}
+
+
+def test_names_and_order_are_those_of_the_default_profile():
+    assert [entry.name for entry in IN_TREE] == [ref.name for ref in DEFAULT_MULTI_POINT]
+
+
+@pytest.mark.parametrize("point", list(POINT_METHODS))
+def test_plugins_extend_the_points_they_extend_upstream(point):
+    found = [entry.name for entry in IN_TREE if entry.extends(point)]
+    assert found == POINTS[point].split()
+
+
+def test_normalising_plugins():
+    found = [entry.name for entry in IN_TREE if hasattr(entry.plugin_class, "normalize")]
+    expected = "TaintToleration NodeAffinity PodTopologySpread InterPodAffinity DynamicResources"
+    assert found == expected.split()
+
+
+def test_every_plugin_can_be_made_with_default_arguments():
+    for entry in in_tree_registry():
+        plugin, _ = make(entry.name)
+        assert isinstance(plugin, Plugin)
+        assert plugin.name == entry.name
+
+
+def test_what_is_not_built_says_so():
+    expected = "VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread "
+    expected += "InterPodAffinity DynamicResources DefaultPreemption"
+    assert [entry.name for entry in IN_TREE if not entry.built] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        pytest.param(
+            "NodeResourcesFit",
+            NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(type="Best")),
+            id="a strategy nobody knows",
+        ),
+        pytest.param(
+            "NodeResourcesFit", NodeResourcesFitArgs(scoring_strategy=None), id="no strategy at all"
+        ),
+        pytest.param(
+            "NodeResourcesBalancedAllocation",
+            NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(name="cpu", weight=2),)),
+            id="a weight other than one",
+        ),
+    ],
+)
+def test_plugins_refuse_arguments_they_cannot_work_with(name, args):
+    with pytest.raises(ConfigError):
+        make(name, args=args)
+
+
+def test_plugins_without_arguments_ignore_what_they_are_given():
+    plugin, _ = make("NodeName", args=NodeAffinityArgs())
+    assert plugin.name == "NodeName"
