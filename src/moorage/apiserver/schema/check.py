@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -165,7 +166,9 @@ def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str])
     if type_ref.shape == "scalar":
         fault = _SCALAR_CHECKS[type_ref.name](value)
         if fault is not None:
-            found.append(fault or _mismatch(type_ref, value, place))
+            # A text of its own does not name the field upstream; people are glad to know it.
+            shown = f"{fault} ({place.path}: {json.dumps(value, ensure_ascii=False)})"
+            found.append(shown if fault else _mismatch(type_ref, value, place))
     elif type_ref.shape == "list":
         if not isinstance(value, list):
             found.append(_mismatch(type_ref, value, place))

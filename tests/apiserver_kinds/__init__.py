@@ -1,0 +1,1 @@
+"""Tests of what each served kind knows about itself."""

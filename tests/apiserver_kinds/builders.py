@@ -1,0 +1,103 @@
+"""What the tests of kinds are built from: a world to ask, kinds by name, small manifests."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kinds import all_kinds
+from moorage.base.clock import Clock, ManualClock
+from moorage.base.rng import Random, Streams
+
+KINDS = {kind.resource.plural: kind for kind in reversed(all_kinds())}
+EVENTS_V1 = next(kind for kind in all_kinds() if kind.resource.group == "events.k8s.io")
+
+
+class World:
+    """A `Context` over a handful of objects."""
+
+    def __init__(self, *objects: tuple[str, Obj]) -> None:
+        self._objects = objects
+        self._clock = ManualClock()
+        self._rng = Streams(7).stream("test")
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def rng(self) -> Random:
+        return self._rng
+
+    def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
+        for obj in self.objects(plural, namespace):
+            if obj["metadata"]["name"] == name:
+                return obj
+        return None
+
+    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+        return [obj for each, obj in self._objects if each == plural]
+
+
+def created(plural: str, obj: Obj, world: World | None = None) -> Obj:
+    """The object as a create would store it, validation left out."""
+    kind = KINDS[plural]
+    stored = copy.deepcopy(obj)
+    kind.default(stored)
+    kind.prepare_create(stored, world or World())
+    return stored
+
+
+def create_errors(plural: str, obj: Obj) -> list[str]:
+    """Messages of everything wrong with a new object."""
+    stored = created(plural, obj)
+    return [error.message for error in KINDS[plural].validate(stored, None, subresource=None)]
+
+
+def update_errors(plural: str, new: Obj, old: Obj, *, subresource: str | None = None) -> list[str]:
+    """Messages of everything wrong with a change to a stored object."""
+    kind: Kind = KINDS[plural]
+    changed = copy.deepcopy(new)
+    kind.default(changed)
+    kind.prepare_update(changed, old, subresource=subresource, ctx=World())
+    return [error.message for error in kind.validate(changed, old, subresource=subresource)]
+
+
+def container(**fields: Any) -> Obj:
+    return {"name": "main", "image": "app:1", **fields}
+
+
+def pod(*, labels: dict[str, str] | None = None, name: str = "web", **spec: Any) -> Obj:
+    metadata: Obj = {"name": name, "namespace": "default"}
+    if labels is not None:
+        metadata["labels"] = labels
+    spec.setdefault("containers", [container()])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def named(plural: str, name: str = "x", **fields: Any) -> Obj:
+    """An object of any kind with nothing but a name and these fields."""
+    resource = KINDS[plural].resource
+    metadata: Obj = {"name": name}
+    if resource.namespaced:
+        metadata["namespace"] = "default"
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        **fields,
+    }
+
+
+def workload(plural: str, **spec: Any) -> Obj:
+    """A workload whose selector and template fit each other."""
+    spec.setdefault("selector", {"matchLabels": {"app": "web"}})
+    spec.setdefault("template", template())
+    return named(plural, spec=spec)
+
+
+def template(*, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
+    spec.setdefault("containers", [container()])
+    return {"metadata": {"labels": labels or {"app": "web"}}, "spec": spec}
