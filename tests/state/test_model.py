@@ -1,0 +1,492 @@
+"""Queue and cache driven at random against a naive model: one dict, one place for each pod.
+
+The model knows nothing of heaps, markers or files: a pod is a record with the name of its place and
+its own list of what happened while it was in flight. After every step both must agree on where each
+pod is, on every gauge, and on every internal invariant. Second copies of a pod are left to
+test_in_flight and test_lifecycle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.base.rng import Random, Streams
+from moorage.state.cache import Cache
+from moorage.state.contracts import Hint
+from moorage.state.queued_pod import QueuedPod
+from tests.state.build import (
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    POD_DELETE,
+    PVC_ADD,
+    SECOND,
+    Table,
+    World,
+    hint,
+    node,
+    pod,
+)
+
+NAMES = [f"p{n}" for n in range(6)]
+PLUGINS = ["Fit", "Label", "Claim", "Own"]
+EVENTS = [NODE_ADD, NODE_LABEL, NODE_TAINT, POD_DELETE, PVC_ADD]
+# (sub-queue, cause): what long walks must have met, or they prove little.
+WAYS = [
+    ("active", "UnschedulablePodAdd"),
+    ("active", "NodeAdd"),
+    ("active", "BackoffComplete"),
+    ("active", "PopFromBackoffQ"),
+    ("active", "ForceActivate"),
+    ("active", "AssignedPodDelete"),
+    ("backoff", "ScheduleAttemptFailure"),
+    ("backoff", "NodeAdd"),
+    ("unschedulable", "ScheduleAttemptFailure"),
+    ("unschedulable", "UnschedulablePodAdd"),
+]
+CURED_BY: dict[ClusterEvent, str] = {NODE_ADD: "Fit", PVC_ADD: "Claim", POD_DELETE: "Gate"}
+OWN, SKIP, AFTER, NOW = -1, 0, 1, 2
+PLACES = ["active", "backoff", "unschedulable", "gated", "in-flight", "assumed", "bound"]
+names = st.sampled_from(NAMES)
+picks = st.integers(0, len(NAMES) - 1)
+
+
+def own_label(waiting: Pod, old: object, new: object) -> Hint:
+    same = isinstance(new, Pod) and new.uid == waiting.uid
+    return Hint.QUEUE if same else Hint.SKIP
+
+
+HINTS = [
+    hint("Fit", NODE_ADD),
+    hint("Label", NODE_LABEL, Hint.SKIP),
+    hint("Claim", PVC_ADD),
+    hint("Gate", POD_DELETE),
+    hint("Own", ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL), own_label),
+]
+
+
+@dataclass
+class Model:
+    """One pod, as anybody would write it down."""
+
+    name: str
+    place: str
+    since_ns: int
+    priority: int = 0
+    labels: int = 0
+    rejections: int = 0
+    errors: int = 0
+    rejected: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
+    in_flight: bool = False
+    deleted: bool = False
+    node: str = ""
+    meanwhile: list[int | ClusterEvent] = field(default_factory=list)
+
+    def pod(self) -> Pod:
+        return pod(
+            self.name,
+            uid=f"uid-{self.name}",
+            priority=self.priority,
+            labels={"n": str(self.labels)},
+            node=self.node if self.place == "bound" else "",
+        )
+
+    def verdict(self, event: int | ClusterEvent) -> int:
+        """What an event means to this pod; an int is a verdict already."""
+        if isinstance(event, int):
+            return event
+        plugin = CURED_BY.get(event)
+        if plugin in self.pending:
+            return NOW
+        return AFTER if plugin in self.rejected else SKIP
+
+    def ends_ns(self) -> int:
+        if not self.errors and not self.rejections:
+            return 0
+        pause = min(1 << ((self.errors or self.rejections) - 1), 10) * SECOND
+        return (self.since_ns + pause) // SECOND * SECOND
+
+
+class QueueAndCache(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(hints=HINTS)
+        self.table = Table()
+        self.cache = Cache(self.table, self.world.clock, lifecycle=self.world.lifecycle)
+        self.queue = self.world.queue
+        self.models: dict[str, Model] = {}
+        self.popped: dict[str, QueuedPod] = {}
+
+    @initialize()
+    def nodes(self):
+        for name in ("n1", "n2"):
+            self.cache.add_node(node(name))
+
+    # --- the model's own moves -------------------------------------------------------------------
+
+    def at(self, *places: str) -> list[Model]:
+        return [m for m in self.models.values() if m.place in places]
+
+    def backing_off(self, m: Model) -> bool:
+        return m.ends_ns() >= self.world.clock.now_ns() // SECOND * SECOND
+
+    def enter(self, m: Model, place: str) -> None:
+        """Enter active or backoff, or be refused at the gate."""
+        if m.name in self.world.gates:
+            m.rejected.add("Gate")
+            m.place = "gated"
+        else:
+            m.place = place
+
+    def requeue(self, m: Model, verdict: int) -> None:
+        if verdict == SKIP:
+            if m.place != "gated":
+                m.place = "unschedulable"
+        elif verdict == AFTER and self.backing_off(m):
+            self.enter(m, "backoff")
+        else:
+            self.enter(m, "active")
+
+    def happened(self, event: int | ClusterEvent) -> None:
+        for m in self.models.values():
+            if m.in_flight:
+                m.meanwhile.append(event)
+
+    def one(self, pick: int, *places: str) -> Model | None:
+        """One of the pods in these places whose API object is still there, if any."""
+        found = [m for m in self.at(*places) if not m.deleted]
+        return found[pick % len(found)] if found else None
+
+    # --- what the API shows ----------------------------------------------------------------------
+
+    def add(self, name: str, priority: int) -> None:
+        if name in self.models:
+            return
+        m = Model(name, "", self.world.clock.now_ns(), priority)
+        self.models[name] = m
+        self.enter(m, "active")
+        self.world.add(m.pod())
+
+    def update(self, pick: int, relabel: bool) -> None:
+        m = self.one(pick, "active", "backoff", "unschedulable", "gated", "in-flight")
+        if m is None:
+            return
+        old = m.pod()
+        m.labels += relabel
+        if m.in_flight:
+            # What it means depends on the rejectors of the attempt, known only at its end.
+            m.meanwhile.append(OWN if relabel else SKIP)
+        elif m.place in ("unschedulable", "gated"):
+            cures = relabel and "Own" in m.rejected | m.pending
+            self.requeue(m, (NOW if "Own" in m.pending else AFTER) if cures else SKIP)
+        self.queue.update(old, m.pod())
+
+    def delete(self, pick: int) -> None:
+        m = self.one(pick, *PLACES)
+        if m is None:
+            return
+        if m.place == "bound":
+            self.cache.remove_pod(m.pod())
+            del self.models[m.name]
+            return
+        self.queue.delete(m.pod())
+        if m.place == "assumed":
+            self.cache.forget_pod(m.pod())
+            m.place = "in-flight"
+        if m.place == "in-flight":
+            m.deleted = True
+        else:
+            del self.models[m.name]
+
+    def cluster_event(self, event: ClusterEvent) -> None:
+        self.queue.move_all(event, None, None)
+        for m in self.at("unschedulable", "gated"):
+            if m.place == "unschedulable" or event == POD_DELETE:
+                verdict = m.verdict(event)
+                if verdict != SKIP:
+                    self.requeue(m, verdict)
+        self.happened(event)
+
+    def toggle_gate(self, name: str) -> None:
+        if self.world.gates.pop(name, None) is None:
+            self.world.close_gate(name)
+
+    # --- attempts --------------------------------------------------------------------------------
+
+    def pop(self) -> None:
+        queued = self.queue.pop()
+        active = self.at("active")
+        early = [m for m in self.at("backoff") if m.rejected or m.pending]
+        if queued is None:
+            assert not active
+            assert not early
+            return
+        m = self.models[queued.pod.name]
+        if active:
+            assert (-m.priority, m.since_ns) == min((-x.priority, x.since_ns) for x in active)
+            assert m in active
+        else:
+            order = [(x.ends_ns(), -x.priority, x.since_ns) for x in early]
+            assert (m.ends_ns(), -m.priority, m.since_ns) == min(order)
+            assert m in early
+        assert queued.pod == m.pod()
+        m.place, m.in_flight, m.meanwhile = "in-flight", True, []
+        self.popped[m.name] = queued
+
+    def give_back(self, m: Model, rejected: list[str], pending: list[str]) -> None:
+        known = m.in_flight
+        m.rejected, m.pending = set(rejected), set(pending)
+        own = NOW if "Own" in pending else AFTER if "Own" in rejected else SKIP
+        m.meanwhile = [own if event == OWN else event for event in m.meanwhile]
+        if not (rejected or pending):
+            verdict = AFTER
+            m.errors += 1
+        else:
+            verdict = max(map(m.verdict, m.meanwhile), default=SKIP) if known else AFTER
+            m.rejections += 1
+            m.errors = 0
+        m.since_ns = self.world.clock.now_ns()
+        m.in_flight = False
+        self.requeue(m, verdict)
+        queued = self.popped.pop(m.name)
+        queued.update(m.pod())
+        self.world.fail(queued, *rejected, pending=pending)
+
+    def fail(self, pick: int, rejected: set[str], pending: set[str]) -> None:
+        m = self.one(pick, "in-flight")
+        if m is not None:
+            self.give_back(m, sorted(rejected), sorted(pending))
+
+    def assume(self, pick: int, node_name: str, permitted: bool) -> None:
+        m = self.one(pick, "in-flight")
+        if m is None:
+            return
+        self.cache.assume_pod(m.pod(), node_name)
+        m.place, m.node = "assumed", node_name
+        if permitted:
+            self.queue.done(f"uid-{m.name}")
+            m.in_flight = False
+
+    def confirm(self, pick: int, elsewhere: bool) -> None:
+        m = self.one(pick, "assumed")
+        if m is None:
+            return
+        if elsewhere:
+            m.node = "n1"
+        m.place, m.in_flight = "bound", False
+        self.cache.add_pod(m.pod())
+        self.queue.delete(m.pod())
+        self.queue.done(f"uid-{m.name}")
+        del self.popped[m.name]
+
+    def unwind(self, pick: int, rejected: set[str]) -> None:
+        m = self.one(pick, "assumed")
+        if m is not None:
+            self.cache.forget_pod(m.pod())
+            m.node = ""
+            m.place = "in-flight"
+            self.give_back(m, sorted(rejected), [])
+
+    def attempts_of_deleted_pods_end(self) -> None:
+        for m in [m for m in self.models.values() if m.deleted]:
+            self.queue.done(f"uid-{m.name}")
+            del self.models[m.name], self.popped[m.name]
+
+    def bound_by_somebody_else(self, pick: int) -> None:
+        m = self.one(pick, "active", "backoff", "unschedulable", "gated")
+        if m is not None:
+            m.place, m.node = "bound", "n2"
+            self.cache.add_pod(m.pod())
+            self.queue.delete(m.pod())
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def activate(self, name: str) -> None:
+        m = self.models.get(name)
+        self.queue.activate([m.pod() if m is not None else pod(name)])
+        if m is None:
+            return
+        if m.place in ("unschedulable", "gated"):
+            self.enter(m, "active")
+        elif m.place == "backoff":
+            m.place = "active"
+        elif m.in_flight:
+            m.meanwhile.append(AFTER)
+
+    def seconds_pass(self, tenths: int) -> None:
+        self.world.clock.advance_ns(tenths * SECOND // 10)
+        due_ns = self.queue.next_backoff_expiry_ns()
+        due = [m for m in self.at("backoff") if not self.backing_off(m)]
+        assert (due_ns is not None and due_ns <= self.world.clock.now_ns()) == bool(due)
+        self.queue.flush_backoff()
+        for m in due:
+            m.place = "active"
+
+    def minutes_pass(self, seconds: int) -> None:
+        self.world.clock.advance_ns(seconds * SECOND)
+        self.queue.flush_unschedulable_leftover()
+        now_ns = self.world.clock.now_ns()
+        waiting = self.at("unschedulable", "gated")
+        overdue = [m for m in waiting if now_ns - m.since_ns > 300 * SECOND]
+        for m in overdue:
+            if m.place == "unschedulable":
+                self.requeue(m, AFTER)
+        if overdue:
+            self.happened(AFTER)
+
+    # --- the rules: few, so that each run mixes all of them --------------------------------------
+
+    @rule(
+        what=st.sampled_from(["add", "add", "update", "relabel", "delete", "bound"]),
+        pick=picks,
+        priority=st.integers(0, 2),
+    )
+    def the_api_shows(self, what, pick, priority):
+        if what == "add":
+            self.add(NAMES[pick], priority)
+        elif what in ("update", "relabel"):
+            self.update(pick, what == "relabel")
+        elif what == "delete":
+            self.delete(pick)
+        else:
+            self.bound_by_somebody_else(pick)
+
+    @rule(
+        what=st.sampled_from(["fail", "pop", "unwind", "assume", "confirm", "end"]),
+        pick=picks,
+        rejected=st.sets(st.sampled_from(PLUGINS), max_size=2),
+        pending=st.one_of(st.just(set()), st.sets(st.sampled_from(PLUGINS), max_size=1)),
+        node_name=st.sampled_from(["n1", "n2", "ghost"]),
+        flag=st.booleans(),
+    )
+    def an_attempt_goes_on(self, what, pick, rejected, pending, node_name, flag):
+        # What an attempt needs is brought about first, or most rules would find nothing to do.
+        if not self.models:
+            self.add(NAMES[pick], pick)
+        if what == "pop" or not self.at("in-flight", "assumed"):
+            self.pop()
+        if what in ("confirm", "unwind") and not self.at("assumed"):
+            self.assume(pick, node_name, flag)
+        if what == "fail":
+            self.fail(pick, rejected, pending)
+        elif what == "assume":
+            self.assume(pick, node_name, flag)
+        elif what == "confirm":
+            self.confirm(pick, flag)
+        elif what == "unwind":
+            self.unwind(pick, rejected)
+        elif what == "end":
+            self.attempts_of_deleted_pods_end()
+
+    @rule(event=st.sampled_from(EVENTS))
+    def the_cluster_changes(self, event):
+        self.cluster_event(event)
+
+    @rule(name=names, opens=st.booleans())
+    def a_plugin_acts(self, name, opens):
+        if opens:
+            self.toggle_gate(name)
+        else:
+            self.activate(name)
+
+    @rule(tenths=st.one_of(st.integers(1, 40), st.integers(1000, 3010)))
+    def time_passes(self, tenths):
+        if tenths < 100:
+            self.seconds_pass(tenths)
+        else:
+            self.minutes_pass(tenths // 10)
+
+    # --- both agree ------------------------------------------------------------------------------
+
+    @invariant()
+    def every_pod_is_where_the_model_has_it(self) -> None:
+        self.queue.validate()
+        self.cache.validate()
+        states = {name: self.world.lifecycle.state(f"uid-{name}").value for name in self.models}
+        assert states == {name: m.place for name, m in self.models.items()}
+        places = self.world.places()
+        for m in self.at("active", "backoff", "unschedulable", "gated"):
+            assert places.pop(m.name) == m.place
+        assert set(places.values()) <= {"in-flight"}
+        in_flight = {uid.removeprefix("uid-") for uid in self.queue.pending().in_flight}
+        assert in_flight == {m.name for m in self.models.values() if m.in_flight}
+        dump = self.cache.dump()
+        on_nodes = {f"uid-{m.name}": m.node for m in self.at("assumed", "bound")}
+        assert dump.node_of_pod == self.table.placed() == on_nodes
+        assert set(dump.assumed) == {f"uid-{m.name}" for m in self.at("assumed")}
+
+    @invariant()
+    def the_numbers_are_right(self) -> None:
+        seen = self.world.seen
+        queued = self.at("active", "backoff", "unschedulable", "gated")
+        gauges: dict[str, int] = {}
+        rejected: dict[str, int] = {}
+        for m in queued:
+            gauges[m.place] = gauges.get(m.place, 0) + 1
+            for plugin in m.rejected | m.pending:
+                rejected[plugin] = rejected.get(plugin, 0) + 1
+        assert seen.now() == gauges
+        assert {plugin: count for plugin, count in seen.rejected.items() if count} == rejected
+        assert seen.kept["PodPopped"] == sum(m.in_flight for m in self.models.values())
+        assert len(self.world.lifecycle) == len(self.models)
+
+
+TestQueueAndCache = QueueAndCache.TestCase
+TestQueueAndCache.settings = settings(max_examples=80, stateful_step_count=40)
+
+
+def walk(rng: Random, steps: int) -> QueueAndCache:
+    """Take evenly drawn steps: long ways that shrinking-minded examples seldom go."""
+    machine = QueueAndCache()
+    machine.nodes()
+
+    def some(most: int) -> set[str]:
+        return set(rng.sample(PLUGINS, rng.randint(0, most)))
+
+    def pick() -> int:
+        return rng.randrange(len(NAMES))
+
+    often: list[Callable[[], None]] = [
+        lambda: machine.add(rng.choice(NAMES), rng.randint(0, 2)),
+        lambda: machine.update(pick(), rng.random() < 0.5),
+        lambda: machine.cluster_event(rng.choice(EVENTS)),
+        machine.pop,
+        lambda: machine.fail(pick(), some(2), some(1) if rng.random() < 0.3 else set()),
+        lambda: machine.fail(pick(), some(1), set()),
+        machine.attempts_of_deleted_pods_end,
+        lambda: machine.seconds_pass(rng.randint(1, 40)),
+    ]
+    seldom: list[Callable[[], None]] = [
+        lambda: machine.delete(pick()),
+        lambda: machine.delete(pick()),
+        lambda: machine.assume(pick(), rng.choice(["n1", "n2", "ghost"]), rng.random() < 0.5),
+        lambda: machine.confirm(pick(), rng.random() < 0.2),
+        lambda: machine.unwind(pick(), some(1)),
+        lambda: machine.activate(rng.choice(NAMES)),
+        lambda: machine.toggle_gate(rng.choice(NAMES)),
+        machine.world.gates.clear,
+        lambda: machine.bound_by_somebody_else(pick()),
+        lambda: machine.minutes_pass(rng.randint(100, 301)),
+    ]
+    for _ in range(steps):
+        rng.choice(seldom if rng.random() < 0.25 else often)()
+        machine.every_pod_is_where_the_model_has_it()
+        machine.the_numbers_are_right()
+    return machine
+
+
+def test_random_walks():
+    entered: Counter[tuple[str, str]] = Counter()
+    for seed in range(6):
+        entered += walk(Streams(seed).stream("walk"), 3000).world.seen.entered
+    missing = [way for way in WAYS if not entered[way]]
+    assert not missing, "the walks prove little if they never go there"
