@@ -244,6 +244,11 @@ class Cycle:
         return verdict
 
     def _feasible_rows(self, search: Search) -> NDArray[np.int64]:
+        entry = search.entry
+        if entry is not None and search.verdict is entry.verdict:
+            if entry.feasible is None:
+                entry.feasible = np.flatnonzero(search.verdict.passed)
+            return entry.feasible
         positions = np.flatnonzero(search.verdict.passed)
         return positions if search.view.is_all else search.view.row_numbers()[positions]
 
@@ -255,7 +260,7 @@ class Cycle:
         if search.entry is None or self.shapes is None:
             return run_scores(self.profile, state, pod, self.snapshot.rows(rows)).total_n
         known = self.shapes.scores_all(search.entry, state, pod)
-        total_n = known.fixed_n[rows]
+        total_n = known.fixed_n[rows] if len(rows) < len(known.fixed_n) else known.fixed_n.copy()
         feasible = self.snapshot.rows(rows)
         fresh = self.shapes.fresh_plugins
         if fresh:
@@ -273,7 +278,10 @@ class Cycle:
             else:
                 raw_n = known.raw[plugin.name][rows]
             total_n += weight * normalized(self.profile, plugin, state, pod, raw_n=raw_n)
-        return total_n + self._flat_part(state, pod, known.flat)
+        if known.flat_total is None:
+            known.flat_total = self._flat_part(state, pod, known.flat)
+        total_n += known.flat_total
+        return total_n
 
     def _flat_part(self, state: CycleState, pod: PodInfo, flat: dict[str, int]) -> int:
         part = 0

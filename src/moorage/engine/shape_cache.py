@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import CycleError, FilterPass, ask_filter, run_filters
+from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filter, run_filters
 from moorage.engine.filtering import raise_first_error as _raise_first_error
 from moorage.engine.scoring import ask_score, check_range
 from moorage.framework.cycle_state import CycleState
@@ -38,7 +38,7 @@ ShapeKey = tuple[str, tuple[int, ...]]
 class _Scores:
     """Raw scores of the reusable plugins for every row."""
 
-    __slots__ = ("fixed_n", "flat", "raw", "skipped")
+    __slots__ = ("fixed_n", "flat", "flat_total", "raw", "skipped")
 
     def __init__(self, n: int) -> None:
         self.skipped: frozenset[str] = frozenset()
@@ -47,6 +47,8 @@ class _Scores:
         self.fixed_n: ScoreArray = np.zeros(n, np.int64)
         # By normalising plugin, the one raw value every row has, where that is so.
         self.flat: dict[str, int] = {}
+        # What those plugins add to every node's total; None when it is to be computed.
+        self.flat_total: int | None = None
 
 
 class Entry:
@@ -67,6 +69,8 @@ class Entry:
         self.by_node: FilterPass | None = None
         self.by_pods: FilterPass | None = None
         self.verdict: FilterPass | None = None
+        self.feasible: NDArray[np.int64] | None = None
+        """Rows that passed `verdict`, ascending; None when they are to be found again."""
         self.scores: _Scores | None = None
 
     @property
@@ -291,6 +295,8 @@ class ShapeCache:
             self._refilter(entry.by_pods, self._by_pods, state, pod, at)
             merged = _slice(entry.by_node, at)
             merged.merge(_slice(entry.by_pods, at))
+            if (merged.passed != (entry.verdict.plugin_n[at] == PASSED)).any():
+                entry.feasible = None
             entry.verdict.put(at, merged)
         if entry.scores is not None:
             self._rescore(entry.scores, entry.state, pod, at, node_rows=node_rows)
@@ -336,6 +342,7 @@ class ShapeCache:
                 scores.flat.get(plugin.name) is not None and (new != scores.flat[plugin.name]).any()
             ):
                 del scores.flat[plugin.name]
+                scores.flat_total = None
             raw_n[rows] = new
 
     def _row_reads(self, plugin: object) -> Reads:
