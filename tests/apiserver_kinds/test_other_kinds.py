@@ -1,0 +1,595 @@
+"""Scope: defaults and rules of every kind that is not a pod."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.status import StatusError
+from tests.apiserver_kinds.builders import (
+    EVENTS_V1,
+    KINDS,
+    World,
+    container,
+    create_errors,
+    created,
+    named,
+    template,
+    update_errors,
+    workload,
+)
+
+DEFAULT_CLASS = {"storageclass.kubernetes.io/is-default-class": "true"}
+POD_SPEC = {
+    "containers": [
+        {
+            "name": "main",
+            "image": "app:1",
+            "imagePullPolicy": "IfNotPresent",
+            "resources": {},
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+        }
+    ],
+    "dnsPolicy": "ClusterFirst",
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "terminationGracePeriodSeconds": 30,
+}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": POD_SPEC}
+SELECTOR = {"matchLabels": {"app": "web"}}
+
+
+@pytest.mark.parametrize(
+    ("plural", "sent", "spec", "status"),
+    [
+        pytest.param(
+            "deployments",
+            {},
+            {
+                "replicas": 1,
+                "revisionHistoryLimit": 10,
+                "progressDeadlineSeconds": 600,
+                "selector": SELECTOR,
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+                },
+                "template": TEMPLATE,
+            },
+            {},
+            id="a deployment",
+        ),
+        pytest.param(
+            "replicasets",
+            {"replicas": 0},
+            {"replicas": 0, "selector": SELECTOR, "template": TEMPLATE},
+            {"replicas": 0},
+            id="an empty replica set",
+        ),
+        pytest.param(
+            "statefulsets",
+            {},
+            {
+                "replicas": 1,
+                "revisionHistoryLimit": 10,
+                "podManagementPolicy": "OrderedReady",
+                "serviceName": "",
+                "selector": SELECTOR,
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+                "persistentVolumeClaimRetentionPolicy": {
+                    "whenDeleted": "Retain",
+                    "whenScaled": "Retain",
+                },
+                "template": TEMPLATE,
+            },
+            {"replicas": 0, "availableReplicas": 0},
+            id="a stateful set",
+        ),
+        pytest.param(
+            "daemonsets",
+            {},
+            {
+                "revisionHistoryLimit": 10,
+                "selector": SELECTOR,
+                "updateStrategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+                },
+                "template": TEMPLATE,
+            },
+            {
+                "currentNumberScheduled": 0,
+                "desiredNumberScheduled": 0,
+                "numberMisscheduled": 0,
+                "numberReady": 0,
+            },
+            id="a daemon set",
+        ),
+    ],
+)
+def test_workloads_are_defaulted(plural, sent, spec, status):
+    stored = created(plural, workload(plural, **sent))
+    assert stored == named(plural, spec=spec, status=status) | {
+        "metadata": {"name": "x", "namespace": "default", "generation": 1}
+    }
+
+
+def test_a_job_selects_its_pods_by_its_uid():
+    sent = named("jobs", spec={"template": template(restartPolicy="Never")})
+    sent["metadata"]["uid"] = "u1"
+    labels = {
+        "app": "web",
+        "batch.kubernetes.io/controller-uid": "u1",
+        "batch.kubernetes.io/job-name": "x",
+        "controller-uid": "u1",
+        "job-name": "x",
+    }
+    assert created("jobs", sent)["spec"] == {
+        "backoffLimit": 6,
+        "completionMode": "NonIndexed",
+        "completions": 1,
+        "manualSelector": False,
+        "parallelism": 1,
+        "podReplacementPolicy": "TerminatingOrFailed",
+        "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u1"}},
+        "suspend": False,
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": POD_SPEC | {"restartPolicy": "Never"},
+        },
+    }
+
+
+def test_a_node_can_give_all_it_has():
+    sent = named("nodes", status={"capacity": {"cpu": 4, "memory": "8192Mi"}})
+    stored = created("nodes", sent)
+    assert stored["status"]["capacity"] == {"cpu": "4", "memory": "8Gi"}
+    assert stored["status"]["allocatable"] == {"cpu": "4", "memory": "8Gi"}
+
+
+def test_a_service_gets_an_address_nobody_has():
+    stored = created("services", named("services", spec={"ports": [{"port": 80}]}))
+    address = stored["spec"].pop("clusterIP")
+    assert address.startswith("10.96.")
+    assert stored["spec"] == {
+        "clusterIPs": [address],
+        "internalTrafficPolicy": "Cluster",
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
+        "sessionAffinity": "None",
+        "type": "ClusterIP",
+    }
+    other = created(
+        "services",
+        named("services", spec={"ports": [{"port": 80}]}),
+        World(("services", named("services", spec={"clusterIP": address}))),
+    )
+    assert other["spec"]["clusterIP"] != address
+
+
+def test_a_node_port_is_given_out():
+    spec = {"type": "NodePort", "ports": [{"port": 80}, {"port": 81}]}
+    ports = created("services", named("services", spec=spec))["spec"]["ports"]
+    given = {port["nodePort"] for port in ports}
+    assert len(given) == 2
+    assert all(30_000 <= port < 32_768 for port in given)
+
+
+def test_a_headless_service_stays_headless():
+    stored = created("services", named("services", spec={"clusterIP": "None"}))
+    assert stored["spec"]["clusterIPs"] == ["None"]
+
+
+def test_a_namespace_carries_its_name_as_a_label():
+    assert created("namespaces", named("namespaces", "team")) == {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "team", "labels": {"kubernetes.io/metadata.name": "team"}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+
+
+def test_plain_text_of_a_secret_is_encoded():
+    stored = created("secrets", named("secrets", stringData={"user": "me"}))
+    assert stored == named("secrets", data={"user": "bWU="}, type="Opaque")
+
+
+def test_a_claim_takes_the_newest_default_class():
+    classes = []
+    for name, born in (("old", "2026-01-01T00:00:00Z"), ("new", "2026-02-01T00:00:00Z")):
+        metadata = {"name": name, "creationTimestamp": born, "annotations": DEFAULT_CLASS}
+        classes.append(("storageclasses", {"metadata": metadata}))
+    world = World(*classes)
+    assert created("persistentvolumeclaims", claim(), world)["spec"]["storageClassName"] == "new"
+    chosen = claim(storageClassName="")
+    assert created("persistentvolumeclaims", chosen, world)["spec"]["storageClassName"] == ""
+
+
+def test_only_one_priority_class_is_the_default():
+    world = World(("priorityclasses", named("priorityclasses", "first", globalDefault=True)))
+    with pytest.raises(StatusError) as caught:
+        created("priorityclasses", named("priorityclasses", globalDefault=True, value=1), world)
+    assert caught.value.message == (
+        'priorityclasses.scheduling.k8s.io "x" is forbidden: PriorityClass first is already '
+        "marked as default. Only one default can exist"
+    )
+
+
+def claim(**spec: Any) -> Obj:
+    base: Obj = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return named("persistentvolumeclaims", spec=base | spec)
+
+
+def volume(**spec: Any) -> Obj:
+    base: Obj = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/x"},
+    }
+    return named("persistentvolumes", spec=base | spec)
+
+
+VALID = [
+    pytest.param("services", named("services", spec={"ports": [{"port": 80}]}), id="a service"),
+    pytest.param("deployments", workload("deployments"), id="a deployment"),
+    pytest.param("statefulsets", workload("statefulsets"), id="a stateful set"),
+    pytest.param("daemonsets", workload("daemonsets"), id="a daemon set"),
+    pytest.param("persistentvolumes", volume(), id="a volume"),
+    pytest.param("persistentvolumeclaims", claim(), id="a claim"),
+    pytest.param("storageclasses", named("storageclasses", provisioner="p"), id="a class"),
+    pytest.param("configmaps", named("configmaps", data={"a.b": "c"}), id="a config map"),
+    pytest.param(
+        "poddisruptionbudgets",
+        named("poddisruptionbudgets", spec={"minAvailable": "50%", "selector": SELECTOR}),
+        id="a budget",
+    ),
+    pytest.param(
+        "priorityclasses",
+        named("priorityclasses", "system-node-critical", value=2_000_001_000),
+        id="a class of the system",
+    ),
+    pytest.param("leases", named("leases", spec={"leaseDurationSeconds": 15}), id="a lease"),
+    pytest.param(
+        "csistoragecapacities",
+        named("csistoragecapacities", storageClassName="s", capacity="1Gi"),
+        id="a storage capacity",
+    ),
+]
+
+
+@pytest.mark.parametrize(("plural", "obj"), VALID)
+def test_accepted(plural, obj):
+    assert create_errors(plural, obj) == []
+
+
+@pytest.mark.parametrize(("plural", "obj"), VALID)
+def test_an_update_without_a_change_is_accepted(plural, obj):
+    old = created(plural, obj)
+    assert update_errors(plural, copy.deepcopy(old), old) == []
+
+
+@pytest.mark.parametrize(
+    ("plural", "obj", "messages"),
+    [
+        pytest.param(
+            "nodes",
+            named(
+                "nodes",
+                spec={"taints": [{"key": "k", "effect": "NoSchedule"}] * 2},
+                status={"capacity": {"cpu": "-1"}},
+            ),
+            [
+                'spec.taints[1]: Duplicate value: {"key":"k","effect":"NoSchedule"}: taints must '
+                "be unique by key and effect pair",
+                'status.capacity[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+                'status.allocatable[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+            ],
+            id="a taint twice and less than nothing",
+        ),
+        pytest.param(
+            "nodes",
+            named("nodes", spec={"taints": [{"key": "k", "effect": "Maybe"}]}),
+            [
+                'spec.taints[0].effect: Unsupported value: "Maybe": supported values: '
+                '"NoExecute", "NoSchedule", "PreferNoSchedule"'
+            ],
+            id="a taint with an unknown effect",
+        ),
+        pytest.param(
+            "services",
+            named("services", spec={"ports": [{"port": 0}, {"port": 80, "protocol": "IP"}]}),
+            [
+                "spec.ports[0].name: Required value",
+                "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+                "spec.ports[0].targetPort: Invalid value: 0: must be between 1 and 65535, "
+                "inclusive",
+                "spec.ports[1].name: Required value",
+                'spec.ports[1].protocol: Unsupported value: "IP": supported values: "SCTP", '
+                '"TCP", "UDP"',
+            ],
+            id="ports of a service",
+        ),
+        pytest.param(
+            "deployments",
+            workload("deployments", replicas=-1, template=template(labels={"app": "other"})),
+            [
+                "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+                'spec.template.metadata.labels: Invalid value: {"app":"other"}: `selector` does '
+                "not match template `labels`",
+            ],
+            id="a deployment that would not find its pods",
+        ),
+        pytest.param(
+            "deployments",
+            workload("deployments", selector={}, template=template(restartPolicy="Never")),
+            [
+                "spec.selector: Invalid value: {}: empty selector is invalid for deployment",
+                'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: '
+                '"Always"',
+            ],
+            id="a deployment without selector whose pods end",
+        ),
+        pytest.param(
+            "jobs",
+            named("jobs", spec={"template": template(containers=[container(image="")])}),
+            [
+                "spec.template.spec.containers[0].image: Required value",
+                'spec.template.spec.restartPolicy: Unsupported value: "Always": supported '
+                'values: "Never", "OnFailure"',
+            ],
+            id="a job that never ends",
+        ),
+        pytest.param(
+            "poddisruptionbudgets",
+            named("poddisruptionbudgets", spec={"minAvailable": 1, "maxUnavailable": "200%"}),
+            [
+                'spec: Invalid value: {"minAvailable":1,"maxUnavailable":"200%"}: minAvailable '
+                "and maxUnavailable cannot be both set",
+                'spec.maxUnavailable: Invalid value: "200%": must not be greater than 100%',
+            ],
+            id="a budget with two limits, one impossible",
+        ),
+        pytest.param(
+            "priorityclasses",
+            named("priorityclasses", "system-mine", value=1),
+            [
+                "metadata.name: Forbidden: priority class names with 'system-' prefix are "
+                "reserved for system use only. error: system-mine is not a known system priority "
+                "class"
+            ],
+            id="a reserved name",
+        ),
+        pytest.param(
+            "priorityclasses",
+            named("priorityclasses", value=1_000_000_001),
+            ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
+            id="a priority above all users",
+        ),
+        pytest.param(
+            "persistentvolumes",
+            volume(capacity={}, hostPath=None, local={"path": "/x"}),
+            [
+                "spec.capacity: Required value",
+                "spec.nodeAffinity: Required value: Local volume requires node affinity",
+            ],
+            id="a local volume that is nowhere",
+        ),
+        pytest.param(
+            "persistentvolumes",
+            volume(nfs={"server": "s", "path": "/"}, accessModes=["Sometimes"]),
+            [
+                'spec.accessModes: Unsupported value: "Sometimes": supported values: '
+                '"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"',
+                "spec.nfs: Forbidden: may not specify more than 1 volume type",
+            ],
+            id="two sources and an unknown mode",
+        ),
+        pytest.param(
+            "persistentvolumeclaims",
+            claim(resources={"requests": {"storage": "0"}}, accessModes=[]),
+            [
+                "spec.accessModes: Required value: at least 1 access mode is required",
+                'spec.resources[storage]: Invalid value: "0": must be greater than zero',
+            ],
+            id="a claim for nothing",
+        ),
+        pytest.param(
+            "storageclasses",
+            named("storageclasses", volumeBindingMode="Later"),
+            [
+                "provisioner: Required value",
+                'volumeBindingMode: Unsupported value: "Later": supported values: "Immediate", '
+                '"WaitForFirstConsumer"',
+            ],
+            id="a storage class nobody serves",
+        ),
+        pytest.param(
+            "leases",
+            named("leases", spec={"leaseDurationSeconds": 0}),
+            ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+            id="a lease of no time",
+        ),
+        pytest.param(
+            "events",
+            named("events", involvedObject={"namespace": "other"}),
+            ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
+            id="an Event far from its object",
+        ),
+    ],
+)
+def test_refused(plural, obj, messages):
+    assert create_errors(plural, obj) == messages
+
+
+def test_the_newer_events_api_asks_for_more():
+    obj = named("events", regarding={"namespace": "default"}, type="Normal")
+    obj["apiVersion"] = "events.k8s.io/v1"
+    EVENTS_V1.default(obj)
+    found = [each.message for each in EVENTS_V1.validate(obj, None, subresource=None)]
+    assert found == [
+        f"{field}: Required value"
+        for field in ("eventTime", "reportingController", "reportingInstance", "action", "reason")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plural", "obj", "change", "messages"),
+    [
+        pytest.param(
+            "persistentvolumeclaims",
+            claim(),
+            {"spec": {"volumeName": "v", "storageClassName": "late"}},
+            [],
+            id="a claim may be bound",
+        ),
+        pytest.param(
+            "persistentvolumeclaims",
+            claim(),
+            {"spec": {"accessModes": ["ReadWriteMany"]}},
+            [
+                "spec: Forbidden: spec is immutable after creation except resources.requests and "
+                "volumeAttributesClassName for bound claims"
+            ],
+            id="a claim may not change otherwise",
+        ),
+        pytest.param(
+            "persistentvolumes",
+            volume(),
+            {"spec": {"hostPath": {"path": "/y"}}},
+            [
+                "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is "
+                "immutable after creation"
+            ],
+            id="a volume's source stays",
+        ),
+        pytest.param(
+            "priorityclasses",
+            named("priorityclasses", value=1),
+            {"value": 2},
+            ["value: Forbidden: may not be changed in an update."],
+            id="a priority stays",
+        ),
+        pytest.param(
+            "deployments",
+            workload("deployments"),
+            {"spec": {"replicas": 3}},
+            [],
+            id="a deployment may be scaled",
+        ),
+        pytest.param(
+            "statefulsets",
+            workload("statefulsets"),
+            {"spec": {"podManagementPolicy": "Parallel"}},
+            [
+                "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', "
+                "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+                "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+            ],
+            id="most of a stateful set stays",
+        ),
+        pytest.param(
+            "storageclasses",
+            named("storageclasses", provisioner="p"),
+            {"provisioner": "q"},
+            ["provisioner: Forbidden: updates to provisioner are forbidden."],
+            id="a provisioner stays",
+        ),
+        pytest.param(
+            "configmaps",
+            named("configmaps", data={"a": "b"}, immutable=True),
+            {"data": {"a": "c"}},
+            ["data: Forbidden: field is immutable when `immutable` is set"],
+            id="an immutable config map stays",
+        ),
+    ],
+)
+def test_updates(plural, obj, change, messages):
+    old = created(plural, obj)
+    new = copy.deepcopy(old)
+    for key, value in change.items():
+        new[key] = new[key] | value if isinstance(value, dict) and key == "spec" else value
+    assert update_errors(plural, new, old) == messages
+
+
+def test_a_change_of_the_spec_counts_as_a_generation_and_keeps_the_status():
+    kind = KINDS["deployments"]
+    old = created("deployments", workload("deployments"))
+    old["status"] = {"replicas": 2}
+    new = copy.deepcopy(old)
+    new["spec"]["replicas"] = 5
+    new["status"] = {"replicas": 99}
+    kind.prepare_update(new, old, subresource=None, ctx=World())
+    assert new["metadata"]["generation"] == 2
+    assert new["status"] == {"replicas": 2}
+
+
+def test_writing_the_status_leaves_the_rest_alone():
+    kind = KINDS["deployments"]
+    old = created("deployments", workload("deployments"))
+    new = copy.deepcopy(old)
+    new["spec"]["replicas"] = 5
+    new["metadata"]["labels"] = {"a": "b"}
+    new["status"] = {"replicas": 1}
+    kind.prepare_update(new, old, subresource="status", ctx=World())
+    assert new == old | {"status": {"replicas": 1}}
+
+
+@pytest.mark.parametrize("plural", sorted(KINDS))
+def test_every_kind_can_be_made_shown_and_selected(plural):
+    kind = KINDS[plural]
+    stored = created(plural, named(plural))
+    assert len(kind.row(stored, 0)) == len(kind.columns)
+    fields = kind.selectable_fields(stored)
+    assert fields.keys() == kind.selectable_fields({}).keys()
+    assert fields["metadata.name"] == "x"
+    assert set(kind.subresources) <= {"status", "binding"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "messages"),
+    [
+        pytest.param(
+            {"name": "a/b"},
+            [
+                'metadata.name: Invalid value: "a/b": a lowercase RFC 1123 subdomain must '
+                "consist of lower case alphanumeric characters, '-' or '.', and must start and "
+                "end with an alphanumeric character (e.g. 'example.com', regex used for "
+                "validation is "
+                r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+            ],
+            id="a name with a slash",
+        ),
+        pytest.param(
+            {},
+            ["metadata.name: Required value: name or generateName is required"],
+            id="no name",
+        ),
+        pytest.param(
+            {"name": "x", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]},
+            ['metadata.ownerReferences[0].uid: Invalid value: "": must not be empty'],
+            id="an owner without a uid",
+        ),
+        pytest.param(
+            {"name": "x", "labels": {"a": "b" * 64}},
+            [f'metadata.labels: Invalid value: "{"b" * 64}": must be no more than 63 characters'],
+            id="a long label",
+        ),
+    ],
+)
+def test_metadata(metadata, messages):
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": "default", **metadata},
+    }
+    assert create_errors("configmaps", obj) == messages
