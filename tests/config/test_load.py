@@ -70,6 +70,16 @@ def test_arguments_become_the_structs_of_their_plugin():
             id="parallelism must be positive",
         ),
         pytest.param(
+            "parallelism: 9223372036854775808",
+            ["parallelism: Invalid value: 9223372036854775808: does not fit in 64 bits"],
+            id="a number too great",
+        ),
+        pytest.param(
+            "profiles: {schedulerName: a}",
+            ['profiles: Invalid value: {"schedulerName":"a"}: expected a list'],
+            id="an object where a list belongs",
+        ),
+        pytest.param(
             "percentageOfNodesToScore: 101",
             ["percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"],
             id="a percentage ends at 100",
@@ -163,6 +173,26 @@ def test_arguments_become_the_structs_of_their_plugin():
 )
 def test_faults_are_kubernetes_field_errors(body, expected):
     assert faults_of(body) == expected
+
+
+def test_leader_election_is_checked_where_it_is_asked_for():
+    body = "leaderElection: {leaderElect: true, leaseDuration: 5s, retryPeriod: 0s, "
+    faults = faults_of(body + "resourceLock: endpoints, resourceName: '', resourceNamespace: ''}")
+    assert is_not_built(faults[0])
+    assert faults[1:] == [
+        'leaderElection.retryPeriod: Invalid value: "0s": must be greater than zero',
+        'leaderElection.leaseDuration: Invalid value: "5s": '
+        "LeaseDuration must be greater than RenewDeadline",
+        'leaderElection.resourceLock: Invalid value: "endpoints": '
+        'resourceLock value must be "leases"',
+        "leaderElection.resourceName: Required value: resourceName is required",
+        "leaderElection.resourceNamespace: Required value: resourceNamespace is required",
+    ]
+
+
+def test_leader_election_that_is_off_may_say_anything_readable():
+    config = parse_config(HEAD + "leaderElection: {leaderElect: false, leaseDuration: 1s}\n")
+    assert config.leader_election.lease_duration == "1s"
 
 
 def test_every_fault_is_told_at_once_unknown_fields_and_types_included():

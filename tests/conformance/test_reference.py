@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ import pytest
 
 from moorage.api.changes import Action, action_name
 from moorage.base.clock import ManualClock
+from moorage.base.errors import ConfigError
 from moorage.base.rng import Streams
 from moorage.config.args import default_args, read_args
 from moorage.config.defaults import DEFAULT_MULTI_POINT, default_config
+from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
+from moorage.config.validation import is_not_built
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
 from moorage.snapshot.snapshot import Snapshot
+from moorage.testing.conformance_format import read_cases
 from moorage.testing.conformance_needs import is_built
 
 DATA = Path(__file__).parent / "data"
@@ -53,6 +58,51 @@ def test_the_default_profile_runs_the_same_plugins_in_the_same_order():
     ours["score"] = [{"name": n, "weight": spec.score_weights[n]} for n in ours["score"]]
     recorded = REFERENCE["profiles"]["default-scheduler"]
     assert {point: ours[point] for point in recorded} == recorded
+
+
+def recorded_configs() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Yield (scenario, configuration, recorded profiles), each configuration once."""
+    seen = set()
+    for path in sorted((DATA / "public").iterdir()):
+        for case in read_cases(path):
+            config, profiles = case.scenario.config, case.expected.get("profiles")
+            text = json.dumps(config)
+            if config is not None and profiles is not None and text not in seen:
+                seen.add(text)
+                yield case.scenario.name, config, profiles
+
+
+def expanded(config: dict[str, Any]) -> dict[str, Any] | None:
+    """Return our profiles in the recordings' shape; None where the configuration is not built."""
+    try:
+        specs = expand_profiles(config_from_values(config), in_tree_registry())
+    except ConfigError as error:
+        if not all(map(is_not_built, error.faults)):
+            raise
+        return None
+    result: dict[str, Any] = {}
+    for spec in specs:
+        points: dict[str, Any] = {point: list(names) for point, names in spec.points.items()}
+        points["score"] = [{"name": n, "weight": spec.score_weights[n]} for n in points["score"]]
+        result[spec.scheduler_name] = points
+    return result
+
+
+def test_every_recorded_configuration_expands_to_the_recorded_profiles():
+    compared, different = 0, []
+    for name, config, recorded in recorded_configs():
+        ours = expanded(config)
+        if ours is None:
+            continue
+        compared += 1
+        for scheduler, points in recorded.items():
+            theirs = {point: plugins or [] for point, plugins in points.items()}
+            if {point: ours[scheduler][point] for point in theirs} != theirs:
+                different.append((name, scheduler))
+        if ours.keys() != recorded.keys():
+            different.append((name, "profiles"))
+    assert different == []
+    assert compared > 150
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,13 @@ class Reader:
             items = self._read_list(get_args(type_)[0], value, path)
             return tuple(items) if get_origin(type_) is tuple and isinstance(items, list) else items
         try:
-            return msgspec.convert(value, type_)
+            read: object = msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
             detail = str(error).replace("`", "").partition(" - at ")[0]
             return self._fault(path, value, detail[:1].lower() + detail[1:])
+        if isinstance(read, int) and not -(2**63) <= read < 2**63:
+            return self._fault(path, value, "does not fit in 64 bits")
+        return read
 
     def _read_struct(self, type_: type[msgspec.Struct], value: object, path: str) -> object:
         if not isinstance(value, Mapping):
