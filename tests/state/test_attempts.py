@@ -199,6 +199,30 @@ def test_the_summary_is_printed_as_kube_scheduler_does():
     assert summary.unschedulable[0].unschedulable_plugins == ("Fit",)
 
 
+@pytest.mark.parametrize(
+    ("steps", "wakes"),
+    [
+        pytest.param(["add"], 1, id="a new pod"),
+        pytest.param(["add", "update"], 1, id="an update in place does not"),
+        pytest.param(["update"], 1, id="an update of an unknown pod"),
+        pytest.param(["gate", "add"], 0, id="a gated pod does not"),
+        pytest.param(["add", "delete"], 1, id="a deleted pod does not"),
+    ],
+)
+def test_what_wakes_the_popper(steps, wakes):
+    world = World()
+    for step in steps:
+        if step == "update":
+            world.queue.update(pod(), pod(labels={"x": "y"}))
+        elif step == "delete":
+            world.queue.delete(pod())
+        elif step == "gate":
+            world.close_gate("a")
+        else:
+            world.add(pod())
+    assert world.wakes == wakes
+
+
 def test_without_a_listener_nothing_is_woken():
     world = World()
     world.queue.on_wake = None

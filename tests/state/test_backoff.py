@@ -169,6 +169,13 @@ class TestPopFromBackoff:
         world.add(pod("b"))
         assert world.drain() == ["b", "a"]
 
+    def test_of_one_window_the_highest_priority_is_popped(self):
+        world = World()
+        for name, priority in (("low", 1), ("high", 9), ("mid", 5)):
+            world.waiting(name, priority=priority)
+        world.queue.move_all(NODE_ADD, None, None)
+        assert world.drain() == ["high", "mid", "low"]
+
     def test_pods_that_met_an_error_wait(self):
         world = World()
         world.add(pod())
@@ -214,6 +221,9 @@ def test_less_orders_as_a_key_does():
     orders = []
     for world in (World(), World(less=less)):
         world.add(*pods)
+        for n in (0, 5, 10, 1, 6, 2):
+            world.queue.update(pods[n], pod(f"p{n}", priority=10 - n))
+            world.queue.validate()
         world.queue.update(pods[3], pod("p3", priority=50))
         world.queue.delete(pods[4])
         orders.append(world.drain())

@@ -6,10 +6,11 @@ Covers where a pod ends up. Leaves out backoff arithmetic (test_backoff), what h
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from moorage.api.changes import UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, Resource
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, Toleration
 from moorage.state.contracts import Hint, HintFn, RegisteredHint
 from tests.state.build import (
     NODE_ADD,
@@ -289,6 +290,32 @@ def test_an_event_moves_only_whom_it_may_help_in_order_of_arrival():
     assert world.drain() == ["a", "c"]
 
 
+def test_order_of_arrival_holds_across_different_rejectors():
+    world = World()
+    for name, plugins in (("a", ["Fit"]), ("b", ["Fit", "Label"]), ("c", ["Fit"])):
+        world.waiting(name, *plugins)
+    world.at(60)
+    world.queue.move_all(NODE_ADD, None, None)
+    assert world.drain() == ["a", "b", "c"]
+
+
+def test_an_update_that_helped_is_not_looked_at_further():
+    """Two changes at once: the first one's hint queues, nothing is left to ask about the second."""
+    asked = []
+
+    def ask(waiting: Pod, old: object, new: object) -> Hint:
+        asked.append(waiting.name)
+        return Hint.QUEUE if len(asked) == 1 else Hint.SKIP
+
+    world = World(hints=[hint("Fit", ClusterEvent(Resource.POD, Action.UPDATE), ask)])
+    world.waiting()
+    relabeled = pod(labels={"x": "y"})
+    spec = msgspec.structs.replace(relabeled.spec, tolerations=[Toleration(operator="Exists")])
+    world.queue.update(pod(), msgspec.structs.replace(relabeled, spec=spec))
+    assert asked == ["a"]
+    assert world.places() == {"a": "backoff"}
+
+
 def test_a_precheck_leaves_pods_alone():
     world = World()
     world.waiting("a", priority=5)
@@ -333,3 +360,4 @@ def test_an_add_of_a_new_uid_displaces_what_had_the_name(before):
     assert world.pop().uid == "uid-a2"
     assert world.lifecycle.state("uid-a").value == "gone"
     assert world.seen.now() == {}
+    assert not +world.seen.rejected

@@ -222,6 +222,26 @@ class TestStories:
                 stories.reopen("1")
         assert [story.uid for story in stories] == ["1", "3", "4", "5"]
 
+    def test_the_latest_end_of_a_pod_counts(self):
+        stories = Stories(ManualClock(0), finished_max=2)
+        for uid in "123":
+            stories.record(uid, ("ns", uid), "waits", cause="X")
+        for uid in "1213":
+            stories.finish(uid)
+        assert [story.uid for story in stories] == ["1", "3"]
+
+    def test_a_pod_that_comes_back_keeps_its_story(self):
+        clock = ManualClock(0)
+        lifecycle = Lifecycle(clock, Stories(clock, finished_max=1))
+        lifecycle.move(pod(), S.ACTIVE, cause="add")
+        lifecycle.move(pod(), S.GONE, cause="delete")
+        lifecycle.move(pod(), S.ACTIVE, cause="add")
+        for name in "bc":
+            lifecycle.move(pod(name), S.ACTIVE, cause="add")
+            lifecycle.move(pod(name), S.GONE, cause="delete")
+        told = [entry.what for entry in lifecycle.stories.of("uid-a")]
+        assert told == ["-> active", "-> gone", "-> active"]
+
     def test_finishing_an_unknown_one_is_nothing(self):
         stories = Stories(ManualClock(0))
         stories.finish("1")

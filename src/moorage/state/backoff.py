@@ -100,15 +100,11 @@ class BackoffQueue:
         """Whether a pod's backoff is not over; at the very moment of its end it is not."""
         return not self.expiry_ns(queued) < self._align(self._clock.now_ns())
 
-    def put(self, queued: QueuedPod) -> QueuedPod | None:
-        """Add a pod to the half its rejectors ask for; returns the copy it replaced, if any."""
+    def put(self, queued: QueuedPod) -> None:
+        """Add a pod, which must not be here yet, to the half its rejectors ask for."""
+        assert queued.key not in self, f"{queued!r} is in backoffQ already"
         has_rejectors = bool(queued.unschedulable_plugins or queued.pending_plugins)
-        if has_rejectors:
-            heap, other = self.rejected, self.errored
-        else:
-            heap, other = self.errored, self.rejected
-        replaced = heap.put(queued)
-        return other.remove(queued.key) or replaced
+        (self.rejected if has_rejectors else self.errored).put(queued)
 
     def update(self, queued: QueuedPod) -> None:
         """Give a pod that is here its place anew, in the half it is in."""

@@ -150,9 +150,9 @@ class SubQueues:
             if queued.gated:
                 self._refused(queued, cause)
                 return False
-        self._displaced(self.unschedulable.remove(queued.key), queued)
-        self._displaced(self.active.remove(queued.key), queued)
-        self._displaced(self.backoff.put(queued), queued)
+        # Whoever comes here waited, or comes back from an attempt with no copy queued.
+        self.unschedulable.remove(queued.key)
+        self.backoff.put(queued)
         self._entered(queued, PodState.BACKOFF, cause)
         self._observer.incoming(BACKOFF, cause)
         return True
