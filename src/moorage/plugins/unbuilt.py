@@ -90,5 +90,7 @@ def unbuilt_needs(pod: Pod) -> dict[str, str]:
     return {plugin: field for plugin, field in found.items() if field is not None}
 
 
-NEEDS: Final[PartKind[Mapping[str, str]]] = PartKind("unbuilt", unbuilt_needs, unbuilt_needs)
+NEEDS: Final[PartKind[Mapping[str, str]]] = PartKind(
+    "unbuilt", unbuilt_needs, unbuilt_needs, within_spec=True
+)
 """`unbuilt_needs` as a part of a pod's shape."""

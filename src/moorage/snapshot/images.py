@@ -19,8 +19,12 @@ ImageSizes = Mapping[str, int]
 
 
 def image_sizes(node: Node) -> dict[str, int]:
-    """Return the size in bytes of every image name of a node."""
-    return {name: image.size_bytes for image in node.status.images for name in image.names or ()}
+    """Return the size in bytes of every image name of a node; a name listed twice: the first."""
+    sizes: dict[str, int] = {}
+    for image in node.status.images:
+        for name in image.names or ():
+            sizes.setdefault(name, image.size_bytes)
+    return sizes
 
 
 class Images:

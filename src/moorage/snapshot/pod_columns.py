@@ -20,6 +20,7 @@ from moorage.snapshot.interning import LabelSets
 
 _FIRST_CAPACITY = 256
 _FREE = -1
+_UNKNOWN = -1  # a label set nobody has held against the selector yet
 
 
 class CountKey(msgspec.Struct, frozen=True):
@@ -45,8 +46,17 @@ class _Count:
 
     def __init__(self, column: tuple[str, int]) -> None:
         self.column = column
-        self.matches: dict[int, bool] = {}
+        # int8 by label set id: one byte, because every indexed pod has a label set of its own.
+        self.matches = np.full(0, _UNKNOWN, np.int8)
         self.last_use = 0
+
+    def reach(self, size: int) -> NDArray[np.int8]:
+        """Return `matches`, long enough for ids below a size."""
+        if len(self.matches) < size:
+            wider = np.full(max(size, 2 * len(self.matches)), _UNKNOWN, np.int8)
+            wider[: len(self.matches)] = self.matches
+            self.matches = wider
+        return self.matches
 
 
 class PodColumns:
@@ -59,9 +69,11 @@ class PodColumns:
     """
 
     # How many count columns are kept, and how many requests one may sleep through before it is
-    # dropped: guesses, wide enough that a roll-out's old keys go and everyday ones stay.
+    # dropped: guesses, wide enough that a roll-out's old keys go and everyday ones stay. Never
+    # more than _MOST (20 MB at 5000 nodes), however many selectors are asked about at once.
     _KEEP = 64
     _IDLE = 10_000
+    _MOST = 512
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -93,7 +105,8 @@ class PodColumns:
         gone = self._label_sets.release(int(self._label_set[slot]))
         if gone is not None:
             for count in self._counts.values():
-                count.matches.pop(gone, None)
+                if gone < len(count.matches):
+                    count.matches[gone] = _UNKNOWN
         self._row[slot] = _FREE
         self._free.append(slot)
 
@@ -125,7 +138,7 @@ class PodColumns:
         twin._next_count, twin._uses = self._next_count, self._uses
         for key, count in self._counts.items():
             kept = twin._counts[key] = _Count(count.column)
-            kept.matches, kept.last_use = dict(count.matches), count.last_use
+            kept.matches, kept.last_use = count.matches.copy(), count.last_use
         return twin
 
     def _build(self, key: CountKey) -> _Count:
@@ -135,7 +148,7 @@ class PodColumns:
         used = self._row != _FREE
         if key.live_only:
             used = used & self._live
-        matching = np.zeros(self._label_sets.size, np.bool_)
+        matching = np.zeros(self._label_sets.size + 1, np.bool_)  # free slots say 0, in use or not
         for label_set in self._label_sets.live():
             matching[label_set] = self._matches(key, count, label_set)
         rows = self._row[used & matching[self._label_set]]
@@ -150,22 +163,24 @@ class PodColumns:
                 self._columns.ensure(count.column)[row] += step
 
     def _matches(self, key: CountKey, count: _Count, label_set: int) -> bool:
-        found = count.matches.get(label_set)
-        if found is None:
+        matches = count.reach(self._label_sets.size)
+        if matches[label_set] == _UNKNOWN:
             namespace, labels = self._label_sets.item(label_set)
-            found = (key.namespaces is None or namespace in key.namespaces) and (
+            matches[label_set] = (key.namespaces is None or namespace in key.namespaces) and (
                 key.selector.matches(labels)
             )
-            count.matches[label_set] = found
-        return found
+        return bool(matches[label_set])
 
     def _drop_idle(self) -> None:
         if len(self._counts) < self._KEEP:
             return
-        for key, count in list(self._counts.items()):
-            if self._uses - count.last_use > self._IDLE:
-                del self._counts[key]
-                self._columns.drop(count.column)
+        by_age = sorted(self._counts.items(), key=lambda item: item[1].last_use)
+        for key, count in by_age:
+            idle = self._uses - count.last_use > self._IDLE
+            if not idle and len(self._counts) < self._MOST:
+                return
+            del self._counts[key]
+            self._columns.drop(count.column)
 
     def _grow(self) -> None:
         old = len(self._row)

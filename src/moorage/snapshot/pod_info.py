@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from moorage.api.pod import Pod
 from moorage.snapshot.shape import NODE_NAME, SPEC, Part, PartKind
@@ -23,7 +23,7 @@ class PodInfo:
         ``spec.priority``, 0 where absent.
     """
 
-    __slots__ = ("_parts", "_spec", "key", "name", "namespace", "pod", "priority", "uid")
+    __slots__ = ("_own", "_parts", "_spec", "key", "name", "namespace", "pod", "priority", "uid")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -34,15 +34,28 @@ class PodInfo:
         self.priority = pod.spec.priority or 0
         self._spec = SPEC.of(pod)
         self._parts = self._spec.value
+        self._own: dict[PartKind[Any], Part[Any]] | None = None
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
 
     def part(self, kind: PartKind[T]) -> Part[T]:
         """Return the shared, compiled part of this kind."""
-        if kind is NODE_NAME:  # the one part that replicas on different nodes do not share
-            return kind.of(self.pod)
         found = self._parts.get(kind)
-        if found is None:
+        if found is not None:
+            return found
+        if kind.within_spec:
             found = self._parts[kind] = kind.of(self.pod)
+            return found
+        return self._part_of_its_own(kind)
+
+    def _part_of_its_own(self, kind: PartKind[T]) -> Part[T]:
+        """Return a part that replicas need not share: a node name, an annotation."""
+        if kind is NODE_NAME:  # compiled at no cost, so not worth keeping for every pod
+            return kind.of(self.pod)
+        if self._own is None:
+            self._own = {}
+        found = self._own.get(kind)
+        if found is None:
+            found = self._own[kind] = kind.of(self.pod)
         return found

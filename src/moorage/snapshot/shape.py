@@ -65,12 +65,21 @@ class PartKind(Generic[T]):
         Pod to the fields the value depends on; anything msgspec can encode.
     compile_value
         Pod to the compiled value.
+    within_spec
+        Whether the fields are among those of `SPEC`, so that pods which agree in all of them
+        share the part without looking. False is always right, and costs one look-up a pod.
     """
 
     def __init__(
-        self, name: str, fields: Callable[[Pod], object], compile_value: Callable[[Pod], T]
+        self,
+        name: str,
+        fields: Callable[[Pod], object],
+        compile_value: Callable[[Pod], T],
+        *,
+        within_spec: bool = False,
     ) -> None:
         self.name = name
+        self.within_spec = within_spec
         self._fields = fields
         self._compile = compile_value
         self._parts: WeakValueDictionary[bytes, Part[T]] = WeakValueDictionary()
@@ -215,19 +224,29 @@ NODE_NAME: PartKind[str] = PartKind(
     "node name", lambda pod: pod.spec.node_name, lambda pod: pod.spec.node_name
 )
 TOLERATIONS: PartKind[tuple[Toleration, ...]] = PartKind(
-    "tolerations", lambda pod: pod.spec.tolerations, lambda pod: tuple(pod.spec.tolerations)
+    "tolerations",
+    lambda pod: pod.spec.tolerations,
+    lambda pod: tuple(pod.spec.tolerations),
+    within_spec=True,
 )
 NODE_AFFINITY: PartKind[NodeAffinitySpec] = PartKind(
-    "node affinity", _node_affinity, _node_affinity
+    "node affinity", _node_affinity, _node_affinity, within_spec=True
 )
-PORTS: PartKind[tuple[HostPort, ...]] = PartKind("host ports", host_ports, host_ports)
-RESOURCES: PartKind[PodRequests] = PartKind("resources", _resource_fields, _requests)
-IMAGES: PartKind[PodImages] = PartKind("images", _images, _images)
-FEATURES: PartKind[frozenset[str]] = PartKind("features", lambda p: sorted(_features(p)), _features)
+PORTS: PartKind[tuple[HostPort, ...]] = PartKind(
+    "host ports", host_ports, host_ports, within_spec=True
+)
+RESOURCES: PartKind[PodRequests] = PartKind(
+    "resources", _resource_fields, _requests, within_spec=True
+)
+IMAGES: PartKind[PodImages] = PartKind("images", _images, _images, within_spec=True)
+FEATURES: PartKind[frozenset[str]] = PartKind(
+    "features", lambda p: sorted(_features(p)), _features, within_spec=True
+)
 LABELS: PartKind[tuple[str, Mapping[str, str]]] = PartKind(
     "labels",
     lambda pod: (pod.metadata.namespace, pod.metadata.labels),
     lambda pod: (pod.metadata.namespace, pod.metadata.labels),
+    within_spec=True,
 )
 
 # Replicas usually agree in everything below, so one lookup finds all their parts at once; pods

@@ -18,18 +18,16 @@ from moorage.snapshot.listers import Listers
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.resource_columns import ResourceColumns
 from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.table import NodeTable, PortSet
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
 
-# Above this, (allocatable * 100) is no longer exact in float64 and integer division is used.
-_FLOAT_EXACT = 2**53 // 100
-
 Nominations = Mapping[str, Sequence[PodInfo]]
 
 
-class Snapshot:
+class Snapshot(ResourceColumns):
     """What plugins read. Arrays are read-only and die at the next change of the table.
 
     Parameters
@@ -46,10 +44,9 @@ class Snapshot:
     """
 
     def __init__(self, table: NodeTable | None = None, listers: Listers | None = None) -> None:
-        self.table = NodeTable() if table is None else table
+        super().__init__(NodeTable() if table is None else table)
         self.listers = Listers() if listers is None else listers
         self.nominations: Nominations = {}
-        self._zeros = np.zeros(0, np.int64)
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -86,48 +83,6 @@ class Snapshot:
     def rows(self, rows: Sequence[int] | NDArray[np.int64]) -> NodeView:
         """Return the view of these rows, in this order."""
         return NodeView(self.num_nodes, np.asarray(rows, np.int64))
-
-    # -- resources -----------------------------------------------------------------------------
-
-    def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return int64, (n,): millicores for cpu, bytes or units for the rest."""
-        return self._resource("allocatable", resource)
-
-    def requested(self, resource: str) -> NDArray[np.int64]:
-        """Return int64, (n,): sums of the requests of counted pods, same units."""
-        return self._resource("requested", resource)
-
-    def allocatable_float(self, resource: str) -> NDArray[np.float64]:
-        """Return float64, (n,): `allocatable`, for division."""
-        if resource not in self.table.exact_limit:
-            return np.zeros(self.num_nodes)
-        return self.table.columns.view(("allocatable_float", resource))
-
-    def exact_float(self, resource: str) -> bool:
-        """Whether ``floor(x * 100 / allocatable)`` is exact in float64 on every node.
-
-        True while allocatable * 100 stays below 2**53 (memory: about 81 TiB a node).
-        """
-        return self.table.exact_limit.get(resource, 0) < _FLOAT_EXACT
-
-    def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
-        """Return int64, (n,): sums with defaults for pods without requests; cpu and memory."""
-        return self.table.columns.view(f"nonzero_{resource}")
-
-    @property
-    def pod_count(self) -> NDArray[np.int64]:
-        """int64, (n,): pods counted on each node."""
-        return self.table.columns.view("pod_count")
-
-    @property
-    def allowed_pods(self) -> NDArray[np.int64]:
-        """int64, (n,): pods each node takes."""
-        return self.table.columns.view("allowed_pods")
-
-    @property
-    def unschedulable(self) -> NDArray[np.bool_]:
-        """bool, (n,): ``spec.unschedulable``."""
-        return self.table.columns.view("unschedulable")
 
     # -- sets, labels, images, counts ----------------------------------------------------------
 
@@ -178,12 +133,3 @@ class Snapshot:
         twin = Snapshot(self.table.copy(), self.listers)
         twin.nominations = {name: tuple(pods) for name, pods in self.nominations.items()}
         return twin
-
-    def _resource(self, family: str, resource: str) -> NDArray[np.int64]:
-        key = (family, resource)
-        if self.table.columns.has(key):
-            return self.table.columns.view(key)
-        if len(self._zeros) != self.num_nodes:
-            self._zeros = np.zeros(self.num_nodes, np.int64)
-            self._zeros.flags.writeable = False
-        return self._zeros
