@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import selectors
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
 from moorage.apiserver.bootstrap import bootstrap
@@ -31,9 +31,7 @@ class Cluster:
 
     def __init__(self, *, limits: Limits | None = None, clock: Any = None) -> None:
         self.clock = clock or ManualClock()
-        self.server = ApiServer(
-            all_kinds(), clock=self.clock, streams=Streams(1), limits=limits
-        )
+        self.server = ApiServer(all_kinds(), clock=self.clock, streams=Streams(1), limits=limits)
         bootstrap(self.server)
 
     async def reply(
@@ -47,7 +45,9 @@ class Cluster:
         **headers: str,
     ) -> Reply:
         """Make a call; header names are keywords with underscores for hyphens."""
-        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        data = (
+            body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        )
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if data:
             sent.setdefault("content-type", "application/json")
@@ -81,7 +81,7 @@ class Cluster:
 
     async def watch(self, path: str, *, accept: str = "", **query: str) -> Watch:
         """Open a watch."""
-        options = {"accept": accept} if accept else {}
+        options: dict[str, Any] = {"accept": accept} if accept else {}
         reply = await self.reply("GET", path, query={"watch": "true", **query}, **options)
         assert not isinstance(reply.body, bytes), reply.body
         return Watch(reply.body)
@@ -123,6 +123,12 @@ class Watch:
         await close()
 
 
+def _encoded(body: Any) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return b"" if body is None else json.dumps(body).encode()
+
+
 def pod(name: str = "a", *, node: str = "", labels: dict[str, str] | None = None) -> dict[str, Any]:
     """Return a small valid pod."""
     spec: dict[str, Any] = {"containers": [{"name": "c", "image": "nginx:1"}]}
@@ -155,7 +161,9 @@ def binding(name: str = "a", node: str = "n1", **meta: Any) -> dict[str, Any]:
     }
 
 
-def failure(code: int, reason: str, message: str, details: Any = None) -> tuple[int, dict[str, Any]]:
+def failure(
+    code: int, reason: str, message: str, details: Any = None
+) -> tuple[int, dict[str, Any]]:
     """Return what `Cluster.call` returns for a refusal."""
     body: dict[str, Any] = {
         "kind": "Status",
@@ -169,11 +177,6 @@ def failure(code: int, reason: str, message: str, details: Any = None) -> tuple[
     if details is not None:
         body["details"] = details
     return code, body
-
-
-def versions(events: Sequence[dict[str, Any]]) -> list[int]:
-    """Return the resourceVersions of watch events."""
-    return [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
 
 
 class _JumpingSelector(selectors.SelectSelector):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.apiserver.harness import (
@@ -75,7 +77,7 @@ async def test_kind_and_version_may_be_left_out():
     assert (created["apiVersion"], created["kind"]) == ("v1", "ConfigMap")
 
 
-def _pod_with(**spec):
+def _pod_with(**spec: Any) -> dict[str, Any]:
     body = pod()
     body["spec"] |= spec
     return body

@@ -60,11 +60,9 @@ class HttpServer:
         """
         # Cancelled when the client hangs up, or a quiet watch would outlive its reader by an hour.
         listener = web.Server(self._answer, handler_cancellation=True, access_log=None)
-        runner = web.ServerRunner(listener)
+        runner = web.ServerRunner(listener, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
-        site = web.TCPSite(
-            runner, host, port, ssl_context=self._tls, shutdown_timeout=_SHUTDOWN_SECONDS
-        )
+        site = web.TCPSite(runner, host, port, ssl_context=self._tls)
         try:
             await site.start()
         except OSError as error:

@@ -82,6 +82,11 @@ class WatchLog:
         """Highest version dropped; a reader at or above it can go on without a gap."""
         return self._forgotten_version
 
+    @property
+    def readers_asleep(self) -> int:
+        """Number of readers waiting for the next change."""
+        return len(self._asleep)
+
     def append(self, change: Change) -> None:
         """Add the newest change, drop the oldest beyond the limits, wake all readers."""
         self._changes.append(change)

@@ -30,6 +30,8 @@ BOOKMARK_SECONDS = 60.0
 TIMEOUT_SECONDS_MIN = 1800.0
 # Lines are sent together up to this size: one write for a burst, and a bound on what is joined.
 CHUNK_BYTES = 256 * 1024
+# A timer may fire early by the resolution of its clock; what is due this soon is due now.
+_TIMER_SLACK_SECONDS = 0.001
 # How many changes are looked at between two chances for others to run (a guess).
 _BATCH_CHANGES = 256
 
@@ -126,7 +128,7 @@ class Watcher:
                 # A burst that concerns others must not keep the loop from them.
                 await sleep(0)
                 continue
-            now = loop.time()
+            now = loop.time() + _TIMER_SLACK_SECONDS
             ending = now >= end_at
             if plan.bookmarks and (ending or now >= bookmark_at):
                 # Nothing is left in the log, so every version given out so far has been told.
@@ -138,7 +140,7 @@ class Watcher:
             if ending:
                 return
             wake_at = min(end_at, bookmark_at) if plan.bookmarks else end_at
-            await shelf.log.wait_for_change(wake_at - now)
+            await shelf.log.wait_for_change(wake_at - loop.time())
 
 
 def _lines(changes: Iterable[Change], selection: Selection, renderer: Renderer) -> Iterator[bytes]:

@@ -1,0 +1,274 @@
+"""Deleting: at once, with grace, with finalizers, under conditions; and whole namespaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.harness import (
+    CONFIG_MAPS,
+    MERGE,
+    PODS,
+    Cluster,
+    config_map,
+    failure,
+    namespace,
+    pod,
+)
+
+
+def _times(obj: dict[str, Any]) -> tuple[str | None, int | None]:
+    meta = obj["metadata"]
+    return meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+
+
+async def _bound(**spec: Any) -> Cluster:
+    cluster = Cluster()
+    body = pod("a", node="n1")
+    body["spec"] |= spec
+    await cluster.ok("POST", PODS, body)
+    return cluster
+
+
+async def test_most_kinds_are_gone_at_once_and_the_answer_is_a_status():
+    cluster = Cluster()
+    uid = (await cluster.ok("POST", CONFIG_MAPS, config_map()))["metadata"]["uid"]
+    assert await cluster.call("DELETE", f"{CONFIG_MAPS}/a") == (
+        200,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": {"name": "a", "kind": "configmaps", "uid": uid},
+        },
+    )
+    assert await cluster.names(CONFIG_MAPS) == []
+
+
+async def test_deleting_what_is_not_there():
+    assert await Cluster().call("DELETE", f"{PODS}/a") == failure(
+        404, "NotFound", 'pods "a" not found', {"name": "a", "kind": "pods"}
+    )
+
+
+GRACES = [
+    pytest.param({}, {"gracePeriodSeconds": 5}, 5, id="asked for by the call"),
+    pytest.param({"terminationGracePeriodSeconds": 7}, {}, 7, id="the pod's own"),
+    pytest.param({}, {"gracePeriodSeconds": -1}, 1, id="negative means one second"),
+]
+
+
+class TestGrace:
+    """Pods on a node get their time; the node's agent ends them."""
+
+    async def test_an_unbound_pod_is_gone_at_once(self):
+        cluster = Cluster()
+        await cluster.ok("POST", PODS, pod())
+        shown = await cluster.ok("DELETE", f"{PODS}/a")
+        assert shown["kind"] == "Pod"
+        assert await cluster.names(PODS) == []
+
+    async def test_a_bound_pod_is_marked_and_stays(self):
+        cluster = await _bound()
+        shown = await cluster.ok("DELETE", f"{PODS}/a")
+        assert _times(shown) == ("2026-01-01T00:00:30Z", 30)
+        assert shown["metadata"]["generation"] == 2
+        assert await cluster.ok("GET", f"{PODS}/a") == shown
+
+    @pytest.mark.parametrize(("spec", "options", "expected"), GRACES)
+    async def test_how_long(self, spec, options, expected):
+        cluster = await _bound(**spec)
+        shown = await cluster.ok("DELETE", f"{PODS}/a", options)
+        assert _times(shown)[1] == expected
+
+    async def test_grace_may_be_a_query_parameter(self):
+        cluster = await _bound()
+        query = {"gracePeriodSeconds": "0"}
+        await cluster.ok("DELETE", f"{PODS}/a", query=query)
+        assert await cluster.names(PODS) == []
+
+    async def test_a_pod_that_has_ended_is_gone_at_once(self):
+        cluster = await _bound()
+        patch = {"status": {"phase": "Succeeded"}}
+        await cluster.ok("PATCH", f"{PODS}/a/status", patch, content_type=MERGE)
+        await cluster.ok("DELETE", f"{PODS}/a")
+        assert await cluster.names(PODS) == []
+
+    async def test_a_repeated_delete_changes_nothing(self):
+        cluster = await _bound()
+        first = await cluster.ok("DELETE", f"{PODS}/a")
+        cluster.clock.advance(10)
+        assert await cluster.ok("DELETE", f"{PODS}/a") == first
+        assert await cluster.ok("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 60}) == first
+
+    async def test_a_shorter_grace_counts_from_the_first_delete(self):
+        cluster = await _bound()
+        await cluster.ok("DELETE", f"{PODS}/a")
+        cluster.clock.advance(10)
+        shown = await cluster.ok("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 5})
+        assert _times(shown) == ("2026-01-01T00:00:05Z", 5)
+
+    async def test_the_agents_last_word_removes_it_and_watchers_see_both(self):
+        cluster = await _bound()
+        watch = await cluster.watch(PODS)
+        await cluster.ok("DELETE", f"{PODS}/a")
+        uid = (await cluster.ok("GET", f"{PODS}/a"))["metadata"]["uid"]
+        last = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+        await cluster.ok("DELETE", f"{PODS}/a", last)
+        assert await watch.seen(3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+        await watch.close()
+
+    async def test_a_dry_run_deletes_nothing(self):
+        cluster = await _bound()
+        before = cluster.server.store.version
+        await cluster.ok("DELETE", f"{PODS}/a", {"dryRun": ["All"]})
+        await cluster.ok("DELETE", f"{PODS}/a", {"dryRun": ["All"], "gracePeriodSeconds": 0})
+        assert cluster.server.store.version == before
+
+
+class TestConditions:
+    """Preconditions and options."""
+
+    async def test_another_uid_is_a_conflict(self):
+        cluster = Cluster()
+        uid = (await cluster.ok("POST", PODS, pod()))["metadata"]["uid"]
+        found = await cluster.call("DELETE", f"{PODS}/a", {"preconditions": {"uid": "old"}})
+        why = (
+            f"the UID in the precondition (old) does not match the UID in record ({uid}). The "
+            "object might have been deleted and then recreated"
+        )
+        message = f'Operation cannot be fulfilled on pods "a": {why}'
+        assert found == failure(409, "Conflict", message, {"name": "a", "kind": "pods"})
+
+    async def test_another_version_is_a_conflict(self):
+        cluster = Cluster()
+        await cluster.ok("POST", PODS, pod())
+        options = {"preconditions": {"resourceVersion": "1"}}
+        status, body = await cluster.call("DELETE", f"{PODS}/a", options)
+        assert (status, body["reason"]) == (409, "Conflict")
+
+    @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
+    async def test_propagation_policies_are_accepted(self, policy):
+        cluster = Cluster()
+        await cluster.ok("POST", CONFIG_MAPS, config_map())
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy}
+        await cluster.ok("DELETE", f"{CONFIG_MAPS}/a", options)
+        assert await cluster.names(CONFIG_MAPS) == []
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            pytest.param({"propagationPolicy": "Sideways"}, id="unknown policy"),
+            pytest.param({"gracePeriodSeconds": "soon"}, id="grace that is no number"),
+            pytest.param({"dryRun": ["Some"]}, id="a dry run of something"),
+            pytest.param([], id="no object"),
+        ],
+    )
+    async def test_options_that_cannot_be_read(self, options):
+        cluster = Cluster()
+        await cluster.ok("POST", CONFIG_MAPS, config_map())
+        status, body = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", options)
+        assert (status, body["reason"]) == (400, "BadRequest")
+        assert await cluster.names(CONFIG_MAPS) == ["a"]
+
+
+class TestFinalizers:
+    """An object with finalizers is marked and goes with the last of them."""
+
+    async def test_it_waits_for_its_finalizers(self):
+        cluster = Cluster()
+        body = config_map()
+        body["metadata"]["finalizers"] = ["example.com/hold"]
+        await cluster.ok("POST", CONFIG_MAPS, body)
+        shown = await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
+        assert _times(shown) == ("2026-01-01T00:00:00Z", 0)
+        assert await cluster.ok("DELETE", f"{CONFIG_MAPS}/a") == shown
+        patch = {"metadata": {"finalizers": None}}
+        await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+        assert await cluster.names(CONFIG_MAPS) == []
+
+    async def test_a_mark_cannot_be_taken_back(self):
+        cluster = Cluster()
+        body = config_map()
+        body["metadata"]["finalizers"] = ["example.com/hold"]
+        await cluster.ok("POST", CONFIG_MAPS, body)
+        marked = await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
+        patch = {"metadata": {"deletionTimestamp": None}, "data": {"k": "v"}}
+        found = await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+        assert _times(found) == _times(marked)
+
+
+async def test_a_collection_is_deleted_by_selector():
+    cluster = Cluster()
+    for name, app in (("a", "web"), ("b", "db"), ("c", "web")):
+        await cluster.ok("POST", PODS, pod(name, labels={"app": app}))
+    deleted = await cluster.ok("DELETE", PODS, query={"labelSelector": "app=web"})
+    assert [item["metadata"]["name"] for item in deleted["items"]] == ["a", "c"]
+    assert await cluster.names(PODS) == ["b"]
+
+
+class TestNamespaces:
+    """A namespace takes its contents along, and waits for pods on nodes."""
+
+    PODS = "/api/v1/namespaces/team/pods"
+
+    async def _team(self) -> Cluster:
+        cluster = Cluster()
+        await cluster.ok("POST", "/api/v1/namespaces", namespace("team"))
+        await cluster.ok("POST", "/api/v1/namespaces/team/configmaps", config_map())
+        await cluster.ok("POST", self.PODS, pod("free"))
+        return cluster
+
+    async def test_an_idle_namespace_goes_at_once_with_all_in_it(self):
+        cluster = await self._team()
+        shown = await cluster.ok("DELETE", "/api/v1/namespaces/team")
+        assert shown["status"]["phase"] == "Terminating"
+        assert "team" not in await cluster.names("/api/v1/namespaces")
+        assert await cluster.names("/api/v1/pods") == []
+        assert await cluster.names("/api/v1/namespaces/team/configmaps") == []
+
+    async def test_it_waits_for_a_bound_pod_and_takes_nothing_new(self):
+        cluster = await self._team()
+        await cluster.ok("POST", self.PODS, pod("busy", node="n1"))
+        await cluster.ok("DELETE", "/api/v1/namespaces/team")
+        assert await cluster.names(self.PODS) == ["busy"]
+        assert await cluster.call("POST", self.PODS, pod("new")) == failure(
+            403,
+            "Forbidden",
+            'pods "new" is forbidden: unable to create new content in namespace team because it '
+            "is being terminated",
+            {
+                "name": "new",
+                "kind": "pods",
+                "causes": [
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": "namespace team is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            },
+        )
+        patch = {"metadata": {"labels": {"x": "y"}}}
+        await cluster.ok("PATCH", "/api/v1/namespaces/team", patch, content_type=MERGE)
+        assert "team" in await cluster.names("/api/v1/namespaces")
+        await cluster.ok("DELETE", f"{self.PODS}/busy", {"gracePeriodSeconds": 0})
+        assert "team" not in await cluster.names("/api/v1/namespaces")
+
+    async def test_it_may_be_made_again(self):
+        cluster = await self._team()
+        await cluster.ok("DELETE", "/api/v1/namespaces/team")
+        await cluster.ok("POST", "/api/v1/namespaces", namespace("team"))
+        await cluster.ok("POST", self.PODS, pod("new"))
+
+    @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+    async def test_three_namespaces_stay(self, name):
+        found = await Cluster().call("DELETE", f"/api/v1/namespaces/{name}")
+        assert found == failure(
+            403,
+            "Forbidden",
+            f'namespaces "{name}" is forbidden: this namespace may not be deleted',
+            {"name": name, "kind": "namespaces"},
+        )

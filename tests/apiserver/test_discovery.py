@@ -1,0 +1,193 @@
+"""What a server tells of itself, who may ask, and paths that lead nowhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from moorage.apiserver.kinds import all_kinds
+from tests.apiserver.harness import Cluster, failure
+
+NOT_FOUND = failure(404, "NotFound", "the server could not find the requested resource", {})
+NOT_ALLOWED = failure(
+    405,
+    "MethodNotAllowed",
+    "the server does not allow this method on the requested resource",
+    {},
+)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/livez/ping"])
+async def test_health_is_open_to_everybody(path):
+    reply = await Cluster().reply("GET", path, user=None)
+    assert (reply.status, reply.body, reply.content_type) == (
+        200,
+        b"ok",
+        "text/plain; charset=utf-8",
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/version", "/api", "/apis", "/api/v1/pods", "/openapi/v2", "/nonsense"]
+)
+async def test_everything_else_needs_credentials(path):
+    reply = await Cluster().reply("GET", path, user=None)
+    assert isinstance(reply.body, bytes)
+    assert (reply.status, json.loads(reply.body)) == failure(401, "Unauthorized", "Unauthorized")
+    assert reply.headers == (("WWW-Authenticate", 'Bearer realm="moorage"'),)
+
+
+async def test_the_version_names_the_kubernetes_it_is_like():
+    found = await Cluster().ok("GET", "/version")
+    assert (found["major"], found["minor"], found["gitVersion"]) == ("1", "36", "v1.36.0+moorage")
+
+
+async def test_every_kind_is_discovered_under_its_group_and_version():
+    cluster = Cluster()
+    groups = (await cluster.ok("GET", "/apis"))["groups"]
+    paths = ["/api/v1"]
+    paths += [f"/apis/{v['groupVersion']}" for group in groups for v in group["versions"]]
+    found = set()
+    for path in paths:
+        listed = await cluster.ok("GET", path)
+        version = listed["groupVersion"]
+        found |= {
+            (version, entry["name"], entry["kind"], entry["namespaced"])
+            for entry in listed["resources"]
+            if "/" not in entry["name"]
+        }
+    resources = [kind.resource for kind in all_kinds()]
+    assert found == {(r.api_version, r.plural, r.kind, r.namespaced) for r in resources}
+
+
+async def test_what_is_told_of_pods():
+    listed = await Cluster().ok("GET", "/api/v1")
+    entries = [each for each in listed["resources"] if each["name"].partition("/")[0] == "pods"]
+    assert entries == [
+        {
+            "name": "pods",
+            "singularName": "pod",
+            "namespaced": True,
+            "kind": "Pod",
+            "verbs": [
+                "create",
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "update",
+                "watch",
+            ],
+            "shortNames": ["po"],
+            "categories": ["all"],
+        },
+        {
+            "name": "pods/binding",
+            "singularName": "",
+            "namespaced": True,
+            "kind": "Binding",
+            "verbs": ["create"],
+        },
+        {
+            "name": "pods/status",
+            "singularName": "",
+            "namespaced": True,
+            "kind": "Pod",
+            "verbs": ["get", "patch", "update"],
+        },
+    ]
+
+
+async def test_a_group_by_itself():
+    assert await Cluster().ok("GET", "/apis/apps") == {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": "apps",
+        "versions": [{"groupVersion": "apps/v1", "version": "v1"}],
+        "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"},
+    }
+
+
+async def test_every_openapi_document_of_the_index_is_there():
+    cluster = Cluster()
+    index = await cluster.ok("GET", "/openapi/v3")
+    assert "api/v1" in index["paths"]
+    for entry in index["paths"].values():
+        path, _, _ = entry["serverRelativeURL"].partition("?")
+        assert (await cluster.ok("GET", path))["openapi"].startswith("3.")
+    assert (await cluster.ok("GET", "/openapi/v2"))["swagger"] == "2.0"
+
+
+async def test_openapi_as_protobuf_is_refused_clearly():
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    status, _ = await Cluster().call("GET", "/openapi/v2", accept=accept)
+    assert status == 406
+
+
+async def test_what_a_client_of_aggregated_discovery_asks_is_answered_plainly():
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+    assert (await Cluster().ok("GET", "/api", accept=accept))["kind"] == "APIVersions"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nonsense",
+        "/api/v2",
+        "/api/v1/widgets",
+        "/apis/apps/v1beta1/deployments",
+        "/apis/nobody.example.com",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/namespaces/default/pods/a/log",
+        "/api/v1/namespaces/default/pods/a/status/more",
+        "/api/v1/pods/a",
+        "/api/v1//pods",
+        "/healthz/etcd/../x",
+    ],
+)
+async def test_paths_that_lead_nowhere(path):
+    status, body = await Cluster().call("GET", path)
+    assert (status, body["reason"]) == (404, "NotFound")
+    if not path.startswith("/healthz"):
+        assert (status, body) == NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        pytest.param("POST", "/version", id="writing to discovery"),
+        pytest.param("POST", "/api/v1/namespaces/default/pods/a", id="posting to an object"),
+        pytest.param("PUT", "/api/v1/namespaces/default/pods", id="replacing a collection"),
+        pytest.param("DELETE", "/api/v1/namespaces/default/pods/a/status", id="deleting a status"),
+        pytest.param("DELETE", "/api/v1/pods", id="deleting in all namespaces"),
+        pytest.param("TRACE", "/api/v1/nodes", id="a method nobody serves"),
+    ],
+)
+async def test_methods_that_are_not_served(method, path):
+    assert await Cluster().call(method, path) == NOT_ALLOWED
+
+
+async def test_a_fault_of_the_server_is_told_and_logged(monkeypatch, caplog):
+    cluster = Cluster()
+    monkeypatch.setattr(cluster.server._lister, "list", lambda *args: 1 // 0)
+    status, body = await cluster.call("GET", "/api/v1/pods")
+    assert (status, body["reason"]) == (500, "InternalError")
+    assert "ZeroDivisionError" in body["message"]
+    assert "GET /api/v1/pods failed" in caplog.text
+
+
+async def test_a_new_cluster_has_what_every_cluster_has():
+    cluster = Cluster()
+    assert await cluster.names("/api/v1/namespaces") == [
+        "default",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+    ]
+    classes = await cluster.ok("GET", "/apis/scheduling.k8s.io/v1/priorityclasses")
+    assert [(item["metadata"]["name"], item["value"]) for item in classes["items"]] == [
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    ]

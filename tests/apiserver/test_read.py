@@ -1,0 +1,369 @@
+"""Getting and listing: selectors, pages, versions, and the forms a client may ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.apiserver.negotiate import Form, accepted_form
+from moorage.apiserver.pages import KEPT_LISTS, TOO_OLD
+from moorage.apiserver.status import StatusError
+from tests.apiserver.harness import (
+    CONFIG_MAPS,
+    PODS,
+    Cluster,
+    binding,
+    config_map,
+    failure,
+    namespace,
+    pod,
+)
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+async def _with(*names: str) -> Cluster:
+    cluster = Cluster()
+    for name in names:
+        await cluster.ok("POST", CONFIG_MAPS, config_map(name))
+    return cluster
+
+
+async def test_an_object_that_is_not_there():
+    assert await Cluster().call("GET", f"{PODS}/x") == failure(
+        404, "NotFound", 'pods "x" not found', {"name": "x", "kind": "pods"}
+    )
+
+
+async def test_an_object_of_a_group_that_is_not_there_is_named_with_its_group():
+    path = "/apis/apps/v1/namespaces/default/deployments/x"
+    assert await Cluster().call("GET", path) == failure(
+        404,
+        "NotFound",
+        'deployments.apps "x" not found',
+        {"name": "x", "group": "apps", "kind": "deployments"},
+    )
+
+
+async def test_a_list_is_in_order_of_names_whatever_the_order_of_creation():
+    cluster = await _with("c", "a", "b")
+    found = await cluster.ok("GET", CONFIG_MAPS)
+    assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b", "c"]
+    assert {key: value for key, value in found.items() if key != "items"} == {
+        "kind": "ConfigMapList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": str(cluster.server.store.version)},
+    }
+
+
+async def test_an_empty_list_has_items():
+    assert (await Cluster().ok("GET", CONFIG_MAPS))["items"] == []
+
+
+async def test_a_list_of_all_namespaces_and_of_one():
+    cluster = await _with("b")
+    await cluster.ok("POST", "/api/v1/namespaces", namespace("aaa"))
+    await cluster.ok("POST", "/api/v1/namespaces/aaa/configmaps", config_map("z"))
+    assert await cluster.names("/api/v1/configmaps") == ["z", "b"]
+    assert await cluster.names("/api/v1/namespaces/aaa/configmaps") == ["z"]
+    assert await cluster.names("/api/v1/namespaces/aa/configmaps") == []
+
+
+SELECTED = [
+    pytest.param({"labelSelector": "app=web"}, ["a", "b"], id="label equals"),
+    pytest.param({"labelSelector": "app in (web,db),tier!=1"}, ["b", "c"], id="labels combined"),
+    pytest.param({"labelSelector": "!app"}, ["d"], id="label absent"),
+    pytest.param({"fieldSelector": "metadata.name=b"}, ["b"], id="by name"),
+    pytest.param({"fieldSelector": "spec.nodeName="}, ["a", "c", "d"], id="not bound"),
+    pytest.param({"fieldSelector": "spec.nodeName!="}, ["b"], id="bound"),
+    pytest.param(
+        {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+        ["a", "b", "c", "d"],
+        id="what a scheduler asks for",
+    ),
+    pytest.param(
+        {"fieldSelector": "spec.nodeName=n1", "labelSelector": "app=db"}, [], id="both must hold"
+    ),
+    pytest.param({"fieldSelector": "metadata.namespace=other"}, [], id="by namespace"),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), SELECTED)
+async def test_selectors(query, expected):
+    cluster = Cluster()
+    labels = {"a": {"app": "web", "tier": "1"}, "b": {"app": "web"}, "c": {"app": "db"}, "d": {}}
+    for name, its in labels.items():
+        await cluster.ok("POST", PODS, pod(name, labels=its))
+    await cluster.ok("POST", f"{PODS}/b/binding", binding("b"))
+    assert await cluster.names(PODS, **query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param(
+            {"fieldSelector": "spec.image=x"},
+            "field label not supported: spec.image",
+            id="a field that cannot be selected by",
+        ),
+        pytest.param(
+            {"fieldSelector": "spec.nodeName"},
+            "invalid selector: 'spec.nodeName'; can't understand 'spec.nodeName'",
+            id="a field selector without an operator",
+        ),
+        pytest.param(
+            {"labelSelector": "a=(b"},
+            "unable to parse requirement: found '(', expected: identifier",
+            id="a label selector that cannot be parsed",
+        ),
+        pytest.param(
+            {"limit": "many"},
+            'strconv.ParseInt: parsing "many": invalid syntax (limit)',
+            id="a limit that is no number",
+        ),
+        pytest.param(
+            {"resourceVersion": "new"},
+            'Invalid value: "new": resourceVersion is not a number',
+            id="a version that is no number",
+        ),
+    ],
+)
+async def test_parameters_that_cannot_be_read(query, message):
+    found = await Cluster().call("GET", PODS, query=query)
+    assert found == failure(400, "BadRequest", message)
+
+
+class TestPages:
+    """limit and continue: pages of one list belong together whatever is written in between."""
+
+    async def test_pages_show_the_list_as_it_was_at_the_first(self):
+        cluster = await _with("a", "b", "c", "d", "e")
+        first = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "2"})
+        version = first["metadata"]["resourceVersion"]
+        assert first["metadata"]["remainingItemCount"] == 3
+        await cluster.ok("DELETE", f"{CONFIG_MAPS}/d")
+        await cluster.ok("POST", CONFIG_MAPS, config_map("bb"))
+        second = await self._next(cluster, first, limit="2")
+        third = await self._next(cluster, second, limit="2")
+        pages = [[item["metadata"]["name"] for item in page["items"]] for page in (first, second)]
+        assert [*pages, [item["metadata"]["name"] for item in third["items"]]] == [
+            ["a", "b"],
+            ["c", "d"],
+            ["e"],
+        ]
+        assert second["metadata"]["resourceVersion"] == version
+        assert third["metadata"] == {"resourceVersion": version}
+
+    async def test_a_page_that_takes_all_has_no_continuation(self):
+        cluster = await _with("a", "b")
+        found = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "2"})
+        assert set(found["metadata"]) == {"resourceVersion"}
+
+    async def test_with_a_selector_the_count_of_the_rest_is_not_told(self):
+        cluster = await _with("a", "b")
+        query = {"limit": "1", "fieldSelector": "metadata.namespace=default"}
+        found = await cluster.ok("GET", CONFIG_MAPS, query=query)
+        assert set(found["metadata"]) == {"resourceVersion", "continue"}
+
+    async def test_a_late_page_is_expired_but_can_go_on_with_things_as_they_are(self):
+        cluster = await _with("a", "b", "c")
+        first = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "1"})
+        cluster.clock.advance(300)
+        await cluster.ok("POST", CONFIG_MAPS, config_map("bb"))
+        query = {"limit": "9", "continue": first["metadata"]["continue"]}
+        status, body = await cluster.call("GET", CONFIG_MAPS, query=query)
+        assert (status, body["reason"], body["message"]) == (410, "Expired", TOO_OLD)
+        rest = await self._next(cluster, body, limit="9")
+        assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "bb", "c"]
+
+    async def test_only_so_many_lists_wait(self):
+        cluster = await _with("a", "b")
+        first = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "1"})
+        for n in range(KEPT_LISTS):
+            await cluster.ok("POST", CONFIG_MAPS, config_map(f"x{n}"))
+            await cluster.ok("GET", CONFIG_MAPS, query={"limit": "1"})
+        query = {"continue": first["metadata"]["continue"]}
+        status, _ = await cluster.call("GET", CONFIG_MAPS, query=query)
+        assert status == 410
+
+    async def test_a_token_of_somebody_else_is_refused(self):
+        status, body = await Cluster().call("GET", PODS, query={"continue": "?!"})
+        assert (status, body["reason"]) == (400, "BadRequest")
+
+    @staticmethod
+    async def _next(cluster: Cluster, page: dict[str, Any], **query: str) -> Any:
+        query["continue"] = page["metadata"]["continue"]
+        return await cluster.ok("GET", CONFIG_MAPS, query=query)
+
+
+class TestVersions:
+    """resourceVersion and resourceVersionMatch of lists."""
+
+    async def test_any_version_up_to_now_is_answered_with_now(self):
+        cluster = await _with("a", "b")
+        for version in ("", "0", "1", str(cluster.server.store.version)):
+            assert await cluster.names(CONFIG_MAPS, resourceVersion=version) == ["a", "b"]
+
+    async def test_the_future_is_refused_in_a_way_clients_know(self):
+        cluster = Cluster()
+        now = cluster.server.store.version
+        assert await cluster.call("GET", PODS, query={"resourceVersion": "999"}) == failure(
+            504,
+            "Timeout",
+            f"Timeout: Too large resource version: 999, current: {now}",
+            {
+                "causes": [
+                    {
+                        "reason": "ResourceVersionTooLarge",
+                        "message": "Too large resource version",
+                    }
+                ],
+                "retryAfterSeconds": 1,
+            },
+        )
+
+    async def test_exactly_a_version_that_still_stands(self):
+        cluster = await _with("a")
+        version = str(cluster.server.store.version)
+        await cluster.ok("POST", PODS, pod("other"))
+        query = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+        found = await cluster.ok("GET", CONFIG_MAPS, query=query)
+        assert found["metadata"] == {"resourceVersion": version}
+
+    async def test_exactly_a_version_that_is_gone(self):
+        cluster = await _with("a")
+        version = str(cluster.server.store.version)
+        await cluster.ok("POST", CONFIG_MAPS, config_map("b"))
+        query = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+        assert await cluster.call("GET", CONFIG_MAPS, query=query) == failure(
+            410, "Expired", "The resourceVersion for the provided list is too old."
+        )
+
+    @pytest.mark.parametrize(
+        ("query", "message"),
+        [
+            pytest.param(
+                {"resourceVersionMatch": "Exact"},
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
+                "resourceVersion is provided",
+                id="a match without a version",
+            ),
+            pytest.param(
+                {"resourceVersionMatch": "Exact", "resourceVersion": "0"},
+                'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for '
+                'resourceVersion "0"',
+                id="exactly any version",
+            ),
+            pytest.param(
+                {"resourceVersionMatch": "Near", "resourceVersion": "1"},
+                'resourceVersionMatch: Unsupported value: "Near": supported values: "Exact", '
+                '"NotOlderThan"',
+                id="a match nobody knows",
+            ),
+            pytest.param(
+                {"sendInitialEvents": "true"},
+                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+                id="initial events of a list",
+            ),
+        ],
+    )
+    async def test_contradictions(self, query, message):
+        status, body = await Cluster().call("GET", PODS, query=query)
+        assert (status, body["reason"], body["message"]) == (
+            422,
+            "Invalid",
+            f'ListOptions.meta.k8s.io "" is invalid: {message}',
+        )
+
+
+class TestForms:
+    """Tables, metadata only, and what is not served."""
+
+    @pytest.mark.parametrize(
+        ("accept", "expected"),
+        [
+            pytest.param("", Form.OBJECT, id="nothing said"),
+            pytest.param("*/*", Form.OBJECT, id="anything"),
+            pytest.param(TABLE, Form.TABLE, id="kubectl get"),
+            pytest.param("application/json, */*", Form.OBJECT, id="kubectl's discovery"),
+            pytest.param(
+                "application/vnd.kubernetes.protobuf,application/json",
+                Form.OBJECT,
+                id="protobuf preferred, JSON taken",
+            ),
+            pytest.param(
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+                Form.METADATA,
+                id="metadata only",
+            ),
+            pytest.param(
+                "application/json;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9",
+                Form.TABLE,
+                id="preference by quality",
+            ),
+            pytest.param(
+                "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io,"
+                "application/json",
+                Form.OBJECT,
+                id="aggregated discovery preferred, plain taken",
+            ),
+            pytest.param("application/vnd.kubernetes.protobuf", None, id="protobuf only"),
+            pytest.param("application/yaml", None, id="YAML only"),
+            pytest.param(
+                "application/json;as=Table;v=v1beta1;g=meta.k8s.io", None, id="an old Table only"
+            ),
+        ],
+    )
+    def test_accept(self, accept, expected):
+        if expected is None:
+            with pytest.raises(StatusError, match="only the following media types are accepted"):
+                accepted_form(accept)
+        else:
+            assert accepted_form(accept) is expected
+
+    async def test_nothing_acceptable_is_a_406(self):
+        found = await Cluster().call("GET", PODS, accept="application/vnd.kubernetes.protobuf")
+        assert found == failure(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json",
+        )
+
+    async def test_a_table_of_a_list(self):
+        cluster = await _with("a")
+        found = await cluster.ok("GET", CONFIG_MAPS, accept=TABLE)
+        assert found["kind"] == "Table"
+        assert found["metadata"] == {"resourceVersion": str(cluster.server.store.version)}
+        assert [column["name"] for column in found["columnDefinitions"]] == ["Name", "Data", "Age"]
+        assert [row["cells"][0] for row in found["rows"]] == ["a"]
+        assert found["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+    async def test_a_table_of_one_with_the_whole_object(self):
+        cluster = await _with("a")
+        query = {"includeObject": "Object"}
+        found = await cluster.ok("GET", f"{CONFIG_MAPS}/a", accept=TABLE, query=query)
+        assert found["rows"][0]["object"] == await cluster.ok("GET", f"{CONFIG_MAPS}/a")
+
+    async def test_a_table_of_something_unknown(self):
+        query = {"includeObject": "Half"}
+        found = await Cluster().call("GET", PODS, accept=TABLE, query=query)
+        assert found == failure(400, "BadRequest", 'unrecognized includeObject value: "Half"')
+
+    async def test_metadata_only(self):
+        cluster = await _with("a")
+        accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+        found = await cluster.ok("GET", CONFIG_MAPS, accept=accept)
+        whole = await cluster.ok("GET", f"{CONFIG_MAPS}/a")
+        assert found == {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": {"resourceVersion": str(cluster.server.store.version)},
+            "items": [
+                {
+                    "kind": "PartialObjectMetadata",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": whole["metadata"],
+                }
+            ],
+        }

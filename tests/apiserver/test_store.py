@@ -1,0 +1,96 @@
+"""The store and its logs against a naive model, by random writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.apiserver.record import Record
+from moorage.apiserver.store import Key, Store
+from moorage.apiserver.watch_log import Limits
+
+Writes = list[tuple[str, Key]]
+
+_keys = st.tuples(st.sampled_from(["", "a", "ab", "b"]), st.sampled_from(["x", "xy", "y", "z"]))
+_writes = st.lists(st.tuples(st.sampled_from(["put", "remove"]), _keys), max_size=40)
+
+
+def _obj(namespace: str, name: str) -> dict[str, Any]:
+    return {"metadata": {"namespace": namespace, "name": name}}
+
+
+def _run(store: Store, writes: Writes) -> tuple[dict[Key, int], list[tuple[str, int, Key]]]:
+    """Apply writes to a store and to a dictionary; return the dictionary and all changes."""
+    model: dict[Key, int] = {}
+    changes = []
+    for verb, key in writes:
+        if verb == "put":
+            record = store.put("things", _obj(*key), {})
+            changes.append(("MODIFIED" if key in model else "ADDED", record.version, key))
+            model[key] = record.version
+        elif key in model:
+            record = store.remove("things", key)
+            changes.append(("DELETED", record.version, key))
+            del model[key]
+    return model, changes
+
+
+@given(_writes)
+@settings(max_examples=100)
+def test_the_store_is_a_sorted_dictionary(writes):
+    store = Store()
+    model, _ = _run(store, writes)
+    shelf = store.shelf("things")
+    assert [(r.key, r.version) for r in shelf.records()] == sorted(model.items())
+    assert len(shelf) == len(model)
+    for namespace in ("a", "ab", "b", "c"):
+        expected = sorted(key for key in model if key[0] == namespace)
+        assert [r.key for r in shelf.records(namespace)] == expected
+    for key in model:
+        behind = sorted(other for other in model if other > key)
+        assert [r.key for r in shelf.records(after=key)] == behind
+        record = shelf.get(key)
+        assert record is not None
+        assert record.decode()["metadata"]["resourceVersion"] == str(model[key])
+
+
+@given(_writes, st.integers(1, 8))
+@settings(max_examples=100)
+def test_the_log_tells_every_change_since_any_version_it_still_knows(writes, kept):
+    store = Store(Limits(changes=kept))
+    _, changes = _run(store, writes)
+    log = store.shelf("things").log
+    assert len(log) == min(kept, len(changes))
+    for since in range(1, store.version + 1):
+        expected = [change for change in changes if change[1] > since]
+        found = log.since(since, limit=1000)
+        if len(expected) > kept:
+            assert found is None
+        else:
+            assert found is not None
+            assert [(c.type, c.version, c.record.key) for c in found] == expected
+
+
+@given(_writes)
+@settings(max_examples=50)
+def test_a_change_carries_what_was_before(writes):
+    store = Store()
+    _run(store, writes)
+    last: dict[Key, Record | None] = {}
+    for change in store.shelf("things").log.since(1, limit=1000) or []:
+        assert change.previous == last.get(change.record.key)
+        last[change.record.key] = None if change.type == "DELETED" else change.record
+
+
+def test_the_log_counts_bytes_as_it_forgets():
+    store = Store(Limits(size_bytes=1))
+    for n in range(600):
+        store.put("things", _obj("a", f"x{n}"), {})
+    log = store.shelf("things").log
+    # One change stays however large it is, or nobody could ever be told of it.
+    assert len(log) == 1
+    newest = log.since(store.version - 1, 1)
+    assert newest is not None
+    assert log.size_bytes == len(newest[0].record.data)

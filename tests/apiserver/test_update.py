@@ -1,0 +1,296 @@
+"""PUT and PATCH: conflicts, what may not change, the patch types, the status subresource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.apiserver.patches import merge_patch
+from tests.apiserver.harness import (
+    CONFIG_MAPS,
+    JSON_PATCH,
+    MERGE,
+    NODES,
+    PODS,
+    STRATEGIC,
+    Cluster,
+    config_map,
+    failure,
+    pod,
+)
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+MODIFIED = (
+    'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply '
+    "your changes to the latest version and try again"
+)
+A_CONFIG_MAP = {"name": "a", "kind": "configmaps"}
+
+
+async def _created() -> tuple[Cluster, dict[str, Any]]:
+    cluster = Cluster()
+    return cluster, await cluster.ok("POST", CONFIG_MAPS, config_map("a", k="v"))
+
+
+async def test_put_replaces_all_but_what_is_the_servers():
+    cluster, old = await _created()
+    new = await cluster.ok("PUT", f"{CONFIG_MAPS}/a", config_map("a", other="w"))
+    assert new == old | {
+        "data": {"other": "w"},
+        "metadata": old["metadata"] | {"resourceVersion": str(cluster.server.store.version)},
+    }
+    assert await cluster.ok("GET", f"{CONFIG_MAPS}/a") == new
+
+
+async def test_put_of_an_old_version_is_a_conflict():
+    cluster, old = await _created()
+    await cluster.ok("PUT", f"{CONFIG_MAPS}/a", config_map("a", k="w"))
+    old["data"] = {"k": "x"}
+    found = await cluster.call("PUT", f"{CONFIG_MAPS}/a", old)
+    assert found == failure(409, "Conflict", MODIFIED, A_CONFIG_MAP)
+
+
+async def test_put_of_another_object_of_the_same_name_is_a_conflict():
+    cluster, old = await _created()
+    uid = old["metadata"]["uid"]
+    old["metadata"]["uid"] = "gone"
+    found = await cluster.call("PUT", f"{CONFIG_MAPS}/a", old)
+    why = f"Precondition failed: UID in precondition: gone, UID in object meta: {uid}"
+    message = f'Operation cannot be fulfilled on configmaps "a": {why}'
+    assert found == failure(409, "Conflict", message, A_CONFIG_MAP)
+
+
+async def test_a_put_that_changes_nothing_is_not_a_change():
+    cluster, old = await _created()
+    assert await cluster.ok("PUT", f"{CONFIG_MAPS}/a", config_map("a", k="v")) == old
+    assert old["metadata"]["resourceVersion"] == str(cluster.server.store.version)
+
+
+async def test_put_to_what_is_not_there():
+    found = await Cluster().call("PUT", f"{CONFIG_MAPS}/a", config_map("a"))
+    assert found == failure(404, "NotFound", 'configmaps "a" not found', A_CONFIG_MAP)
+
+
+async def test_put_under_another_name():
+    cluster, _ = await _created()
+    found = await cluster.call("PUT", f"{CONFIG_MAPS}/a", config_map("b"))
+    text = "the name of the object (b) does not match the name on the URL (a)"
+    assert found == failure(400, "BadRequest", text)
+
+
+async def test_put_of_a_lease_must_carry_its_version():
+    cluster = Cluster()
+    lease = {"metadata": {"name": "s"}, "spec": {"holderIdentity": "me"}}
+    created = await cluster.ok("POST", LEASES, lease)
+    status, body = await cluster.call("PUT", f"{LEASES}/s", lease)
+    assert (status, body["message"]) == (
+        422,
+        'Lease.coordination.k8s.io "s" is invalid: metadata.resourceVersion: Invalid value: 0: '
+        "must be specified for an update",
+    )
+    created["spec"]["holderIdentity"] = "you"
+    assert (await cluster.ok("PUT", f"{LEASES}/s", created))["spec"] == {"holderIdentity": "you"}
+
+
+async def test_a_dry_run_shows_the_change_and_keeps_the_object():
+    cluster, old = await _created()
+    query = {"dryRun": "All"}
+    shown = await cluster.ok("PUT", f"{CONFIG_MAPS}/a", config_map("a", k="w"), query=query)
+    assert shown["data"] == {"k": "w"}
+    assert await cluster.ok("GET", f"{CONFIG_MAPS}/a") == old
+
+
+async def test_creation_time_is_immutable():
+    cluster, old = await _created()
+    old["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    status, body = await cluster.call("PUT", f"{CONFIG_MAPS}/a", old)
+    assert (status, body["details"]["causes"][0]["field"]) == (422, "metadata.creationTimestamp")
+
+
+class TestStatus:
+    """The object itself and its status are written through different doors."""
+
+    async def test_a_write_of_the_object_keeps_the_status(self):
+        cluster = Cluster()
+        created = await cluster.ok("POST", PODS, pod())
+        body = created | {"status": {"phase": "Failed"}}
+        assert (await cluster.ok("PUT", f"{PODS}/a", body))["status"] == created["status"]
+
+    async def test_a_write_of_the_status_keeps_the_object(self):
+        cluster = Cluster()
+        created = await cluster.ok("POST", PODS, pod())
+        body = created | {"spec": {"containers": []}, "status": {"phase": "Running"}}
+        found = await cluster.ok("PUT", f"{PODS}/a/status", body)
+        assert found["spec"] == created["spec"]
+        assert found["status"]["phase"] == "Running"
+
+    async def test_the_condition_a_scheduler_writes(self):
+        cluster = Cluster()
+        await cluster.ok("POST", PODS, pod())
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/1 nodes are available",
+            "lastProbeTime": None,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        path = f"{PODS}/a/status"
+        patches = [
+            {"status": {"conditions": [condition], "nominatedNodeName": "n1"}},
+            {
+                "status": {
+                    "$setElementOrder/conditions": [{"type": "PodScheduled"}],
+                    "conditions": [{"type": "PodScheduled", "message": "0/2 nodes"}],
+                    "nominatedNodeName": None,
+                }
+            },
+        ]
+        first, second = [
+            (await cluster.ok("PATCH", path, patch, content_type=STRATEGIC))["status"]
+            for patch in patches
+        ]
+        assert first["nominatedNodeName"] == "n1"
+        kept = {key: value for key, value in condition.items() if value is not None}
+        assert [_without_nulls(each) for each in first["conditions"]] == [kept]
+        assert "nominatedNodeName" not in second
+        assert [_without_nulls(each) for each in second["conditions"]] == [
+            kept | {"message": "0/2 nodes"}
+        ]
+
+    async def test_an_unknown_subresource(self):
+        cluster = Cluster()
+        await cluster.ok("POST", PODS, pod())
+        status, _ = await cluster.call("GET", f"{PODS}/a/log")
+        assert status == 404
+
+
+PATCHED = [
+    pytest.param(
+        MERGE,
+        {"data": {"k": None, "new": "1"}},
+        {"new": "1"},
+        id="merge patch: null deletes, the rest merges",
+    ),
+    pytest.param(
+        JSON_PATCH,
+        [
+            {"op": "test", "path": "/data/k", "value": "v"},
+            {"op": "add", "path": "/data/new", "value": "1"},
+        ],
+        {"k": "v", "new": "1"},
+        id="JSON patch: operations in order",
+    ),
+    pytest.param(
+        STRATEGIC,
+        {"data": {"$patch": "replace", "new": "1"}},
+        {"new": "1"},
+        id="strategic merge patch: directives",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content_type", "patch", "expected"), PATCHED)
+async def test_patches(content_type, patch, expected):
+    cluster, _ = await _created()
+    found = await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=content_type)
+    assert found["data"] == expected
+    assert await cluster.ok("GET", f"{CONFIG_MAPS}/a") == found
+
+
+async def test_a_strategic_patch_merges_containers_by_name():
+    cluster = Cluster()
+    await cluster.ok("POST", PODS, pod())
+    patch = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
+    found = await cluster.ok("PATCH", f"{PODS}/a", patch, content_type=STRATEGIC)
+    assert [each["image"] for each in found["spec"]["containers"]] == ["nginx:2"]
+    assert found["metadata"]["generation"] == 2
+
+
+REFUSED = [
+    pytest.param(
+        JSON_PATCH,
+        [{"op": "test", "path": "/data/k", "value": "other"}],
+        422,
+        "Invalid",
+        id="a JSON patch whose test fails",
+    ),
+    pytest.param(
+        JSON_PATCH,
+        [{"op": "remove", "path": "/data/none"}],
+        422,
+        "Invalid",
+        id="a JSON patch of a path that is not there",
+    ),
+    pytest.param(
+        JSON_PATCH, [{"op": "jump", "path": "/data"}], 400, "BadRequest", id="no such operation"
+    ),
+    pytest.param(JSON_PATCH, {"data": {}}, 400, "BadRequest", id="a JSON patch that is no list"),
+    pytest.param(MERGE, [1], 400, "BadRequest", id="a merge patch that is no object"),
+    pytest.param(MERGE, {"metadata": {"name": "b"}}, 400, "BadRequest", id="a patch that renames"),
+    pytest.param(
+        MERGE,
+        {"metadata": {"resourceVersion": "1"}},
+        409,
+        "Conflict",
+        id="a patch for another version",
+    ),
+    pytest.param(MERGE, {"kind": "Secret"}, 400, "BadRequest", id="a patch that changes the kind"),
+    pytest.param(MERGE, {"data": {"k": 1}}, 400, "BadRequest", id="a patch to a wrong type"),
+    pytest.param(
+        "application/apply-patch+yaml", {}, 415, "UnsupportedMediaType", id="server-side apply"
+    ),
+    pytest.param("application/json", {}, 415, "UnsupportedMediaType", id="no patch type"),
+]
+
+
+@pytest.mark.parametrize(("content_type", "patch", "code", "reason"), REFUSED)
+async def test_patches_refused(content_type, patch, code, reason):
+    cluster, old = await _created()
+    status, body = await cluster.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=content_type)
+    assert (status, body["reason"]) == (code, reason)
+    assert await cluster.ok("GET", f"{CONFIG_MAPS}/a") == old
+
+
+async def test_cordon_as_kubectl_does_it():
+    cluster = Cluster()
+    await cluster.ok("POST", NODES, {"metadata": {"name": "n1"}})
+    patch = {"spec": {"unschedulable": True}}
+    found = await cluster.ok("PATCH", f"{NODES}/n1", patch, content_type=STRATEGIC)
+    assert found["spec"]["unschedulable"] is True
+
+
+def _without_nulls(condition: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in condition.items() if value is not None}
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+_object = st.dictionaries(st.sampled_from("abc"), _json, max_size=3)
+
+
+@given(_object, _object)
+@settings(max_examples=100)
+def test_a_merge_patch_applied_twice_is_applied_once(target, patch):
+    once = merge_patch(target, patch)
+    assert merge_patch(once, patch) == once
+
+
+@given(_object, _object)
+@settings(max_examples=100)
+def test_a_merge_patch_says_the_last_word_on_every_key_it_names(target, patch):
+    merged = merge_patch(target, patch)
+    for key, value in patch.items():
+        if value is None:
+            assert key not in merged
+        elif not isinstance(value, dict):
+            assert merged[key] == value
+    assert all(merged[key] == target[key] for key in target if key not in patch)
