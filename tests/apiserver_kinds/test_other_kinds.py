@@ -181,6 +181,24 @@ def test_a_node_port_is_given_out():
     assert all(30_000 <= port < 32_768 for port in given)
 
 
+def test_replacing_a_service_keeps_its_address_and_ports():
+    sent = named("services", spec={"type": "NodePort", "ports": [{"port": 80}]})
+    old = created("services", sent)
+    new = copy.deepcopy(sent)
+    KINDS["services"].default(new)
+    KINDS["services"].prepare_update(new, old, subresource=None, ctx=World())
+    assert new == old
+
+
+def test_a_service_gets_node_ports_when_it_asks_for_them_later():
+    old = created("services", named("services", spec={"ports": [{"port": 80}]}))
+    new = named("services", spec={"type": "NodePort", "ports": [{"port": 80}]})
+    KINDS["services"].default(new)
+    KINDS["services"].prepare_update(new, old, subresource=None, ctx=World())
+    assert new["spec"]["clusterIP"] == old["spec"]["clusterIP"]
+    assert new["spec"]["ports"][0]["nodePort"] >= 30_000
+
+
 def test_a_headless_service_stays_headless():
     stored = created("services", named("services", spec={"clusterIP": "None"}))
     assert stored["spec"]["clusterIPs"] == ["None"]

@@ -408,6 +408,12 @@ def test_tolerations_may_be_added_and_given_other_seconds():
     ]
 
 
+def test_an_update_may_leave_out_what_admission_adds():
+    old = created("pods", pod())
+    new = changed(old, tolerations=None, priority=None, preemptionPolicy=None)
+    assert update_errors("pods", new, old) == []
+
+
 def test_name_and_uid_stay():
     old = created("pods", pod())
     old["metadata"]["uid"] = "u1"

@@ -7,7 +7,7 @@ DefaultStorageClass and Priority.
 
 from __future__ import annotations
 
-from moorage.api.resources import ResourceType
+from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
 from moorage.apiserver.kinds.core_defaults import claims_service_address
@@ -44,6 +44,34 @@ def prepare_service(obj: Json, ctx: Context, resource: ResourceType) -> None:
         for port in objects(spec, "ports"):
             if not number(port, "nodePort"):
                 port["nodePort"] = _free_node_port(ctx, spec)
+
+
+def complete_service(new: Json, old: Json, ctx: Context) -> None:
+    """Take over addresses and node ports an update leaves out; give out what a new type needs.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/registry/core/service, patchAllocatedValues.
+    """
+    spec, before = attach(new, "spec"), child(old, "spec")
+    if text(spec, "type") == "ExternalName":
+        return
+    if not text(spec, "clusterIP") and text(before, "clusterIP"):
+        for key in ("clusterIP", "clusterIPs"):
+            spec[key] = before[key]
+    for key in ("ipFamilies", "ipFamilyPolicy"):
+        if not spec.get(key) and before.get(key):
+            spec[key] = before[key]
+    known = {
+        (number(port, "port"), text(port, "protocol")): number(port, "nodePort")
+        for port in objects(before, "ports")
+    }
+    if text(spec, "type") in ("NodePort", "LoadBalancer"):
+        for port in objects(spec, "ports"):
+            found = known.get((number(port, "port"), text(port, "protocol")), 0)
+            if not number(port, "nodePort") and found:
+                port["nodePort"] = found
+    prepare_service(new, ctx, SERVICES)
 
 
 def _free_address(ctx: Context) -> str:

@@ -50,6 +50,15 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
     obj["status"] = pod_status
 
 
+def complete_pod(new: Json, old: Json, ctx: Context) -> None:
+    """Give an updated pod what admission adds: its old priority, the default tolerations."""
+    spec, before = attach(new, "spec"), child(old, "spec")
+    for key in ("priority", "preemptionPolicy"):
+        if spec.get(key) is None and key in before:
+            spec[key] = before[key]
+    add_default_tolerations(spec)
+
+
 def admit_priority(obj: Json, ctx: Context, resource: ResourceType) -> None:
     """Set the pod's priority and preemption policy from its class, or the default class.
 

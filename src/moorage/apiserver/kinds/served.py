@@ -21,11 +21,16 @@ from moorage.apiserver.schema import catalog
 from moorage.apiserver.schema.check import prune
 
 Prepare = Callable[[Obj, Context, ResourceType], None]
+Complete = Callable[[Obj, Obj, Context], None]
 Check = Callable[[Obj, "Obj | None"], list[FieldError]]
 
 
 def keep_as_sent(obj: Obj, ctx: Context, resource: ResourceType) -> None:
     """Add nothing on creation."""
+
+
+def keep_change(new: Obj, old: Obj, ctx: Context) -> None:
+    """Take nothing over from the old object."""
 
 
 def accept_all(new: Obj, old: Obj | None) -> list[FieldError]:
@@ -47,6 +52,8 @@ class ServedKind:
         Fills in defaults, in place.
     on_create
         What creation adds; runs after status was reset and the generation set.
+    on_update
+        What an update takes over from the old object, or adds as creation would.
     check, check_status
         Rules of the object, and of its status when only that is written.
     fields
@@ -70,6 +77,7 @@ class ServedKind:
     cells: Callable[[Obj, int], list[Any]]
     defaults: Callable[[Obj], None] = default_nothing
     on_create: Prepare = keep_as_sent
+    on_update: Complete = keep_change
     check: Check = accept_all
     check_status: Check = accept_all
     fields: Callable[[Obj], dict[str, str]] = name_fields
@@ -117,6 +125,7 @@ class ServedKind:
         if subresource == "status":
             self._keep_all_but_status(new, old)
         elif subresource is None:
+            self.on_update(new, old, ctx)
             self._keep_status(new, old)
 
     def _keep_all_but_status(self, new: Obj, old: Obj) -> None:
