@@ -77,6 +77,25 @@ def test_a_refused_move_tells_the_story():
     ]
 
 
+@pytest.mark.parametrize(
+    ("state", "still"),
+    [
+        pytest.param(S.ASSUMED, True, id="assumed"),
+        pytest.param(S.WAITING, True, id="waiting on Permit"),
+        pytest.param(S.IN_FLIGHT, False, id="forgotten meanwhile"),
+        pytest.param(S.BOUND, False, id="bound meanwhile"),
+        pytest.param(S.UNKNOWN, False, id="removed meanwhile"),
+    ],
+)
+def test_a_binding_task_moves_a_pod_only_while_it_is_assumed(state, still):
+    lifecycle = reach(state)
+    assert lifecycle.progress(pod(), S.BINDING, cause="allowed") is still
+    after = lifecycle.state("uid-a")
+    assert (after is S.BINDING) == still
+    told = lifecycle.stories.of("uid-a")[-1].what
+    assert told == ("-> binding" if still else "no longer assumed when binding")
+
+
 def test_the_end_of_an_unknown_pod_is_refused():
     with pytest.raises(InvalidTransitionError):
         Lifecycle(ManualClock()).end("uid-a", cause="test")
@@ -246,6 +265,13 @@ class TestStories:
         stories = Stories(ManualClock(0))
         stories.finish("1")
         assert len(stories) == 0
+
+    def test_notes_about_pods_that_left_do_not_pile_up(self):
+        clock = ManualClock(0)
+        lifecycle = Lifecycle(clock, Stories(clock, finished_max=2))
+        for number in range(10):
+            lifecycle.note(pod(f"p{number}"), "came late", cause="X")
+        assert [story.uid for story in lifecycle.stories] == ["uid-p8", "uid-p9"]
 
     def test_pods_that_were_never_queued_have_none(self):
         lifecycle = reach(S.BOUND)

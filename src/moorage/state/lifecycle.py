@@ -25,6 +25,10 @@ from moorage.state.story import Stories, StoryEntry
 class PodState(Enum):
     """Where a pod is on its way from the API to a node."""
 
+    # Members are singletons; Enum's own hash is a Python function, and this is asked for every
+    # move of every pod.
+    __hash__ = object.__hash__
+
     UNKNOWN = "unknown"
     """Never seen, or forgotten long ago."""
     ACTIVE = "active"
@@ -190,6 +194,24 @@ class Lifecycle:
         """
         self._move(pod.uid, pod.key, to, cause)
 
+    def progress(self, pod: Pod, to: PodState, *, cause: str) -> bool:
+        """Move an assumed pod on to WAITING or BINDING, if it is still assumed.
+
+        For the binding task: between two of its steps the watch may have had the pod forgotten,
+        removed or bound. Then the step is only told, and what the API answers decides.
+
+        Returns
+        -------
+        bool
+            Whether the pod was still assumed.
+        """
+        assert to in _PROGRESS, f"{to.value} is not a step of a binding task"
+        if self._states.get(pod.uid) not in _ASSUMED:
+            self.note(pod, f"no longer assumed when {to.value}", cause=cause)
+            return False
+        self.move(pod, to, cause=cause)
+        return True
+
     def end(self, uid: str, *, cause: str) -> None:
         """Move a pod to GONE when only its uid is at hand.
 
@@ -208,6 +230,9 @@ class Lifecycle:
     def note(self, pod: Pod, what: str, *, cause: str) -> None:
         """Add to a pod's story without moving it."""
         self.stories.record(pod.uid, pod.key, what, cause=cause)
+        if pod.uid not in self._states:
+            # Nothing will end this story any more; it goes with the finished ones.
+            self.stories.finish(pod.uid)
 
     def _move(self, uid: str, key: PodKey, to: PodState, cause: str) -> None:
         origin = self._states.get(uid, _S.UNKNOWN)
@@ -233,6 +258,8 @@ class Lifecycle:
 
 
 _FINISHED = frozenset({_S.BOUND, _S.GONE})
+_PROGRESS = frozenset({_S.WAITING, _S.BINDING})
+_ASSUMED = frozenset({_S.ASSUMED, _S.WAITING, _S.BINDING})
 _PHRASES = {state: f"-> {state.value}" for state in PodState}
 
 

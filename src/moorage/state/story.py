@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.state.queued_pod import PodKey
@@ -21,7 +22,7 @@ _FINISHED_MAX = 4096
 """Stories kept of bound and gone pods; a guess: a few megabytes."""
 
 
-class StoryEntry(NamedTuple):
+class StoryEntry(msgspec.Struct, frozen=True, gc=False):
     """One thing that happened to a pod.
 
     Parameters
