@@ -101,3 +101,11 @@ def workload(plural: str, **spec: Any) -> Obj:
 def template(*, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
     spec.setdefault("containers", [container()])
     return {"metadata": {"labels": labels or {"app": "web"}}, "spec": spec}
+
+
+def claim(**spec: Any) -> Obj:
+    base: Obj = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return named("persistentvolumeclaims", spec=base | spec)
