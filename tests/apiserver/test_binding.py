@@ -69,7 +69,6 @@ async def test_what_a_binding_writes():
             {
                 "type": "PodScheduled",
                 "status": "True",
-                "lastProbeTime": None,
                 "lastTransitionTime": "2026-01-01T00:00:05Z",
             },
         ]

@@ -143,12 +143,7 @@ def _assign(pod: Obj, binding: _Binding, now: str) -> None:
             pod["metadata"].setdefault(field, {}).update(sent)
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
-    scheduled = {
-        "type": "PodScheduled",
-        "status": "True",
-        "lastProbeTime": None,
-        "lastTransitionTime": now,
-    }
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
     conditions = status.setdefault("conditions", [])
     for index, condition in enumerate(conditions):
         if condition.get("type") == "PodScheduled":

@@ -27,6 +27,7 @@ from moorage.apiserver.routes import Target, resource_target
 from moorage.apiserver.selection import read_selection
 from moorage.apiserver.status import (
     StatusError,
+    bad_request,
     internal,
     method_not_allowed,
     success,
@@ -100,6 +101,8 @@ class ApiServer:
             return self._answer(request)
         except StatusError as error:
             return _status_reply(error)
+        except RecursionError:
+            return _status_reply(bad_request("the object is nested too deeply"))
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
             return _status_reply(internal(f"{type(error).__name__}: {error}"))
