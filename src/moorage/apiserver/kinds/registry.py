@@ -34,6 +34,8 @@ CORE_KINDS = (
         cells=pod_columns.pod_cells,
         defaults=pod_defaults.default_pod,
         on_create=pod_admission.prepare_pod,
+        # prepare_pod writes the whole status itself.
+        keeps_status=True,
         on_update=pod_admission.complete_pod,
         fields=fields.pod_fields,
         has_status=True,

@@ -24,30 +24,46 @@ def child(obj: Mapping[str, Any], *path: str) -> Json:
 
 def text(obj: Mapping[str, Any], *path: str) -> str:
     """Return the string at this path, or an empty one."""
-    found = child(obj, *path[:-1]).get(path[-1])
+    found = _member(obj, path)
     return found if isinstance(found, str) else ""
 
 
 def number(obj: Mapping[str, Any], *path: str) -> int:
     """Return the integer at this path, or 0."""
-    found = child(obj, *path[:-1]).get(path[-1])
+    found = _member(obj, path)
     return found if isinstance(found, int) else 0
 
 
 def items(obj: Mapping[str, Any], *path: str) -> list[Any]:
     """Return the list at this path, or an empty one that is not attached."""
-    found = child(obj, *path[:-1]).get(path[-1])
+    found = _member(obj, path)
     return found if isinstance(found, list) else []
 
 
 def strings(obj: Mapping[str, Any], *path: str) -> list[str]:
     """Return the list of strings at this path."""
-    return [entry for entry in items(obj, *path) if isinstance(entry, str)]
+    found = _member(obj, path)
+    if not found:
+        return []
+    return [entry for entry in found if isinstance(entry, str)]
 
 
 def objects(obj: Mapping[str, Any], *path: str) -> list[Json]:
     """Return the list of objects at this path; nulls in the list are left out."""
-    return [entry for entry in items(obj, *path) if isinstance(entry, dict)]
+    found = _member(obj, path)
+    # Most lists of most objects are absent; a pod asks for dozens of them.
+    if not found:
+        return []
+    return [entry for entry in found if isinstance(entry, dict)]
+
+
+def _member(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = obj
+    for key in path:
+        found = found.get(key)
+        if found is None:
+            return None
+    return found
 
 
 def attach(obj: Json, key: str) -> Json:
