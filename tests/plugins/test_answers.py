@@ -1,0 +1,61 @@
+"""Answers kept by set and by shape stay right when ids get a new meaning."""
+
+from __future__ import annotations
+
+from moorage.framework.cycle_state import CycleState
+from moorage.plugins.answers import SetAnswers, memo_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import TOLERATIONS
+from tests.plugins.builders import cluster, make, node, pod
+
+HARD = [{"key": "k", "effect": "NoSchedule"}]
+SOFT = [{"key": "k", "effect": "PreferNoSchedule"}]
+
+
+def test_an_id_that_gets_a_new_set_gets_a_new_answer():
+    snapshot = cluster(node("a", taints=HARD))
+    plugin, _ = make("TaintToleration", snapshot)
+    asked, state = PodInfo(pod()), CycleState()
+    assert plugin.filter(state, asked, snapshot.all()).code_n.tolist() == [3]
+    old_id = int(snapshot.taint_sets.ids[0])
+    snapshot.table.update_node(node("a"))
+    snapshot.table.update_node(node("a", taints=SOFT))
+    assert int(snapshot.taint_sets.ids[0]) == old_id, "the case is about reuse of an id"
+    assert plugin.filter(state, asked, snapshot.all()) is None
+
+
+def test_a_question_is_asked_once_for_each_set_and_only_of_the_rows_asked_about():
+    asked_about: list[int] = []
+
+    def count(taints: tuple[object, ...]) -> int:
+        asked_about.append(len(taints))
+        return len(taints)
+
+    snapshot = cluster(node("a"), node("b", taints=HARD), node("c", taints=HARD), node("d"))
+    answers, sets = SetAnswers(count), snapshot.taint_sets
+    assert answers.gather(sets, snapshot.rows([1])).tolist() == [1]
+    assert asked_about == [1]
+    assert answers.gather(sets, snapshot.all()).tolist() == [0, 1, 1, 0]
+    assert asked_about == [1, 0]
+    snapshot.table.add_node(node("e", taints=HARD + SOFT))
+    assert answers.gather(sets, snapshot.all()).tolist() == [0, 1, 1, 0, 2]
+    assert asked_about == [1, 0, 2]
+
+
+def test_a_fork_numbers_its_sets_on_its_own():
+    snapshot = cluster(node("a"))
+    fork = snapshot.fork()
+    snapshot.table.update_node(node("a", taints=HARD))
+    fork.table.update_node(node("a", taints=HARD + SOFT))
+    answers = SetAnswers(len)
+    for each, expected in ((snapshot, 1), (fork, 2), (snapshot, 1)):
+        assert answers.gather(each.taint_sets, each.all()).tolist() == [expected]
+
+
+def test_owners_do_not_share_what_they_compile_and_replicas_do():
+    first = PodInfo(pod("a", tolerations=[{"operator": "Exists"}])).part(TOLERATIONS)
+    twin = PodInfo(pod("b", tolerations=[{"operator": "Exists"}])).part(TOLERATIONS)
+    one, other = object(), object()
+    compiled = memo_of(first, one, lambda value: [value])
+    assert memo_of(twin, one, lambda value: [value]) is compiled
+    assert memo_of(twin, other, lambda value: [value]) is not compiled
