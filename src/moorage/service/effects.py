@@ -153,7 +153,7 @@ class Effects:
             diagnosis = of_one_node(node_name, status) if status.rejected else None
             self._fail(queued, status, diagnosis)
             return
-        self._cache.lifecycle.move(pod, PodState.BINDING, cause=f"binding to {node_name}")
+        self._cache.lifecycle.progress(pod, PodState.BINDING, cause=f"binding to {node_name}")
         self.binding += 1
         self._tasks.spawn(self._bind(profile, queued, decision), name=f"bind {decision.pod.key}")
 

@@ -13,13 +13,16 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from moorage.api.changes import Action, ClusterEvent, Resource, node_changes, pod_changes
-from moorage.api.meta import ApiObject
+from moorage.api.meta import ApiObject, Quantity
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
 from moorage.base.errors import CacheCorruptedError, CacheError, DecodeError
 from moorage.service.facts import Facts
 from moorage.service.pod_writes import PodWrites
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
 from moorage.state.cache import Cache
 from moorage.state.queue import SchedulingQueue
 
@@ -31,6 +34,13 @@ NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+
+
+def _quantity(name: str, amount: Quantity) -> None:
+    try:
+        parse_quantity(amount)
+    except ValueError as problem:
+        raise ValueError(f"status.allocatable[{name}]: {problem}; mend the node") from None
 
 
 @contextmanager
@@ -58,6 +68,12 @@ class _Reporting:
     def on_synced(self) -> None:
         """Note that the first list is in."""
         self.synced = True
+
+    def _report(self, obj: ApiObject, problem: ValueError) -> None:
+        """Report an object whose values make no sense; it is left out until it is mended."""
+        self._facts.undecodable += 1
+        place = "/".join(part for part in (obj.namespace, obj.name) if part)
+        _log.error("%s %s is left alone: %s", self._kind, place, problem)
 
     def on_undecodable(self, key: tuple[str, str], problem: DecodeError) -> None:
         """Report an object that cannot be read."""
@@ -99,12 +115,16 @@ class NodeIngest(_Reporting):
 
     def on_add(self, node: Node) -> None:
         """Take in a node that appeared."""
+        if not self._readable(node):
+            return
         with _tolerated():
             self._cache.add_node(node)
         self._queue.move_all(NODE_ADD, None, node)
 
     def on_update(self, old: Node, new: Node) -> None:
-        """Take in a changed node."""
+        """Take in a changed node; one that cannot be read leaves the version before in place."""
+        if not self._readable(new):
+            return
         with _tolerated():
             self._cache.update_node(old, new)
         for event in node_changes(old, new):
@@ -115,6 +135,15 @@ class NodeIngest(_Reporting):
         self._queue.move_all(NODE_DELETE, node, None)
         with _tolerated():
             self._cache.remove_node(node)
+
+    def _readable(self, node: Node) -> bool:
+        try:
+            for name, amount in node.status.allocatable.items():
+                _quantity(name, amount)
+        except ValueError as problem:
+            self._report(node, problem)
+            return False
+        return True
 
 
 class PodIngest(_Reporting):
@@ -151,6 +180,8 @@ class PodIngest(_Reporting):
 
     def on_add(self, pod: Pod) -> None:
         """Take in a pod that appeared."""
+        if not self._readable(pod):
+            return
         self._store.put(pod)
         if pod.spec.node_name:
             self._assigned(pod)
@@ -158,13 +189,18 @@ class PodIngest(_Reporting):
             self._queue.add(pod)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """Take in a changed pod."""
+        """Take in a changed pod; one that cannot be read leaves the version before in place."""
+        if not self._readable(new):
+            return
         self._store.put(new)
         if self._writes is not None:
             self._writes.seen(new)
         if old.spec.node_name:
             with _tolerated():
-                self._cache.update_pod(old, new)
+                if self._known_assigned(new):
+                    self._cache.update_pod(old, new)
+                else:
+                    self._cache.add_pod(new)  # the version before could not be read
             for event in pod_changes(old, new):
                 self._queue.move_all(event, old, new)
         elif new.spec.node_name:
@@ -186,6 +222,14 @@ class PodIngest(_Reporting):
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
         if not assigned and self._responsible(pod):
             self._unassigned_delete(pod)
+
+    def _readable(self, pod: Pod) -> bool:
+        try:
+            PodInfo(pod).part(RESOURCES)
+        except ValueError as problem:
+            self._report(pod, problem)
+            return False
+        return True
 
     def _assigned(self, pod: Pod) -> None:
         with _tolerated():
