@@ -1,0 +1,123 @@
+"""``moorage apply``: make the cluster look like manifests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from moorage.cli.options import kubeconfig_option, namespace_option
+
+if TYPE_CHECKING:
+    from moorage.cli.manifests import Manifest
+    from moorage.cli.session import Session
+
+_EPILOG = """
+\b
+Examples:
+  moorage apply -f examples/first.yaml
+  moorage apply -f manifests/ -R
+  generate-pods | moorage apply -f -
+
+Objects that are not there are created. Of those that are, the fields that differ are changed,
+fields that were applied before and have left the manifest are removed, and what others have set
+stays. kubectl's annotation is used, so both can take turns.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "-f",
+    "--filename",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="Manifest, directory of manifests, or - for standard input; may repeat.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Go into the directories of a directory.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "name"]), default="text")
+@namespace_option
+@kubeconfig_option
+def apply(
+    *,
+    sources: tuple[str, ...],
+    recursive: bool,
+    output: Literal["text", "json", "name"],
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Create the objects of manifests, or change them to what the manifests say."""
+    from moorage.base.errors import MoorageError
+    from moorage.cli.manifests import read_manifests
+    from moorage.cli.render import json_text
+    from moorage.cli.session import run_session
+
+    manifests = read_manifests(sources, recursive=recursive)
+
+    async def work(session: Session) -> tuple[list[Manifest], int]:
+        stored: list[Manifest] = []
+        refused = 0
+        for manifest in manifests:
+            try:
+                name, done, obj = await _apply_one(session, manifest, fixed=namespace)
+            except MoorageError as error:
+                refused += 1
+                click.echo(f"moorage: {error}", err=True)
+                continue
+            stored.append(obj)
+            if output != "json":
+                click.echo(name if output == "name" else f"{name} {done}")
+        return stored, refused
+
+    stored, refused = run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
+    if output == "json":
+        click.echo(json_text({"apiVersion": "v1", "kind": "List", "items": stored}))
+    if refused:
+        raise MoorageError(f"{refused} of {len(manifests)} objects were refused")
+
+
+async def _apply_one(
+    session: Session, manifest: Manifest, *, fixed: str
+) -> tuple[str, str, Manifest]:
+    """Apply one object; return ``kind/name``, what was done, and the object as stored."""
+    from moorage.base.errors import NotFoundError, UsageError
+    from moorage.cli.applying import last_applied, three_way_patch, with_last_applied
+    from moorage.cli.kinds import manifest_kind
+    from moorage.client.requests import MERGE_PATCH, patch_body
+
+    client = session.client
+    resource = await manifest_kind(client, manifest)
+    metadata = manifest["metadata"]
+    name = metadata.get("name")
+    if not name:
+        raise UsageError(f"a {resource.kind} without metadata.name cannot be applied; give it one")
+    wanted = manifest
+    namespace = ""
+    if resource.namespaced:
+        own = metadata.get("namespace") or ""
+        if fixed and own and own != fixed:
+            raise UsageError(
+                f"{resource.kind} {name} is of namespace {own}, not {fixed}: leave out -n"
+            )
+        namespace = own or session.namespace
+        wanted = {**manifest, "metadata": {**metadata, "namespace": namespace}}
+    wanted = with_last_applied(wanted)
+    shown = f"{resource.singular}{f'.{resource.group}' if resource.group else ''}/{name}"
+    try:
+        live = await client.get(resource, name, namespace=namespace)
+    except NotFoundError:
+        return shown, "created", await client.create(resource, wanted, namespace=namespace)
+    patch = three_way_patch(last_applied(live), wanted, live)
+    if not patch:
+        return shown, "unchanged", live
+    stored = await client.patch(
+        resource, name, patch_body(patch), namespace=namespace, content_type=MERGE_PATCH
+    )
+    same = _version(stored) == _version(live)
+    return shown, "unchanged" if same else "configured", stored
+
+
+def _version(obj: Manifest) -> str:
+    return str(obj["metadata"].get("resourceVersion", ""))

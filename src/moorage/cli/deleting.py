@@ -1,0 +1,160 @@
+"""How ``delete`` finds its objects, deletes them and waits for the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from moorage.api.resources import ResourceType
+from moorage.base import aio
+from moorage.base.errors import MoorageError, NotFoundError, UsageError
+from moorage.cli.kinds import manifest_kind, named_kind
+from moorage.cli.manifests import Manifest
+from moorage.cli.session import Session
+from moorage.client.requests import Selection
+
+_LOOK_SECONDS = 0.2
+
+Told = Callable[[ResourceType, str], None]
+
+
+class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``delete`` was asked for."""
+
+    words: tuple[str, ...] = ()
+    manifests: list[Manifest] = []
+    selector: str = ""
+    everything: bool = False
+    grace_seconds: int | None = None
+    wait: bool = True
+    ignore_missing: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not go together.
+
+        Raises
+        ------
+        UsageError
+            Says what to do instead.
+        """
+        if not self.words:
+            if self.selector or self.everything:
+                raise UsageError("-f names its objects; leave out -l and --all")
+            return
+        named = len(self.words) > 1 or "/" in self.words[0]
+        if named and (self.selector or self.everything):
+            raise UsageError("name objects, or take them with -l or --all; not both")
+        if not named and not (self.selector or self.everything):
+            raise UsageError(
+                f"which {self.words[0]}? name them, or take them with -l LABELS or --all"
+            )
+        slashes = ["/" in word for word in self.words]
+        if any(slashes) and not all(slashes):
+            raise UsageError("write KIND/NAME for every object, or KIND NAME NAME")
+
+
+class _Target(msgspec.Struct, frozen=True):
+    """One object to delete."""
+
+    kind: ResourceType
+    namespace: str
+    name: str
+
+
+async def delete_objects(session: Session, deletion: Deletion, told: Told) -> None:
+    """Delete, say so, and wait until they are gone if asked to.
+
+    Raises
+    ------
+    MoorageError
+        Some could not be deleted; the others are.
+    """
+    targets = await _targets(session, deletion)
+    if not targets:
+        click.echo("No resources found.", err=True)
+        return
+    waiting: list[tuple[_Target, str]] = []
+    failures: list[MoorageError] = []
+    for target in targets:
+        try:
+            answer = await session.client.delete(
+                target.kind,
+                target.name,
+                namespace=target.namespace,
+                grace_seconds=deletion.grace_seconds,
+                propagation="Background",
+            )
+        except NotFoundError as error:
+            if not deletion.ignore_missing:
+                failures.append(error)
+            continue
+        except MoorageError as error:
+            failures.append(error)
+            continue
+        told(target.kind, target.name)
+        waiting.append((target, _uid(answer)))
+    if deletion.wait:
+        for target, uid in waiting:
+            await _until_gone(session, target, uid)
+    for failure in failures[:-1]:
+        click.echo(f"moorage: {failure}", err=True)
+    if failures:
+        raise failures[-1]
+
+
+async def _targets(session: Session, deletion: Deletion) -> list[_Target]:
+    client, found = session.client, []
+    for manifest in deletion.manifests:
+        kind = await manifest_kind(client, manifest)
+        own = manifest["metadata"].get("namespace") or session.namespace
+        name = manifest["metadata"].get("name")
+        if not name:
+            raise UsageError(
+                f"a {kind.kind} without metadata.name cannot be deleted by its manifest"
+            )
+        found.append(_Target(kind, own if kind.namespaced else "", name))
+    words = deletion.words
+    if words and "/" in words[0]:
+        for word in words:
+            first, _, name = word.partition("/")
+            kind = await named_kind(client, first)
+            found.append(_target(session, kind, name))
+    elif words:
+        kinds = [await named_kind(client, word) for word in words[0].split(",") if word]
+        for kind in kinds:
+            names = words[1:] or await _all_names(session, kind, deletion.selector)
+            found += [_target(session, kind, name) for name in names]
+    return found
+
+
+def _target(session: Session, kind: ResourceType, name: str) -> _Target:
+    return _Target(kind, session.namespace if kind.namespaced else "", name)
+
+
+async def _all_names(session: Session, kind: ResourceType, selector: str) -> tuple[str, ...]:
+    namespace = session.namespace if kind.namespaced else ""
+    listed: Any = await session.client.list(kind, Selection(namespace, selector))
+    return tuple(item["metadata"]["name"] for item in listed["items"])
+
+
+def _uid(answer: dict[str, Any]) -> str:
+    """Return the uid of what was deleted, from the object or the Status answered."""
+    details = answer.get("details") or answer.get("metadata") or {}
+    return str(details.get("uid", ""))
+
+
+async def _until_gone(session: Session, target: _Target, uid: str) -> None:
+    while True:
+        try:
+            obj: Any = await session.client.get(
+                target.kind, target.name, namespace=target.namespace
+            )
+        except NotFoundError:
+            return
+        if uid and obj["metadata"]["uid"] != uid:
+            # Another object of the same name: the one we deleted is gone.
+            return
+        await aio.sleep(_LOOK_SECONDS)

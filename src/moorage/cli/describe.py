@@ -1,0 +1,38 @@
+"""``moorage describe``: one object with all that belongs to it."""
+
+from __future__ import annotations
+
+import click
+
+from moorage.cli.options import kubeconfig_option, namespace_option
+
+_EPILOG = """
+\b
+Examples:
+  moorage describe pod giant        conditions and Events: why it waits
+  moorage describe node node-01     what it has, what is taken, which pods are there
+  moorage describe pods -l app=web
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("words", nargs=-1, required=True, metavar="KIND [NAME]...|KIND/NAME...")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Only objects labelled so.")
+@namespace_option
+@kubeconfig_option
+def describe(
+    *, words: tuple[str, ...], selector: str, namespace: str, kubeconfig: str, context: str
+) -> None:
+    """Show objects in full, with their Events."""
+    from moorage.cli.describing import describe_all
+    from moorage.cli.session import Session, run_session
+
+    async def work(session: Session) -> None:
+        first = True
+        async for text in describe_all(session, words, selector):
+            if not first:
+                click.echo("\n")
+            first = False
+            click.echo(text)
+
+    run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)

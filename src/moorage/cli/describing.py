@@ -1,0 +1,342 @@
+"""How ``describe`` looks: the parts of pods and nodes a person asks for first, then Events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from moorage.api.quantity import parse_quantity
+from moorage.api.resources import CORE_EVENTS, NODES, PODS, ResourceType
+from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
+from moorage.base.errors import UsageError
+from moorage.cli.kinds import named_kind
+from moorage.cli.render import Columns, yaml_text
+from moorage.cli.session import Session
+from moorage.client.requests import Selection
+
+_LABEL_WIDTH = 18
+_FINISHED = frozenset({"Succeeded", "Failed"})
+# Shown in the heading, or of no use to a person.
+_HIDDEN_METADATA = frozenset({"name", "namespace", "labels", "annotations", "managedFields"})
+
+Obj = Mapping[str, Any]
+
+
+async def describe_all(session: Session, words: Sequence[str], selector: str) -> AsyncIterator[str]:
+    """Yield the description of each object asked for.
+
+    Raises
+    ------
+    NotFoundError
+        A named object is not there.
+    UsageError
+        Names and a selector were given.
+    """
+    client = session.client
+    if "/" in words[0]:
+        for word in words:
+            kind_word, _, name = word.partition("/")
+            kind = await named_kind(client, kind_word)
+            yield await _describe(session, kind, await _get(session, kind, name))
+        return
+    kind = await named_kind(client, words[0])
+    if words[1:] and selector:
+        raise UsageError("name objects, or select them with -l; not both")
+    if words[1:]:
+        for name in words[1:]:
+            yield await _describe(session, kind, await _get(session, kind, name))
+        return
+    listed: Any = await client.list(kind, Selection(_namespace(session, kind), selector))
+    for item in listed["items"]:
+        yield await _describe(session, kind, item)
+
+
+async def _get(session: Session, kind: ResourceType, name: str) -> Obj:
+    return await session.client.get(kind, name, namespace=_namespace(session, kind))
+
+
+async def _describe(session: Session, kind: ResourceType, obj: Obj) -> str:
+    events = await _events(session, kind, obj)
+    if kind is PODS:
+        lines = pod_lines(obj)
+    elif kind is NODES:
+        selection = Selection(field_selector=f"spec.nodeName={obj['metadata']['name']}")
+        listed: Any = await session.client.list(PODS, selection)
+        lines = node_lines(obj, listed["items"])
+    else:
+        lines = other_lines(kind, obj)
+    return "\n".join([*lines, *event_lines(events, session.clock)])
+
+
+async def _events(session: Session, kind: ResourceType, obj: Obj) -> list[Obj]:
+    metadata = obj["metadata"]
+    # The uid of a node's Events may be its name (kubelet); the name identifies it as well.
+    wanted = [f"involvedObject.name={metadata['name']}", f"involvedObject.kind={kind.kind}"]
+    if kind is not NODES and metadata.get("uid"):
+        wanted.append(f"involvedObject.uid={metadata['uid']}")
+    namespace = metadata.get("namespace", "") if kind.namespaced else ""
+    listed: Any = await session.client.list(
+        CORE_EVENTS, Selection(namespace, field_selector=",".join(wanted))
+    )
+    return sorted(listed["items"], key=_last_seen)
+
+
+def pod_lines(pod: Obj) -> list[str]:
+    """Return the description of a pod, without Events."""
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    lines = _head(pod)
+    lines += [
+        _line("Priority", spec.get("priority", 0)),
+        _line("Class", spec.get("priorityClassName") or "<none>"),
+        _line("Scheduler", spec.get("schedulerName") or "<none>"),
+        _line("Node", spec.get("nodeName") or "<none>"),
+        _line("Status", _pod_phase(pod)),
+    ]
+    for name in ("reason", "message", "podIP", "startTime", "nominatedNodeName", "qosClass"):
+        if status.get(name):
+            lines.append(_line(name[:1].upper() + name[1:], status[name]))
+    if gates := spec.get("schedulingGates"):
+        lines.append(_line("Gates", ", ".join(gate["name"] for gate in gates)))
+    states = {
+        each["name"]: each
+        for part in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(part) or []
+    }
+    for title, part in (("Init containers:", "initContainers"), ("Containers:", "containers")):
+        if spec.get(part):
+            lines.append(title)
+            for container in spec[part]:
+                lines += _container(container, states.get(container["name"], {}))
+    lines += _conditions(status)
+    lines += _pairs("Node selector", spec.get("nodeSelector"), "=")
+    lines += _listed("Tolerations", [_toleration(each) for each in spec.get("tolerations") or []])
+    return lines
+
+
+def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
+    """Return the description of a node, without Events.
+
+    Parameters
+    ----------
+    node
+        The node.
+    pods
+        Bound to it.
+    """
+    spec, status = node.get("spec", {}), node.get("status", {})
+    lines = _head(node)
+    taints = [_taint(each) for each in spec.get("taints") or []]
+    lines += _listed("Taints", taints)
+    lines.append(_line("Unschedulable", str(bool(spec.get("unschedulable"))).lower()))
+    lines += _conditions(status)
+    allocatable = status.get("allocatable") or {}
+    live = [pod for pod in pods if pod.get("status", {}).get("phase") not in _FINISHED]
+    lines += ["Resources:"]
+    rows = [
+        [name, str(allocatable[name]), _amount(_requested(live, name), name)]
+        for name in sorted(allocatable)
+    ]
+    lines += _indented(Columns(["Resource", "Allocatable", "Requested"]).lines(rows))
+    lines.append(f"Pods: {len(live)} in all")
+    if live:
+        rows = [
+            [
+                pod["metadata"]["namespace"],
+                pod["metadata"]["name"],
+                _amount(_requested([pod], "cpu"), "cpu"),
+                _amount(_requested([pod], "memory"), "memory"),
+            ]
+            for pod in live
+        ]
+        lines += _indented(Columns(["Namespace", "Name", "CPU", "Memory"]).lines(rows))
+    return lines
+
+
+def other_lines(kind: ResourceType, obj: Obj) -> list[str]:
+    """Return the description of any other object: its heading, then what it holds as YAML."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in _HIDDEN_METADATA}
+    rest = {k: v for k, v in obj.items() if k not in {"apiVersion", "kind", "metadata"}}
+    lines = [_line("Kind", kind.kind), *_head(obj)]
+    for title, part in (("Metadata", metadata), *rest.items()):
+        text = yaml_text(part)
+        if isinstance(part, dict | list):
+            lines += [f"{title[:1].upper()}{title[1:]}:", *_indented(text.splitlines())]
+        else:
+            lines.append(_line(f"{title[:1].upper()}{title[1:]}", part))
+    return lines
+
+
+def event_lines(events: Sequence[Obj], clock: Clock) -> list[str]:
+    """Return the table of Events, oldest first."""
+    if not events:
+        return [_line("Events", "<none>")]
+    rows = []
+    for event in events:
+        series = event.get("series") or {}
+        count = max(int(series.get("count") or 0), int(event.get("count") or 0), 1)
+        age = _age(_last_seen(event), clock)
+        source = event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
+        rows.append(
+            [
+                event.get("type", ""),
+                event.get("reason", ""),
+                f"{age} (x{count})" if count > 1 else age,
+                source,
+                str(event.get("message", "")).strip(),
+            ]
+        )
+    headings = ["Type", "Reason", "Age", "From", "Message"]
+    return ["Events:", *_indented(Columns(headings).lines(rows))]
+
+
+def _head(obj: Obj) -> list[str]:
+    metadata = obj["metadata"]
+    lines = [_line("Name", metadata["name"])]
+    if metadata.get("namespace"):
+        lines.append(_line("Namespace", metadata["namespace"]))
+    lines += _pairs("Labels", metadata.get("labels"), "=")
+    lines += _pairs("Annotations", metadata.get("annotations"), ": ")
+    lines.append(_line("Created", metadata.get("creationTimestamp") or "<unknown>"))
+    if metadata.get("deletionTimestamp"):
+        lines.append(_line("Deleted", metadata["deletionTimestamp"]))
+    return lines
+
+
+def _container(container: Obj, status: Obj) -> list[str]:
+    lines = [f"  {container['name']}:", f"    {_line('Image', container.get('image', ''))}"]
+    resources = container.get("resources") or {}
+    for title, part in (("Requests", "requests"), ("Limits", "limits")):
+        if resources.get(part):
+            text = ", ".join(f"{name}: {amount}" for name, amount in resources[part].items())
+            lines.append(f"    {_line(title, text)}")
+    ports = [
+        f"{each['containerPort']}/{each.get('protocol', 'TCP')}"
+        + (f" on the node's {each['hostPort']}" if each.get("hostPort") else "")
+        for each in container.get("ports") or []
+    ]
+    if ports:
+        lines.append(f"    {_line('Ports', ', '.join(ports))}")
+    for state, detail in (status.get("state") or {}).items():
+        reason = f" ({detail['reason']})" if detail.get("reason") else ""
+        lines.append(f"    {_line('State', f'{state}{reason}')}")
+    return lines
+
+
+def _conditions(status: Obj) -> list[str]:
+    conditions = status.get("conditions") or []
+    if not conditions:
+        return []
+    rows = [
+        [
+            each.get("type", ""),
+            each.get("status", ""),
+            each.get("reason") or "<none>",
+            each.get("message") or "",
+        ]
+        for each in conditions
+    ]
+    headings = ["Type", "Status", "Reason", "Message"]
+    return ["Conditions:", *_indented(Columns(headings).lines(rows))]
+
+
+def _pod_phase(pod: Obj) -> str:
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return str(pod.get("status", {}).get("phase") or "<unknown>")
+
+
+def _toleration(toleration: Obj) -> str:
+    text = str(toleration.get("key") or "")
+    if toleration.get("operator") == "Exists":
+        text = text or "every taint"
+    elif toleration.get("value"):
+        text += f"={toleration['value']}"
+    if toleration.get("effect"):
+        text += f":{toleration['effect']}"
+    seconds = toleration.get("tolerationSeconds")
+    return text if seconds is None else f"{text} for {seconds}s"
+
+
+def _taint(taint: Obj) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def _requested(pods: Sequence[Obj], name: str) -> int:
+    """Return what pods request of a resource, in thousandths: containers, or the largest init."""
+    if name == "pods":
+        return len(pods) * 1000
+    total = 0
+    for pod in pods:
+        spec = pod.get("spec", {})
+        running = sum(_milli(each, name) for each in spec.get("containers") or [])
+        first = 0
+        for each in spec.get("initContainers") or []:
+            if each.get("restartPolicy") == "Always":
+                running += _milli(each, name)
+            else:
+                first = max(first, _milli(each, name))
+        total += max(running, first)
+    return total
+
+
+def _milli(container: Obj, name: str) -> int:
+    amount = ((container.get("resources") or {}).get("requests") or {}).get(name, 0)
+    return int(parse_quantity(amount) * 1000)
+
+
+def _amount(milli: int, name: str) -> str:
+    if name == "cpu":
+        return f"{milli}m" if milli % 1000 else str(milli // 1000)
+    whole = -(-milli // 1000)
+    for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if whole and whole % size == 0:
+            return f"{whole // size}{unit}"
+    return str(whole)
+
+
+def _last_seen(event: Obj) -> str:
+    series = event.get("series") or {}
+    return str(
+        series.get("lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+        or ""
+    )
+
+
+def _age(text: str, clock: Clock) -> str:
+    try:
+        seconds = max(0, clock.now_ns() - parse_rfc3339(text)) // NS_PER_SECOND
+    except ValueError:
+        return "<unknown>"
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _namespace(session: Session, kind: ResourceType) -> str:
+    return session.namespace if kind.namespaced else ""
+
+
+def _line(title: str, value: object) -> str:
+    return f"{f'{title}:':<{_LABEL_WIDTH}}{value}"
+
+
+def _pairs(title: str, pairs: Mapping[str, str] | None, between: str) -> list[str]:
+    return _listed(
+        title, [f"{k}{between}{str(v).strip()}" for k, v in sorted((pairs or {}).items())]
+    )
+
+
+def _listed(title: str, values: Sequence[str]) -> list[str]:
+    if not values:
+        return [_line(title, "<none>")]
+    rest = [" " * _LABEL_WIDTH + value for value in values[1:]]
+    return [_line(title, values[0]), *rest]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

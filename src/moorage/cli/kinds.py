@@ -1,0 +1,87 @@
+"""From the words of a command line, or of a manifest, to a resource type.
+
+The kinds moorage knows need no call; others are looked up in the server's discovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from moorage.api.resources import ResourceType, by_kind, by_name, group_version_path
+from moorage.base.errors import NotFoundError, UsageError
+from moorage.cli.manifests import Manifest
+from moorage.client.writes import Client
+
+
+async def named_kind(client: Client, word: str) -> ResourceType:
+    """Find the type a person means by ``pods``, ``po``, ``Pod`` or ``deployments.apps``.
+
+    Raises
+    ------
+    UsageError
+        The server has no such type.
+    """
+    found = by_name(word)
+    if found is not None:
+        return found
+    wanted = word.lower()
+    async for each in _discovered(client):
+        if wanted in {each.plural, each.singular, each.qualified, *each.short_names}:
+            return each
+    raise UsageError(f'the server does not have a resource type "{word}"')
+
+
+async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
+    """Find the type of an object by its apiVersion and kind.
+
+    Raises
+    ------
+    UsageError
+        The server has no such type.
+    """
+    version, kind = obj["apiVersion"], obj["kind"]
+    found = by_kind(kind, version)
+    if found is not None:
+        return found
+    group, _, number = version.rpartition("/")
+    try:
+        listed = await client.read(group_version_path(group, number))
+    except NotFoundError:
+        listed = {}
+    for each in _types(group, number, listed):
+        if each.kind == kind:
+            return each
+    name = obj["metadata"].get("name", "")
+    raise UsageError(
+        f'{kind} {name}: the server has no kind "{kind}" in version "{version}"; '
+        "correct apiVersion and kind"
+    )
+
+
+async def _discovered(client: Client) -> AsyncIterator[ResourceType]:
+    """Yield every type the server serves, core first."""
+    for each in _types("", "v1", await client.read("/api/v1")):
+        yield each
+    groups = (await client.read("/apis")).get("groups")
+    for group in groups if isinstance(groups, list) else []:
+        version = group["preferredVersion"]["version"]
+        listed = await client.read(group_version_path(group["name"], version))
+        for each in _types(group["name"], version, listed):
+            yield each
+
+
+def _types(group: str, version: str, listed: Mapping[str, Any]) -> list[ResourceType]:
+    return [
+        ResourceType(
+            group=group,
+            version=version,
+            kind=entry["kind"],
+            plural=entry["name"],
+            singular=entry.get("singularName") or entry["kind"].lower(),
+            namespaced=bool(entry.get("namespaced")),
+            short_names=tuple(entry.get("shortNames") or ()),
+        )
+        for entry in listed.get("resources") or []
+        if "/" not in entry["name"]
+    ]

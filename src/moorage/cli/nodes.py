@@ -1,0 +1,88 @@
+"""``moorage nodes``: fake nodes for any API server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moorage.cli.options import kubeconfig_option, seed_option, start_logging, verbose_option
+
+_EPILOG = """
+\b
+Examples:
+  moorage nodes --kubeconfig FILE --count 50
+  moorage nodes --kubeconfig FILE --nodes-from big.yaml
+  moorage nodes --kubeconfig FILE --count 10 --prefix gpu
+
+\b
+Pods bound to these nodes pass through the phases without running anything. Annotations say how:
+  moorage.dev/run-seconds: "30"   succeed after 30 seconds
+  moorage.dev/exit-code: "1"      ... or fail
+  moorage.dev/start-seconds, moorage.dev/stop-seconds
+"""
+
+
+@click.command(epilog=_EPILOG)
+@kubeconfig_option
+@click.option(
+    "--count",
+    type=click.IntRange(1, 20_000),
+    default=None,
+    metavar="N",
+    help="How many nodes, of 8 cpu and 32Gi each, in three zones.",
+)
+@click.option(
+    "--nodes-from",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Nodes as written in FILE instead.",
+)
+@click.option(
+    "--prefix", default="node", show_default=True, metavar="WORD", help="Names: WORD-1, WORD-2 ..."
+)
+@seed_option
+@verbose_option
+def nodes(
+    *,
+    kubeconfig: str,
+    context: str,
+    count: int | None,
+    nodes_from: Path | None,
+    prefix: str,
+    seed: int | None,
+    verbose: int,
+) -> None:
+    """Play kubelet for fake nodes of an API server, until Ctrl-C or SIGTERM.
+
+    The nodes register themselves, renew their leases and take bound pods to Running. They stay
+    in the server when this ends.
+    """
+    if (count is None) == (nodes_from is None):
+        raise click.UsageError("say how many nodes with --count, or which ones with --nodes-from")
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.client.kubeconfig import find_access
+    from moorage.nodeagent.templates import default_nodes, load_nodes
+    from moorage.sandbox.process import Ending, run_loop, until_ended
+    from moorage.sandbox.server import play_nodes
+
+    start_logging(verbose)
+    if nodes_from is not None:
+        templates = load_nodes(nodes_from)
+    else:
+        templates = default_nodes(count or 0, prefix=prefix)
+    clock = SystemClock()
+    access = find_access(kubeconfig, context=context, clock=clock)
+
+    def ready() -> None:
+        click.echo(f"{len(templates)} nodes are registered at {access.server}")
+
+    async def main() -> None:
+        ending = Ending()
+        ending.listen()
+        work = play_nodes(access, templates, clock=clock, streams=Streams(seed), on_ready=ready)
+        await until_ended(work, ending, name="nodes")
+
+    run_loop(main())

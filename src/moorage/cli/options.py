@@ -1,0 +1,64 @@
+"""Options that several commands share, so that they read and behave alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kubeconfig_option(function: F) -> F:
+    """Add ``--kubeconfig`` and ``--context``."""
+    function = click.option(
+        "--context", default="", metavar="NAME", help="Context of the kubeconfig to use."
+    )(function)
+    return click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="How to reach the API server. Default: $KUBECONFIG, then the service account of "
+        "the pod we run in, then ~/.kube/config.",
+    )(function)
+
+
+def namespace_option(function: F) -> F:
+    """Add ``-n``."""
+    return click.option(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="Namespace. Default: that of the context, or default.",
+    )(function)
+
+
+def seed_option(function: F) -> F:
+    """Add ``--seed``."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=None,
+        metavar="NUMBER",
+        help="Seed of all random choices, to repeat a run. Default: a new one, which is told.",
+    )(function)
+
+
+def verbose_option(function: F) -> F:
+    """Add ``-v``."""
+    return click.option(
+        "-v", "--verbose", count=True, help="Say more on standard error; twice for everything."
+    )(function)
+
+
+def start_logging(verbose: int) -> None:
+    """Log to standard error: warnings, with one ``-v`` what happens, with two everything."""
+    import logging
+
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    # asyncio and the HTTP library have a lot to say that helps nobody here.
+    for noisy in ("asyncio", "aiohttp"):
+        logging.getLogger(noisy).setLevel(max(level, logging.WARNING))

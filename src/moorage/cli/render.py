@@ -1,0 +1,96 @@
+"""Turns objects and the server's tables into text; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+_GAP = "   "
+
+
+def json_text(value: Any) -> str:
+    """Return indented JSON, as kubectl prints it."""
+    return json.dumps(value, indent=4, ensure_ascii=False)
+
+
+def yaml_text(value: Any) -> str:
+    """Return YAML in block style, keys in the order of the server."""
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.rstrip("\n")
+
+
+class Columns:
+    """Prints rows under headings; widths only grow, so that rows that come later line up.
+
+    Parameters
+    ----------
+    headings
+        Names of the columns.
+    """
+
+    def __init__(self, headings: Sequence[str]) -> None:
+        self._headings = [name.upper() for name in headings]
+        self._widths = [len(name) for name in self._headings]
+        self._printed_headings = False
+
+    def lines(self, rows: Iterable[Sequence[str]]) -> list[str]:
+        """Return the lines of some more rows, the headings before the first."""
+        new = [list(row) for row in rows]
+        for row in new:
+            self._widths = [max(w, len(c)) for w, c in zip(self._widths, row, strict=True)]
+        if not self._printed_headings:
+            self._printed_headings = True
+            new.insert(0, self._headings)
+        return [self._line(row) for row in new]
+
+    def _line(self, row: Sequence[str]) -> str:
+        cells = [cell.ljust(width) for cell, width in zip(row, self._widths, strict=True)]
+        return _GAP.join(cells).rstrip()
+
+
+def table_headings(table: Mapping[str, Any], *, wide: bool, namespaces: bool) -> list[str]:
+    """Return the headings of a server-side table; `wide` shows the columns of lower priority."""
+    names = [each["name"] for each in _shown(table["columnDefinitions"], wide=wide)]
+    return ["Namespace", *names] if namespaces else names
+
+
+def table_rows(
+    table: Mapping[str, Any],
+    definitions: Sequence[Mapping[str, Any]],
+    *,
+    wide: bool,
+    namespaces: bool,
+    prefix: str = "",
+) -> list[list[str]]:
+    """Return the cells of a server-side table as text.
+
+    Parameters
+    ----------
+    table
+        As the server sent it; rows carry their object's metadata.
+    definitions
+        Of the columns; only the first of several tables of a watch has them.
+    prefix
+        Goes before each name: ``pod/`` where several kinds are shown.
+    """
+    rows = []
+    for row in table.get("rows") or []:
+        cells = [
+            "<none>" if cell is None or cell == "" else str(cell)
+            for cell, column in zip(row["cells"], definitions, strict=False)
+            if wide or not column.get("priority")
+        ]
+        if prefix and cells:
+            cells[0] = f"{prefix}{cells[0]}"
+        if namespaces:
+            metadata = (row.get("object") or {}).get("metadata") or {}
+            cells.insert(0, metadata.get("namespace", ""))
+        rows.append(cells)
+    return rows
+
+
+def _shown(definitions: Iterable[Mapping[str, Any]], *, wide: bool) -> list[Mapping[str, Any]]:
+    return [each for each in definitions if wide or not each.get("priority")]

@@ -1,0 +1,79 @@
+"""``moorage run``: the scheduler as a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moorage.cli.options import kubeconfig_option, seed_option, start_logging, verbose_option
+
+_EPILOG = """
+\b
+Examples:
+  moorage run --kubeconfig .moorage/kubeconfig
+  moorage run --kubeconfig ~/.kube/config --config scheduler.yaml --experimental
+  moorage run --config /etc/kubernetes/scheduler.yaml      in a pod, with its service account
+
+\b
+The kubeconfig is looked for in this order: --kubeconfig, clientConnection.kubeconfig of the
+configuration, $KUBECONFIG, the service account of the pod, ~/.kube/config.
+
+\b
+Pods choose a scheduler by spec.schedulerName; give the profile in the configuration a
+schedulerName of its own to run beside kube-scheduler.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@kubeconfig_option
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="KubeSchedulerConfiguration, the same file kube-scheduler reads.",
+)
+@click.option(
+    "--experimental",
+    is_flag=True,
+    help="Schedule on a server that is no moorage sandbox, though some plugins are missing.",
+)
+@seed_option
+@verbose_option
+@click.option("--end-with-stdin", is_flag=True, hidden=True)
+def run(
+    *,
+    kubeconfig: str,
+    context: str,
+    config: Path | None,
+    experimental: bool,
+    seed: int | None,
+    verbose: int,
+    end_with_stdin: bool,
+) -> None:
+    """Schedule the pods of an API server, until Ctrl-C or SIGTERM.
+
+    It takes kube-scheduler's place: same API, same configuration, same decisions, conditions and
+    Events, as far as it is built.
+    """
+    from moorage.base.clock import SystemClock
+    from moorage.cli.scheduling import SchedulerOptions, schedule
+    from moorage.sandbox.process import Ending, run_loop, until_ended
+
+    start_logging(verbose)
+    options = SchedulerOptions(
+        kubeconfig=kubeconfig,
+        context=context,
+        config=config,
+        seed=seed,
+        experimental=experimental,
+    )
+
+    async def main() -> None:
+        ending = Ending()
+        ending.listen()
+        work = schedule(options, SystemClock())
+        await until_ended(work, ending, name="scheduler", child=end_with_stdin)
+
+    run_loop(main())

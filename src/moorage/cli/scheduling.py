@@ -1,0 +1,125 @@
+"""Composes the scheduler: configuration, plugins, transport; used by ``run`` and ``up``."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from pathlib import Path
+
+import msgspec
+
+from moorage.base.clock import Clock
+from moorage.base.errors import UsageError
+from moorage.base.rng import Streams
+from moorage.client.auth import ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
+from moorage.config.defaults import default_config
+from moorage.config.load import load_config
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.sandbox.settings import SANDBOX_MARK
+from moorage.service.core import build_core
+from moorage.service.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+
+NOT_THE_SANDBOX = (
+    "is not a moorage sandbox. moorage does not have every in-tree plugin yet (inter-pod affinity, "
+    "topology spread, volumes, preemption): where existing pods carry affinity, or services imply "
+    "spreading, it would place even plain pods differently from kube-scheduler. "
+    "Give --experimental to run it there all the same"
+)
+
+
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``moorage run`` was asked for.
+
+    Parameters
+    ----------
+    kubeconfig, context
+        How to reach the server; "" for the configuration's, then the usual places.
+    config
+        File of the configuration; None for the defaults.
+    seed
+        Of all random choices; None draws one.
+    experimental
+        Whether any server will do.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    config: Path | None = None
+    seed: int | None = None
+    experimental: bool = False
+
+
+def check_config(path: Path) -> KubeSchedulerConfiguration:
+    """Load a configuration and build its profiles once, so that every mistake is told now.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read or used.
+    """
+    from moorage.base.clock import ManualClock
+
+    config = load_config(path)
+    build_core(config, in_tree_registry(), clock=ManualClock(), streams=Streams(0))
+    return config
+
+
+async def schedule(options: SchedulerOptions, clock: Clock) -> None:
+    """Schedule the pods of a server until cancelled.
+
+    Raises
+    ------
+    UsageError
+        The configuration, the kubeconfig or the server cannot be used.
+    ApiError, TransportError
+        The server cannot be reached or refuses us.
+    """
+    config = default_config() if options.config is None else load_config(options.config)
+    access = scheduler_access(options, config, clock)
+    streams = Streams(options.seed)
+    transport = HttpTransport(access, user_agent="moorage-scheduler")
+    try:
+        await _check_server(access, transport, streams, experimental=options.experimental)
+        scheduler = Scheduler(
+            config,
+            in_tree_registry(),
+            transport,
+            clock=clock,
+            streams=streams,
+            host=socket.gethostname(),
+        )
+        _log.info("scheduling for %s with seed %d", access.server, streams.seed)
+        await scheduler.run()
+    finally:
+        await transport.close()
+
+
+def scheduler_access(
+    options: SchedulerOptions, config: KubeSchedulerConfiguration, clock: Clock
+) -> ServerAccess:
+    """Find the server: the flag wins over the configuration's file, that over the usual places.
+
+    Raises
+    ------
+    KubeconfigError
+        Nothing found, or nothing usable.
+    """
+    kubeconfig = options.kubeconfig or config.client_connection.kubeconfig
+    return find_access(kubeconfig, context=options.context, clock=clock)
+
+
+async def _check_server(
+    access: ServerAccess, transport: Transport, streams: Streams, *, experimental: bool
+) -> None:
+    client = Client(transport, rng=streams.stream("client"))
+    found = await client.read("/version")
+    if experimental or str(found.get("gitVersion", "")).endswith(SANDBOX_MARK):
+        return
+    raise UsageError(f"{access.server} {NOT_THE_SANDBOX}")

@@ -1,0 +1,68 @@
+"""One command's talk with an API server: find it, connect, work, hang up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.base.clock import Clock, SystemClock
+from moorage.base.rng import Streams
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
+from moorage.sandbox.process import run_loop
+
+T = TypeVar("T")
+
+
+class Session(msgspec.Struct, frozen=True):
+    """What a command works with.
+
+    Parameters
+    ----------
+    client
+        Verbs.
+    transport
+        For calls that have no verb.
+    namespace
+        Where unnamed namespaces mean.
+    clock
+        For ages.
+    """
+
+    client: Client
+    transport: Transport
+    namespace: str
+    clock: Clock
+
+
+def run_session(
+    work: Callable[[Session], Coroutine[Any, Any, T]],
+    *,
+    kubeconfig: str,
+    context: str = "",
+    namespace: str = "",
+) -> T:
+    """Connect as the flags say, do the work, hang up.
+
+    Raises
+    ------
+    KubeconfigError
+        There is no server to talk to.
+    """
+    clock = SystemClock()
+
+    async def main() -> T:
+        access = find_access(kubeconfig, context=context, clock=clock)
+        transport = HttpTransport(access, user_agent="moorage-cli")
+        client = Client(transport, rng=Streams().stream("client"))
+        chosen = namespace or access.namespace or "default"
+        try:
+            return await work(Session(client, transport, chosen, clock))
+        finally:
+            await transport.close()
+
+    return run_loop(main())

@@ -1,0 +1,208 @@
+"""``moorage up``: a whole cluster on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from moorage.cli.options import seed_option
+
+if TYPE_CHECKING:
+    from moorage.sandbox.lines import View
+    from moorage.sandbox.parts import Parts
+    from moorage.sandbox.settings import ServerSettings
+    from moorage.sandbox.up import UpPlan
+
+_NODES = 20
+
+_EPILOG = """
+\b
+Examples:
+  moorage up                           20 nodes, a scheduler, 30 pods, until Ctrl-C
+  moorage up --nodes 500 --empty       nothing to do yet for the scheduler
+  moorage up --nodes-from nodes.yaml   nodes as written, or as `kubectl get nodes -o json` prints
+  moorage up --config scheduler.yaml   with a KubeSchedulerConfiguration
+  moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
+  moorage up --no-scheduler            to run another scheduler against it
+
+\b
+In another terminal:
+  export KUBECONFIG=.moorage/kubeconfig
+  kubectl get pods -o wide             or: moorage get pods -o wide
+
+Ctrl-C ends everything within two seconds, and nothing remains: the cluster is in memory.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--nodes",
+    "node_count",
+    type=click.IntRange(0, 20_000),
+    default=None,
+    metavar="N",
+    help="How many fake nodes, of 8 cpu and 32Gi each, in three zones. Default: 20.",
+)
+@click.option(
+    "--nodes-from",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Fake nodes as written in FILE: Nodes, YAML or JSON, one, several or a List.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    metavar="PORT",
+    help="Port of the API server on the loopback interface; 0 (the default) takes a free one.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="The scheduler's KubeSchedulerConfiguration.",
+)
+@click.option(
+    "--kubeconfig-out",
+    type=click.Path(path_type=Path),
+    default=Path(".moorage/kubeconfig"),
+    show_default=True,
+    metavar="FILE",
+    help="Where to write the kubeconfig.",
+)
+@click.option("--no-scheduler", is_flag=True, help="Start server and nodes only.")
+@click.option("--empty", is_flag=True, help="Do not create the first thirty pods.")
+@click.option(
+    "--exit-when-settled",
+    is_flag=True,
+    help="End with 0 as soon as every pod is bound or its condition says why not.",
+)
+@click.option(
+    "--single-process", is_flag=True, help="Run all parts in this process, for debugging."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["auto", "lines", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: a live view on a terminal, lines elsewhere. json: one object a line.",
+)
+@seed_option
+def up(  # noqa: PLR0913 - one parameter an option
+    *,
+    node_count: int | None,
+    nodes_from: Path | None,
+    port: int,
+    config: Path | None,
+    kubeconfig_out: Path,
+    no_scheduler: bool,
+    empty: bool,
+    exit_when_settled: bool,
+    single_process: bool,
+    output: Literal["auto", "lines", "json"],
+    seed: int | None,
+) -> None:
+    """Start a cluster on this machine: API server, fake nodes, scheduler.
+
+    Everything listens on the loopback interface only and lives in memory. A kubeconfig for
+    kubectl, or any other client, is written first.
+    """
+    if no_scheduler and exit_when_settled and not empty:
+        raise click.UsageError(
+            "--exit-when-settled waits for a scheduler, and --no-scheduler starts none"
+        )
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.cli.scheduling import check_config
+    from moorage.sandbox.process import run_loop
+    from moorage.sandbox.settings import ServerSettings
+    from moorage.sandbox.up import UpPlan
+    from moorage.sandbox.up import up as run_up
+
+    if config is not None:
+        # A mistake in it is told before anything is started.
+        check_config(config)
+    nodes = _nodes(node_count, nodes_from)
+    chosen_seed = Streams(seed).seed if seed is None else seed
+    settings = ServerSettings(port=port, nodes=nodes, seed=chosen_seed)
+    plan = UpPlan(
+        kubeconfig=kubeconfig_out,
+        objects=[] if empty else _first_objects(),
+        nodes=len(nodes),
+        scheduler=not no_scheduler,
+        until_settled=exit_when_settled,
+        seed=chosen_seed,
+    )
+    view = _view(output)
+    arguments = ["--kubeconfig", str(kubeconfig_out), "--seed", str(chosen_seed)]
+    if config is not None:
+        arguments += ["--config", str(config)]
+    parts = _parts(settings, plan, config, arguments=arguments, single=single_process, view=view)
+    run_loop(run_up(plan, parts, view, clock=SystemClock()))
+
+
+def _parts(
+    settings: ServerSettings,
+    plan: UpPlan,
+    config: Path | None,
+    *,
+    arguments: Sequence[str],
+    single: bool,
+    view: View,
+) -> Parts:
+    from moorage.base.clock import SystemClock
+    from moorage.cli.scheduling import SchedulerOptions, schedule
+    from moorage.sandbox.parts import LoopParts, ProcessParts
+
+    if not single:
+        # The very command a person would type, in a process of its own.
+        command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin", *arguments]
+        return ProcessParts(settings, command, on_message=view.message)
+    options = SchedulerOptions(kubeconfig=str(plan.kubeconfig), config=config, seed=plan.seed)
+    return LoopParts(settings, lambda: schedule(options, SystemClock()), clock=SystemClock())
+
+
+def _nodes(count: int | None, file: Path | None) -> list[dict[str, object]]:
+    from moorage.nodeagent.templates import default_nodes, load_nodes
+
+    if count is not None and file is not None:
+        raise click.UsageError("--nodes and --nodes-from exclude each other; keep one")
+    if file is not None:
+        return load_nodes(file)
+    return default_nodes(_NODES if count is None else count)
+
+
+def _first_objects() -> list[dict[str, object]]:
+    from importlib import resources
+
+    from moorage.cli.applying import with_last_applied
+    from moorage.cli.manifests import parse_manifests
+
+    text = resources.files("moorage.sandbox").joinpath("first.yaml").read_bytes()
+    # Marked as `apply` would mark them, so that the file can be changed and applied again.
+    return [with_last_applied(obj) for obj in parse_manifests(text, "first.yaml")]
+
+
+def _view(output: Literal["auto", "lines", "json"]) -> View:
+    from moorage.sandbox.lines import JsonView, LinesView
+
+    if output == "json":
+        return JsonView(sys.stdout, sys.stderr)
+    if output == "auto" and sys.stdout.isatty():
+        try:
+            from rich.console import Console
+
+            from moorage.sandbox.live import LiveView
+        except ImportError:
+            # Without the `ui` extra there are lines.
+            pass
+        else:
+            return LiveView(Console())
+    return LinesView(sys.stdout, sys.stderr)

@@ -1,0 +1,170 @@
+"""Shows progress as lines, for pipes and logs: text for people or JSON for programs."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol, TextIO
+
+import msgspec
+
+from moorage.sandbox.progress import Change, PodState, Progress
+
+# More lines than this at one look (four looks a second) are counted instead of printed.
+_LINES_MAX = 40
+_PENDING_MAX = 10_000
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What there is once everything runs."""
+
+    url: str
+    kubeconfig: str
+    nodes: int
+    scheduler: bool
+    seed: int
+
+    @property
+    def copy_lines(self) -> tuple[str, str]:
+        """The lines to copy into another terminal."""
+        return f"export KUBECONFIG={self.kubeconfig}", "kubectl get nodes"
+
+
+class View(Protocol):
+    """Shows what happens."""
+
+    def started(self, what: Started) -> None:
+        """Say that everything runs."""
+        ...
+
+    def change(self, change: Change) -> None:
+        """Show that a pod changed."""
+        ...
+
+    def message(self, text: str) -> None:
+        """Pass on what a part says."""
+        ...
+
+    def tick(self, progress: Progress) -> None:
+        """Bring the view up to date; called a few times a second."""
+        ...
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        """Show the end; nothing is shown after it."""
+        ...
+
+
+def summary(progress: Progress) -> str:
+    """Return the counts in one line."""
+    parts = [f"{count} {state.value}" for state in PodState if (count := progress.counts[state])]
+    return f"{progress.total} pods: {', '.join(parts) or 'none'}"
+
+
+class LinesView:
+    """One line for each change.
+
+    Parameters
+    ----------
+    out, err
+        Where lines, and messages of the parts, go.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+        self._pending: deque[Change] = deque(maxlen=_PENDING_MAX)
+        self._seen = 0
+
+    def started(self, what: Started) -> None:
+        """Print where the server is, and the lines to copy."""
+        scheduler = f"scheduler with seed {what.seed}" if what.scheduler else "no scheduler"
+        export, try_this = what.copy_lines
+        self._print(f"API server at {what.url}, {what.nodes} nodes, {scheduler}")
+        self._print(f"\n    {export}\n    {try_this}\n")
+
+    def change(self, change: Change) -> None:
+        """Keep a change for the next look."""
+        self._seen += 1
+        self._pending.append(change)
+
+    def message(self, text: str) -> None:
+        """Print to standard error."""
+        self._err.write(f"{text}\n")
+        self._err.flush()
+
+    def tick(self, progress: Progress) -> None:
+        """Print what changed since the last look, counting what is too much to read."""
+        del progress
+        for change in [self._pending.popleft() for _ in range(min(_LINES_MAX, self._seen))]:
+            self._print(self._line(change))
+        rest = self._seen - min(_LINES_MAX, self._seen)
+        if rest:
+            self._print(f"... and {rest} more changes")
+        self._pending.clear()
+        self._seen = 0
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        """Print the rest and the counts."""
+        self.tick(progress)
+        word = "settled" if settled else "stopped"
+        self._print(f"{word}: {summary(progress)}; {progress.decisions} decisions")
+
+    def _line(self, change: Change) -> str:
+        text = f"{change.pod}  {change.state.value}"
+        if change.node:
+            text += (
+                f" on {change.node}"
+                if change.state is not PodState.BOUND
+                else (f" to {change.node}")
+            )
+        return f"{text}: {change.message}" if change.message else text
+
+    def _print(self, text: str) -> None:
+        self._out.write(f"{text}\n")
+        self._out.flush()
+
+
+class JsonView:
+    """One JSON object for each change, nothing left out.
+
+    Parameters
+    ----------
+    out, err
+        Where objects, and messages of the parts, go.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+
+    def started(self, what: Started) -> None:
+        """Print what there is."""
+        self._print({"type": "started", **msgspec.to_builtins(what)})
+
+    def change(self, change: Change) -> None:
+        """Print a change."""
+        self._print({"type": "pod", **msgspec.to_builtins(change)})
+
+    def message(self, text: str) -> None:
+        """Print to standard error."""
+        self._err.write(f"{text}\n")
+        self._err.flush()
+
+    def tick(self, progress: Progress) -> None:
+        """Nothing to do: changes are printed as they come."""
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        """Print the counts."""
+        counts = {state.value: progress.counts[state] for state in PodState}
+        self._print(
+            {
+                "type": "ended",
+                "settled": settled,
+                "pods": progress.total,
+                "decisions": progress.decisions,
+                **counts,
+            }
+        )
+
+    def _print(self, obj: dict[str, object]) -> None:
+        self._out.write(msgspec.json.encode(obj).decode() + "\n")
+        self._out.flush()

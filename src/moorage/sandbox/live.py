@@ -1,0 +1,96 @@
+"""Shows progress on a terminal: counts, a rate, the last decisions, redrawn in place."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from moorage.sandbox.lines import Started, summary
+from moorage.sandbox.progress import Change, PodState, Progress
+
+_COLOURS = {
+    PodState.PENDING: "yellow",
+    PodState.GATED: "yellow",
+    PodState.UNSCHEDULABLE: "red",
+    PodState.BOUND: "cyan",
+    PodState.RUNNING: "green",
+    PodState.FINISHED: "bright_black",
+}
+# Lines around the list of decisions: counts, rate, headings, the hint how to stop.
+_FRAME_LINES = 7
+_DECISIONS_MAX = 20
+
+
+class LiveView:
+    """The view of a terminal.
+
+    Parameters
+    ----------
+    console
+        The terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def started(self, what: Started) -> None:
+        """Print what stays above the moving part, and begin to draw."""
+        scheduler = f"scheduler (seed {what.seed})" if what.scheduler else "no scheduler"
+        self._console.print(
+            f"[bold]moorage[/bold] API server {what.url}, {what.nodes} nodes, {scheduler}\n",
+            highlight=False,
+        )
+        for line in what.copy_lines:
+            # Not wrapped by us, so that it can be copied as one line.
+            self._console.print(f"    {line}", highlight=False, soft_wrap=True, markup=False)
+        self._console.print()
+        self._live.start()
+
+    def change(self, change: Change) -> None:
+        """Nothing to do: the next tick draws from the progress."""
+
+    def message(self, text: str) -> None:
+        """Print above the moving part."""
+        self._console.print(text, style="yellow", markup=False, highlight=False)
+
+    def tick(self, progress: Progress) -> None:
+        """Draw."""
+        if self._live.is_started:
+            self._live.update(self._draw(progress), refresh=True)
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        """Stop drawing and print the counts, and why pods wait."""
+        self._live.stop()
+        for change in progress.waiting:
+            self._console.print(_line(change))
+        word = "settled" if settled else "stopped"
+        self._console.print(
+            f"{word}: {summary(progress)}; {progress.decisions} decisions", highlight=False
+        )
+
+    def _draw(self, progress: Progress) -> RenderableType:
+        counts = Text("pods  ")
+        for state in PodState:
+            counts.append(f"{progress.counts[state]} ", style=f"bold {_COLOURS[state]}")
+            counts.append(f"{state.value}   ")
+        rate = Text(
+            f"{progress.decisions} decisions, {progress.decisions_per_second():.0f} a second"
+        )
+        table = Table.grid(padding=(0, 2))
+        for _ in range(3):
+            table.add_column(no_wrap=True, overflow="ellipsis")
+        room = max(3, min(_DECISIONS_MAX, self._console.height - _FRAME_LINES))
+        for change in list(progress.recent)[-room:]:
+            what = Text(change.state.value, style=_COLOURS[change.state])
+            table.add_row(Text(change.pod), what, Text(change.node or change.message))
+        stop = Text("Ctrl-C ends the cluster", style="bright_black")
+        return Group(counts, rate, Text(""), table, Text(""), stop)
+
+
+def _line(change: Change) -> Text:
+    line = Text(f"{change.pod}  ")
+    line.append(change.state.value, style=_COLOURS[change.state])
+    return line.append(f"  {change.message}")

@@ -1,0 +1,217 @@
+"""The parts of a sandbox and how they are started: two processes, or all in one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.errors import MoorageError, UsageError
+from moorage.sandbox.children import Child
+from moorage.sandbox.server import SandboxServer
+from moorage.sandbox.settings import ServerReport, ServerSettings
+
+_SERVER_COMMAND = (sys.executable, "-m", "moorage.sandbox.server_process")
+EXIT_BAD_INPUT = 2
+
+
+class Parts(Protocol):
+    """Server, nodes and scheduler, wherever they run."""
+
+    async def start_server(self) -> ServerReport:
+        """Start server and nodes; return where it listens.
+
+        Raises
+        ------
+        MoorageError
+            It does not start.
+        """
+        ...
+
+    async def nodes_ready(self) -> None:
+        """Wait until every node is registered."""
+        ...
+
+    async def start_scheduler(self) -> None:
+        """Start the scheduler; the kubeconfig it reads has been written."""
+        ...
+
+    async def failed(self) -> None:
+        """Wait for a part that ends though nobody asked it to, and raise why.
+
+        Raises
+        ------
+        MoorageError
+            What failed.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """End everything, the scheduler first; idempotent."""
+        ...
+
+    def kill(self) -> None:
+        """End everything on the spot."""
+        ...
+
+
+class ProcessParts:
+    """Parts in processes of their own, so that none can stall the other.
+
+    Parameters
+    ----------
+    settings
+        Of the server.
+    scheduler_command
+        Program and arguments that run the scheduler.
+    on_message
+        Gets what the processes write to standard error.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        scheduler_command: Sequence[str],
+        *,
+        on_message: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._server = Child("API server", _SERVER_COMMAND, on_error_line=on_message)
+        self._last_words: list[str] = []
+        self._on_message = on_message
+        self._scheduler = Child(
+            "scheduler", scheduler_command, on_error_line=self._scheduler_message
+        )
+        self._reports: asyncio.Queue[ServerReport] = asyncio.Queue()
+        self._tasks = TaskOwner(on_failure=lambda _name, _error: None)
+        self._watched: list[asyncio.Task[None]] = []
+
+    async def start_server(self) -> ServerReport:
+        """Start the server process and wait for its first report."""
+        await self._server.start(msgspec.json.encode(self._settings) + b"\n")
+        self._tasks.spawn(self._read_reports(), name="reports of the server")
+        self._watched.append(
+            self._tasks.spawn(self._watch(self._server), name="wait for the server's end")
+        )
+        return await self._report()
+
+    async def nodes_ready(self) -> None:
+        """Wait for the report that says so."""
+        await self._report()
+
+    async def start_scheduler(self) -> None:
+        """Start the scheduler process."""
+        await self._scheduler.start()
+        self._watched.append(
+            self._tasks.spawn(self._watch(self._scheduler), name="wait for the scheduler's end")
+        )
+
+    async def failed(self) -> None:
+        """Wait until one of the processes ends."""
+        done, _ = await asyncio.wait(self._watched, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def stop(self) -> None:
+        """End the scheduler, then the server."""
+        await self._tasks.cancel_all()
+        await self._scheduler.stop()
+        await self._server.stop()
+
+    def kill(self) -> None:
+        """Kill both."""
+        self._scheduler.kill()
+        self._server.kill()
+
+    async def _read_reports(self) -> None:
+        async for line in self._server.lines():
+            self._reports.put_nowait(msgspec.json.decode(line, type=ServerReport))
+        code = await self._server.ended()
+        self._reports.put_nowait(ServerReport(error=f"the API server ended with code {code}"))
+
+    async def _report(self) -> ServerReport:
+        report = await self._reports.get()
+        if report.error:
+            raise UsageError(report.error) if report.bad_input else MoorageError(report.error)
+        return report
+
+    async def _watch(self, child: Child) -> None:
+        code = await child.ended()
+        if self._last_words and child is self._scheduler:
+            text = self._last_words[-1].removeprefix("moorage: ")
+            raise UsageError(text) if code == EXIT_BAD_INPUT else MoorageError(text)
+        raise MoorageError(f"the {child.name} ended by itself, with code {code}")
+
+    def _scheduler_message(self, line: str) -> None:
+        self._last_words = [line]
+        self._on_message(line)
+
+
+class LoopParts:
+    """All parts in the caller's loop, for debugging.
+
+    Parameters
+    ----------
+    settings
+        Of the server.
+    scheduler
+        Makes the scheduler's coroutine.
+    clock
+        Time for everything in it.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        scheduler: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        clock: Clock,
+    ) -> None:
+        self._server = SandboxServer(settings, clock=clock)
+        self._scheduler = scheduler
+        self._ready = asyncio.Event()
+        self._tasks = TaskOwner(on_failure=lambda _name, _error: None)
+        self._watched: list[asyncio.Task[None]] = []
+
+    async def start_server(self) -> ServerReport:
+        """Start server and nodes in this loop."""
+        kubeconfig = await self._server.start()
+        nodes = self._server.play_nodes(self._ready.set)
+        self._watched.append(self._tasks.spawn(nodes, name="nodes"))
+        return ServerReport(url=self._server.url, kubeconfig=kubeconfig)
+
+    async def nodes_ready(self) -> None:
+        """Wait until they are, or could not be registered."""
+        ready = self._tasks.spawn(_wait(self._ready), name="wait for nodes")
+        await asyncio.wait({ready, *self._watched}, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._watched:
+            if task.done():
+                task.result()
+
+    async def start_scheduler(self) -> None:
+        """Start the scheduler in this loop."""
+        self._watched.append(self._tasks.spawn(self._scheduler(), name="scheduler"))
+
+    async def failed(self) -> None:
+        """Wait until one of the tasks ends."""
+        done, _ = await asyncio.wait(self._watched, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+            raise MoorageError(f"{task.get_name()} ended by itself")
+
+    async def stop(self) -> None:
+        """End scheduler and nodes, then the server."""
+        await self._tasks.cancel_all()
+        await self._server.stop()
+
+    def kill(self) -> None:
+        """Nothing to do: there is no other process."""
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()

@@ -1,0 +1,115 @@
+"""What every long-running moorage process does alike: its event loop, its signals, its parent.
+
+A process ends when it is told to by SIGINT or SIGTERM, or, as a child, when its standard input
+ends: that happens however its parent dies, so no orphan stays behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from moorage.base.aio import TaskOwner
+
+T = TypeVar("T")
+
+EXIT_KILLED = 130
+"""Exit code after a second signal: 128 + SIGINT."""
+
+
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the fastest event loop there is, uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+class Ending:
+    """Is set when the process should end.
+
+    Parameters
+    ----------
+    on_second
+        Called at a second signal, before the process is ended on the spot.
+    """
+
+    def __init__(self, on_second: Callable[[], None] | None = None) -> None:
+        self._event = asyncio.Event()
+        self._on_second = on_second
+        self.signalled = False
+
+    def listen(self) -> None:
+        """Take SIGINT and SIGTERM."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._signal)
+
+    def set(self) -> None:
+        """End the process in good order."""
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Wait until the process should end."""
+        await self._event.wait()
+
+    async def when_input_ends(self) -> None:
+        """End when standard input does."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        while await reader.read(4096):
+            pass
+        self.set()
+
+    def _signal(self) -> None:
+        if not self.signalled:
+            self.signalled = True
+            self.set()
+            return
+        if self._on_second is not None:
+            self._on_second()
+        # Whoever asks twice does not want to wait for anything.
+        os._exit(EXIT_KILLED)
+
+
+async def until_ended(
+    work: Coroutine[Any, Any, None], ending: Ending, *, name: str, child: bool = False
+) -> None:
+    """Run work until it fails or the process should end; the work is cancelled then.
+
+    Parameters
+    ----------
+    work
+        Runs for ever by itself.
+    ending
+        Says when to end.
+    name
+        Of the task.
+    child
+        Whether the end of standard input is an end too.
+
+    Raises
+    ------
+    Exception
+        Whatever the work raised.
+    """
+    tasks = TaskOwner(on_failure=lambda _name, _error: None)
+    try:
+        working = tasks.spawn(work, name=name)
+        ended = tasks.spawn(ending.wait(), name="wait for the end")
+        if child:
+            tasks.spawn(ending.when_input_ends(), name="wait for the parent")
+        await asyncio.wait({working, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        await tasks.cancel_all()

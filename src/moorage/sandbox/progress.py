@@ -1,0 +1,228 @@
+"""What is going on in a cluster, seen through its API: a state for each pod, and what changed.
+
+Fed by a watch of pods and one of Events, so it works whichever process schedules. Views read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from enum import Enum
+
+import msgspec
+
+from moorage.api.event import Event
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import DecodeError
+from moorage.client.objects import Key
+
+_RECENT = 200
+_RATE_WINDOW_SECONDS = 5
+_FAILED = "FailedScheduling"
+
+
+class PodState(Enum):
+    """Where a pod stands, in words for people."""
+
+    PENDING = "pending"
+    """Nobody has said anything about it yet."""
+    GATED = "gated"
+    """Held by its scheduling gates."""
+    UNSCHEDULABLE = "unschedulable"
+    """No node takes it, and its condition says why."""
+    BOUND = "bound"
+    """It has a node and has not started there."""
+    RUNNING = "running"
+    FINISHED = "finished"
+    """Succeeded, or failed on its node."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A pod that moved to another state, or got another reason.
+
+    Parameters
+    ----------
+    pod
+        ``namespace/name``.
+    state
+        The new state.
+    node
+        Where it is, "" for nowhere.
+    message
+        Why it is nowhere, "" where that is not known or does not matter.
+    """
+
+    pod: str
+    state: PodState
+    node: str = ""
+    message: str = ""
+
+
+def state_of(pod: Pod) -> tuple[PodState, str]:
+    """Return a pod's state and, where it waits, why."""
+    if pod.status.phase in {"Succeeded", "Failed"}:
+        return PodState.FINISHED, pod.status.reason
+    if pod.spec.node_name:
+        return (PodState.RUNNING if pod.status.phase == "Running" else PodState.BOUND), ""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason:
+            gated = condition.reason == "SchedulingGated"
+            text = condition.message or condition.reason
+            return (PodState.GATED if gated else PodState.UNSCHEDULABLE), text
+    return PodState.PENDING, ""
+
+
+class Progress:
+    """Counts, the last changes, and whether everything has been decided.
+
+    Parameters
+    ----------
+    clock
+        For rates and for how long things have been settled.
+    on_change
+        Called with every change, in order.
+    """
+
+    def __init__(self, clock: Clock, on_change: Callable[[Change], None]) -> None:
+        self._clock = clock
+        self._on_change = on_change
+        self._pods: dict[str, Change] = {}
+        self._attempts: dict[str, int] = {}
+        self._ticks: deque[tuple[int, int]] = deque()
+        self._settled_ns = clock.monotonic_ns()
+        self.counts: Counter[PodState] = Counter()
+        self.seen = 0
+        """Number of pods there ever were."""
+        self.decisions = 0
+        self.recent: deque[Change] = deque(maxlen=_RECENT)
+        """The last decisions, oldest first."""
+
+    @property
+    def total(self) -> int:
+        """Number of pods there are."""
+        return len(self._pods)
+
+    @property
+    def waiting(self) -> list[Change]:
+        """Pods without a node, by name."""
+        nowhere = (each for each in self._pods.values() if not each.node)
+        return sorted(nowhere, key=lambda each: each.pod)
+
+    def settled_seconds(self) -> float:
+        """For how long every pod has been bound or explained; 0 while one is not."""
+        if self.counts[PodState.PENDING]:
+            return 0.0
+        return (self._clock.monotonic_ns() - self._settled_ns) / NS_PER_SECOND
+
+    def decisions_per_second(self) -> float:
+        """Decisions a second over the last few seconds."""
+        now_ns = self._clock.monotonic_ns()
+        self._ticks.append((now_ns, self.decisions))
+        while now_ns - self._ticks[0][0] > _RATE_WINDOW_SECONDS * NS_PER_SECOND:
+            self._ticks.popleft()
+        then_ns, then = self._ticks[0]
+        elapsed = (now_ns - then_ns) / NS_PER_SECOND
+        return (self.decisions - then) / elapsed if elapsed else 0.0
+
+    # --- told by the watches ----------------------------------------------------------------
+
+    def pod_seen(self, pod: Pod) -> None:
+        """Take in the newest version of a pod."""
+        state, message = state_of(pod)
+        change = Change(pod.full_name, state, pod.spec.node_name, message)
+        before = self._pods.get(pod.uid)
+        if before == change:
+            return
+        pending = self.counts[PodState.PENDING]
+        self._pods[pod.uid] = change
+        self.counts[state] += 1
+        if before is not None:
+            self.counts[before.state] -= 1
+        else:
+            self.seen += 1
+        self._note_settling(pending)
+        placed = bool(change.node) and (before is None or not before.node)
+        self.decisions += placed
+        if placed or state in {PodState.UNSCHEDULABLE, PodState.GATED}:
+            self.recent.append(change)
+        self._on_change(change)
+
+    def pod_gone(self, pod: Pod) -> None:
+        """Take in that a pod has been removed."""
+        before = self._pods.pop(pod.uid, None)
+        if before is not None:
+            pending = self.counts[PodState.PENDING]
+            self.counts[before.state] -= 1
+            self._note_settling(pending)
+
+    def event_seen(self, event: Event) -> None:
+        """Count the attempts an Event tells of that found no node."""
+        if event.reason != _FAILED:
+            return
+        count = event.series.count if event.series else max(1, event.deprecated_count)
+        before = self._attempts.get(event.metadata.uid, 0)
+        self._attempts[event.metadata.uid] = max(count, before)
+        self.decisions += max(0, count - before)
+
+    def event_gone(self, event: Event) -> None:
+        """Forget an Event."""
+        self._attempts.pop(event.metadata.uid, None)
+
+    def _note_settling(self, pending_before: int) -> None:
+        if pending_before or self.counts[PodState.PENDING]:
+            self._settled_ns = self._clock.monotonic_ns()
+
+
+class PodHandler:
+    """Passes on what the pod watch says."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def on_add(self, obj: Pod) -> None:
+        """Take in a new pod."""
+        self._progress.pod_seen(obj)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """Take in a change."""
+        del old
+        self._progress.pod_seen(new)
+
+    def on_delete(self, obj: Pod, *, missed: bool) -> None:
+        """Take in a removal."""
+        del missed
+        self._progress.pod_gone(obj)
+
+    def on_synced(self) -> None:
+        """Nothing to do: whoever cares waits for the reflector's event."""
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Nothing to do: the reflector has logged it."""
+
+
+class EventHandler:
+    """Passes on what the watch of Events says."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def on_add(self, obj: Event) -> None:
+        """Take in a new Event."""
+        self._progress.event_seen(obj)
+
+    def on_update(self, old: Event, new: Event) -> None:
+        """Take in a repetition."""
+        del old
+        self._progress.event_seen(new)
+
+    def on_delete(self, obj: Event, *, missed: bool) -> None:
+        """Take in that an Event has expired."""
+        del missed
+        self._progress.event_gone(obj)
+
+    def on_synced(self) -> None:
+        """Nothing to do: whoever cares waits for the reflector's event."""
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Nothing to do: the reflector has logged it."""

@@ -1,0 +1,59 @@
+"""The server process of a sandbox: ``python -m moorage.sandbox.server_process``.
+
+Its parent (``up``) writes a `ServerSettings` as one line to standard input and keeps that open;
+this process answers with lines of `ServerReport` on standard output.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import msgspec
+
+from moorage.base.clock import SystemClock
+from moorage.base.errors import MoorageError, UsageError
+from moorage.sandbox.process import Ending, run_loop, until_ended
+from moorage.sandbox.server import SandboxServer
+from moorage.sandbox.settings import ServerReport, ServerSettings
+
+
+def main() -> int:
+    """Serve until told to end; return the exit code."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0
+    settings = msgspec.json.decode(line, type=ServerSettings)
+    try:
+        run_loop(_serve(settings))
+    except MoorageError as error:
+        _report(ServerReport(error=str(error), bad_input=isinstance(error, UsageError)))
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
+
+
+async def _serve(settings: ServerSettings) -> None:
+    ending = Ending()
+    ending.listen()
+    server = SandboxServer(settings, clock=SystemClock())
+    try:
+        kubeconfig = await server.start()
+        _report(ServerReport(url=server.url, kubeconfig=kubeconfig))
+        nodes = server.play_nodes(lambda: _report(ServerReport(ready=True)))
+        await until_ended(nodes, ending, name="nodes", child=True)
+    finally:
+        await server.stop()
+
+
+def _report(report: ServerReport) -> None:
+    try:
+        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The parent has gone; its end of standard input says so too, and ends this process.
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

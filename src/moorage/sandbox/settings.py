@@ -1,0 +1,48 @@
+"""What a sandbox is asked for, and what its server process answers, as data between processes."""
+
+from __future__ import annotations
+
+import msgspec
+
+SANDBOX_MARK = "+moorage"
+"""Ends ``gitVersion`` of a sandbox's API server; no other server has it."""
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server process starts with.
+
+    Parameters
+    ----------
+    port
+        Where to listen on the loopback interface; 0 takes any free port.
+    nodes
+        Node templates to play, as ``moorage.nodeagent.templates`` makes them.
+    seed
+        Of all its random streams.
+    """
+
+    port: int = 0
+    nodes: list[dict[str, object]] = []
+    seed: int = 0
+
+
+class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line from the server process to its parent.
+
+    Parameters
+    ----------
+    url, kubeconfig
+        Set when the server listens: its address, and a kubeconfig's text.
+    ready
+        Every node is registered.
+    error
+        Why the process ends.
+    bad_input
+        Whether the error is in what a person asked for.
+    """
+
+    url: str = ""
+    kubeconfig: str = ""
+    ready: bool = False
+    error: str = ""
+    bad_input: bool = False
