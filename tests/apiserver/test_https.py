@@ -19,6 +19,7 @@ from moorage.apiserver import certs
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
+from moorage.apiserver.watch_log import Limits
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster, config_map
@@ -52,8 +53,10 @@ def _client_context(pair: certs.KeyPair | None = None) -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def running(pair: certs.KeyPair | None = None) -> AsyncIterator[_Running]:
-    cluster = Cluster(clock=SystemClock())
+async def running(
+    pair: certs.KeyPair | None = None, limits: Limits | None = None
+) -> AsyncIterator[_Running]:
+    cluster = Cluster(clock=SystemClock(), limits=limits)
     context = certs.server_context(SERVER_PAIR, AUTHORITY.certificate)
     server = HttpServer(cluster.server, Authenticator({"secret": ADMIN}), context)
     port = await server.start()
@@ -119,6 +122,35 @@ async def test_a_client_that_hangs_up_leaves_nothing_behind():
         async with asyncio.timeout(5):
             while log.readers_asleep:
                 await here.call("GET", "/version", headers=TOKEN)
+
+
+async def _fill(here: _Running, count: int) -> None:
+    """Write more than the buffers between a server and a client that does not read can hold."""
+    for n in range(count):
+        body = config_map(f"a{n}", big="x" * 500_000)
+        await here.cluster.ok("POST", CONFIG_MAPS, body)
+        # Lets the server write what it has, as far as the client takes it.
+        await here.call("GET", "/version", headers=TOKEN)
+
+
+async def test_a_client_that_does_not_read_is_cut_off_when_it_comes_back():
+    async with running(limits=Limits(changes=5)) as here:
+        url = f"{here.url}{CONFIG_MAPS}?watch=true"
+        async with here.session.get(url, headers=TOKEN, read_bufsize=2**16) as answer:
+            await _fill(here, 40)
+            lines = (await answer.content.read()).splitlines()
+        assert len(lines) < 40
+        last = json.loads(lines[-1])
+        assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
+
+
+async def test_a_client_that_does_not_read_does_not_hold_up_the_end():
+    async with running(limits=Limits(changes=5)) as here:
+        url = f"{here.url}{CONFIG_MAPS}?watch=true"
+        async with here.session.get(url, headers=TOKEN, read_bufsize=2**16):
+            await _fill(here, 40)
+            async with asyncio.timeout(1):
+                await here.server.stop()
 
 
 async def test_a_body_too_large_is_refused_without_reading_it_all():

@@ -17,8 +17,9 @@ from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.server import ApiServer
 from moorage.base.errors import UsageError
 
-# How long calls under way may take to finish on shutdown; streams have ended by then.
-_SHUTDOWN_SECONDS = 0.5
+# How long calls under way may take to finish on shutdown; streams have ended by then, but for
+# those whose clients do not read. The library waits this long twice, before and after cancelling.
+_SHUTDOWN_SECONDS = 0.3
 
 
 class HttpServer:
