@@ -1,0 +1,98 @@
+"""Count columns: made on first use, kept by increments, dropped when there are too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.api.selectors import EVERYTHING, equality_selector
+from moorage.snapshot.pod_columns import CountKey, PodColumns
+from moorage.snapshot.snapshot import Snapshot
+from tests.snapshot.builders import cluster, node, pod
+
+WEB = equality_selector({"app": "web"})
+
+
+@pytest.fixture
+def snapshot() -> Snapshot:
+    web = {"app": "web"}
+    return cluster(
+        node("n1"),
+        node("n2"),
+        pods={
+            "n1": [pod("p1", labels=web), pod("p2", labels=web, deleted=True), pod("p3")],
+            "n2": [pod("p4", labels=web, namespace="b"), pod("p5", labels={"app": "db"})],
+            "unknown": [pod("p6", labels=web)],
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "counts"),
+    [
+        pytest.param(CountKey(EVERYTHING, None, False), [3, 2], id="everything everywhere"),
+        pytest.param(CountKey(EVERYTHING, None, True), [2, 2], id="only live ones"),
+        pytest.param(CountKey(WEB, None, False), [2, 1], id="by label"),
+        pytest.param(CountKey(WEB, frozenset({"a"}), False), [2, 0], id="in one namespace"),
+        pytest.param(
+            CountKey(WEB, frozenset({"a", "b"}), True), [1, 1], id="live in two namespaces"
+        ),
+        pytest.param(CountKey(WEB, frozenset(), False), [0, 0], id="in no namespace"),
+    ],
+)
+def test_what_a_key_counts(snapshot, key, counts):
+    assert snapshot.count_column(key).tolist() == counts
+    late = pod("late", labels={"app": "web"})
+    snapshot.table.add_pod(late, "n2")
+    with_late = counts[1] + (key.namespaces != frozenset())
+    assert snapshot.count_column(key).tolist() == [counts[0], with_late]
+    snapshot.table.remove_pod(late.uid)
+    assert snapshot.count_column(key).tolist() == counts
+
+
+def test_counting_before_any_pod_was_placed():
+    assert cluster(node("n1")).count_column(CountKey(EVERYTHING, None, False)).tolist() == [0]
+    assert Snapshot().count_column(CountKey(EVERYTHING, None, True)).tolist() == []
+
+
+def test_equal_keys_share_a_column(snapshot):
+    for _ in range(3):
+        snapshot.count_column(CountKey(equality_selector({"app": "web"}), frozenset({"a"}), True))
+    assert snapshot.table.pods.count_columns == 1
+
+
+def test_a_label_set_whose_id_is_taken_over_is_asked_about_again(snapshot):
+    key = CountKey(WEB, None, False)
+    snapshot.count_column(key)
+    snapshot.table.add_pod(pod("x", labels={"app": "web", "own": "1"}), "n1")
+    snapshot.table.remove_pod("uid-x")
+    snapshot.table.add_pod(pod("y", labels={"own": "2"}), "n1")
+    assert snapshot.count_column(key).tolist() == [2, 1]
+
+
+def own_key(i: int) -> CountKey:
+    return CountKey(equality_selector({"revision": str(i)}), None, False)
+
+
+def test_columns_nobody_asks_for_any_more_are_dropped(snapshot, monkeypatch):
+    monkeypatch.setattr(PodColumns, "_KEEP", 3)
+    monkeypatch.setattr(PodColumns, "_IDLE", 10)
+    for i in range(3):
+        snapshot.count_column(own_key(i))
+    for _ in range(20):
+        snapshot.count_column(own_key(0))
+    snapshot.count_column(own_key(3))
+    assert snapshot.table.pods.count_columns == 2
+    assert snapshot.count_column(own_key(1)).tolist() == [0, 0]
+
+
+def test_there_is_a_hard_limit_and_the_oldest_go_first(snapshot, monkeypatch):
+    monkeypatch.setattr(PodColumns, "_KEEP", 3)
+    monkeypatch.setattr(PodColumns, "_MOST", 5)
+    for i in range(40):
+        snapshot.count_column(own_key(i))
+        snapshot.count_column(own_key(0))
+        assert snapshot.table.pods.count_columns <= 5
+    assert set(snapshot.table.pods._counts) == {own_key(i) for i in (0, 36, 37, 38, 39)}
+    families = {key[0] for key in snapshot.table.columns._arrays if isinstance(key, tuple)}
+    counted = [key for key in snapshot.table.columns._arrays if key[0] == "count"]
+    assert ("count" in families, len(counted)) == (True, 5)

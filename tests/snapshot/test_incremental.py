@@ -1,0 +1,70 @@
+"""A snapshot kept current event by event equals one built afresh from what is left."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from tests.snapshot.builders import COUNTS, IMAGES, content, validate
+from tests.snapshot.histories import World, histories
+
+
+@settings(max_examples=150)
+@given(histories)
+def test_incremental_equals_fresh(history):
+    world = World()
+    for event in history:
+        world.apply(event)
+        validate(world.snapshot)
+        if event[0] == "look":  # makes the columns on demand: later events keep them
+            content(world.snapshot)
+    fresh = world.rebuilt()
+    assert content(world.snapshot, ports=False) == content(fresh, ports=False)
+    assert {name: world.snapshot.image_state(name) for name in IMAGES} == {
+        name: fresh.image_state(name) for name in IMAGES
+    }
+    used = {n: set(world.snapshot.port_sets.at(i)) for i, n in enumerate(world.snapshot.names)}
+    assert used == world.ports
+
+
+@settings(max_examples=100)
+@given(histories)
+def test_counts_equal_a_naive_count(history):
+    world = World()
+    for event in history:
+        world.apply(event)
+        for key in COUNTS:
+            naive = dict.fromkeys(world.nodes, 0)
+            for where, each in world.pods.values():
+                namespaces = key.namespaces
+                if (
+                    where in naive
+                    and (namespaces is None or each.namespace in namespaces)
+                    and key.selector.matches(each.metadata.labels)
+                    and not (key.live_only and each.metadata.deletion_timestamp)
+                ):
+                    naive[where] += 1
+            counted = world.snapshot.count_column(key).tolist()
+            assert dict(zip(world.snapshot.names, counted, strict=True)) == naive
+
+
+@settings(max_examples=60)
+@given(histories, histories)
+def test_a_fork_and_its_origin_go_separate_ways(before, after):
+    world = World()
+    for event in before:
+        world.apply(event)
+        if event[0] == "look":
+            content(world.snapshot)
+    fork = world.snapshot.fork()
+    frozen = content(world.snapshot)
+    assert content(fork) == frozen
+    for event in after:
+        world.apply(event)
+    validate(fork)
+    assert content(fork) == frozen
+    validate(world.snapshot)
+    origin = content(world.snapshot)
+    assert content(world.rebuilt(), ports=False) == content(world.snapshot, ports=False)
+    for name in list(fork.names):
+        fork.table.remove_node(name)
+    assert content(world.snapshot) == origin
