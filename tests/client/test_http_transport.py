@@ -22,7 +22,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import KubeconfigError, RefusedError, TransportError
 from moorage.client.auth import Credential, FileCredentials, FixedCredentials, ServerAccess
 from moorage.client.auth import token_file as make_token_file
-from moorage.client.http_transport import HttpTransport, _environment_proxy
+from moorage.client.http_transport import HttpTransport, _environment_proxy, open_transport
 from moorage.client.transport import Call, LineSplitter
 from tests.client.fakes import instant_sleep
 
@@ -463,3 +463,27 @@ def test_proxies_of_the_environment(monkeypatch, server, expected):
     monkeypatch.setenv("NO_PROXY", "near.example")
     monkeypatch.setenv("no_proxy", "near.example")
     assert _environment_proxy(server) == expected
+
+
+# --- client-side limits --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("qps", "burst", "waits"),
+    [
+        pytest.param(None, None, [], id="unset means no limit"),
+        pytest.param(-1.0, 1, [], id="so does a negative rate"),
+        pytest.param(4.0, 1, [0.25, 0.25], id="a rate is kept"),
+        pytest.param(4.0, None, [], id="an unset burst is large"),
+    ],
+)
+async def test_open_transport(qps, burst, waits):
+    clock = ManualClock()
+    async with serving(echo) as (server, _):
+        access = ServerAccess(server=server, credentials=FixedCredentials())
+        transport = open_transport(access, clock=clock, qps=qps, burst=burst)
+        with instant_sleep(clock) as slept:
+            for _ in range(3):
+                assert (await transport.request(Call("GET", "/x"))).status == 200
+        await transport.close()
+    assert slept == waits

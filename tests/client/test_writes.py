@@ -24,7 +24,7 @@ from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, Selection
 from moorage.client.transport import Answer
 from moorage.client.writes import Client
-from tests.client.fakes import ScriptedTransport, answer, failure, instant_sleep
+from tests.client.fakes import ScriptedTransport, Stream, answer, failure, instant_sleep
 
 POD = ObjectReference(namespace="ns", name="web", uid="u1")
 OK = answer({"kind": "Status", "status": "Success"})
@@ -193,3 +193,23 @@ async def test_a_list_is_read_to_its_end():
     assert found == {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [1, 2, 3]}
     base = "GET /api/v1/namespaces/ns/pods?labelSelector=a%3Db%2Cc%20in%20%28d%29&limit=500"
     assert transport.targets == [base, f"{base}&continue=t1", f"{base}&continue=t2"]
+
+
+async def test_an_untyped_watch_yields_events_until_an_error_ends_it():
+    events = [{"type": "ADDED", "object": {"a": 1}}, {"type": "BOOKMARK", "object": {}}]
+    gone = {"type": "ERROR", "object": failure(410, "Expired", "too old")}
+    verbs, transport = client(Stream(*events), Stream(*events, gone))
+    selection = Selection(namespace="ns", field_selector="metadata.name=a")
+    assert [event async for event in verbs.watch(PODS, selection, resource_version="7")] == events
+    assert transport.targets == [
+        "GET /api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Da"
+        "&watch=true&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=300"
+    ]
+    with pytest.raises(GoneError, match="too old"):
+        [event async for event in verbs.watch(PODS)]
+
+
+async def test_a_refused_watch_is_an_exception():
+    verbs, _ = client(Stream(failure(403, "Forbidden", "not you"), status=403))
+    with pytest.raises(UnauthorizedError, match="not you"):
+        [event async for event in verbs.watch(PODS)]

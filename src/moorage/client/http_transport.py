@@ -26,17 +26,45 @@ import aiohttp
 import yarl
 
 from moorage.base import aio
+from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError, RefusedError, TransportError
 from moorage.client.auth import Credential, ServerAccess
+from moorage.client.rate_limit import RateLimitedTransport
 from moorage.client.status import retry_after_seconds
-from moorage.client.transport import Answer, Call, LineSplitter, LineStream
+from moorage.client.transport import Answer, Call, LineSplitter, LineStream, Transport
 
 _log = logging.getLogger(__name__)
 
 _RETRIES_MAX = 10
+_BURST = 100  # kube-scheduler's clientConnection.burst
 _RESET_PAUSE_SECONDS = 1.0
 _CONNECT_SECONDS_MAX = 30.0  # client-go's dialer
 _CONNECTIONS_MAX = 256  # guess: above what the scheduler has in flight, below a server's patience
+
+
+def open_transport(
+    access: ServerAccess,
+    *,
+    clock: Clock,
+    qps: float | None = None,
+    burst: int | None = None,
+    user_agent: str = "moorage",
+) -> Transport:
+    """Return a transport to a server, limited as ``clientConnection`` of a configuration asks.
+
+    Parameters
+    ----------
+    qps
+        Calls per second; None, 0 or less means no limit.
+    burst
+        Calls at once above `qps`; None means 100, kube-scheduler's default.
+    """
+    transport = HttpTransport(access, user_agent=user_agent)
+    if qps is None or qps <= 0:
+        return transport
+    return RateLimitedTransport(
+        transport, qps=qps, burst=_BURST if burst is None else burst, clock=clock
+    )
 
 
 class HttpTransport:

@@ -6,7 +6,7 @@ go in and come out as plain JSON values, because nothing decoded is ever written
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TypeAlias
 
 from moorage.api.codec import decode_untyped, encode
@@ -23,7 +23,12 @@ from moorage.base.errors import (
 )
 from moorage.base.rng import Random
 from moorage.client import requests
-from moorage.client.status import error_from_answer
+from moorage.client.status import (
+    Status,
+    error_from_answer,
+    error_from_status,
+    read_status,
+)
 from moorage.client.transport import Answer, Call, Transport
 
 JsonObject: TypeAlias = dict[str, object]
@@ -252,6 +257,48 @@ class Client:
     async def read(self, path: str) -> JsonObject:
         """Read any path that answers with a JSON object (discovery, ``/version``)."""
         return _object(await self._send(Call("GET", path)))
+
+    async def watch(
+        self,
+        resource: ResourceType,
+        selection: requests.Selection | None = None,
+        *,
+        resource_version: str = "",
+        timeout_seconds: int = 300,
+    ) -> AsyncIterator[JsonObject]:
+        """Yield watch events as plain JSON until the server ends the stream.
+
+        For people watching (``get -w``, ``wait``); whoever must not miss anything uses a
+        `Reflector`.
+
+        Parameters
+        ----------
+        resource_version
+            Version of the list to continue from; "" begins with what there is.
+
+        Raises
+        ------
+        ApiError
+            The server refused the watch, or ended it with an ERROR event.
+        """
+        call = requests.watch(
+            resource,
+            selection or requests.Selection(),
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+        )
+        async with self.transport.stream(call) as stream:
+            if stream.status >= 400:
+                body = b"\n".join([line async for line in stream])
+                raise error_from_answer(Answer(stream.status, stream.headers, body))
+            async for line in stream:
+                event = decode_untyped(line)
+                if not isinstance(event, dict):
+                    raise DecodeError(f"not a watch event: {line[:80]!r}")
+                if event.get("type") == "ERROR":
+                    status = read_status(encode(event.get("object")))
+                    raise error_from_status(status or Status(message="an unreadable error"))
+                yield event
 
     async def _send(self, call: Call) -> Answer:
         answer = await self.transport.request(call)
