@@ -1,0 +1,129 @@
+"""Child processes of a measurement: started, watched for memory and processor time, ended.
+
+Memory and processor time are read from ``/proc``; elsewhere they are left out of the report.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from moorage.base import aio
+from moorage.base.errors import MoorageError
+
+_PROC = Path("/proc")
+_END_SECONDS = 5.0
+_MIB = 1024
+_COMMAND = "from moorage.cli.main import main; main()"
+
+
+class Child:
+    """One ``moorage`` command running as a process of its own.
+
+    Parameters
+    ----------
+    name
+        For the report.
+    arguments
+        The command line behind ``moorage``.
+    log
+        Where its output goes.
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], *, log: Path) -> None:
+        self.name = name
+        self._arguments = tuple(arguments)
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start the process."""
+        with self._log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", _COMMAND, *self._arguments, stdout=log, stderr=log
+            )
+
+    def check(self) -> None:
+        """Raise `MoorageError` with the end of its output when the process has ended."""
+        assert self._process is not None, "started"
+        if self._process.returncode is not None:
+            tail = self._log.read_text(errors="replace")[-2000:]
+            raise MoorageError(f"{self.name} ended with {self._process.returncode}:\n{tail}")
+
+    async def stop(self) -> None:
+        """End the process as Ctrl-C would, and wait for it."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def peak_memory_mib(self) -> float:
+        """Return the greatest peak resident memory in the process and its children; 0 unknown."""
+        return max((_peak_kib(pid) for pid in self._tree()), default=0) / _MIB
+
+    def processor_seconds(self) -> float:
+        """Return the processor time used so far by the process and its children; 0 unknown."""
+        return sum(_processor_seconds(pid) for pid in self._tree())
+
+    def _tree(self) -> Iterator[int]:
+        if self._process is None or not _PROC.is_dir():
+            return
+        waiting = [self._process.pid]
+        while waiting:
+            pid = waiting.pop()
+            yield pid
+            waiting += _children(pid)
+
+
+async def wait_for(path: Path, child: Child, *, seconds: float) -> None:
+    """Wait until a child has written a file.
+
+    Raises
+    ------
+    MoorageError
+        The child ended, or the time is over.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            while not path.exists():  # noqa: ASYNC240 - a local stat, microseconds
+                child.check()
+                await aio.sleep(0.05)
+    except TimeoutError:
+        raise MoorageError(f"{child.name} did not write {path} within {seconds:.0f} s") from None
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for listing in (_PROC / str(pid) / "task").glob("*/children"):
+        try:
+            found += [int(child) for child in listing.read_text().split()]
+        except OSError:
+            continue  # the thread ended meanwhile
+    return found
+
+
+def _peak_kib(pid: int) -> int:
+    try:
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def _processor_seconds(pid: int) -> float:
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return 0.0
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,204 @@
+"""Runs a workload through an API server: three processes, everything over HTTPS.
+
+The server is ``moorage up --no-scheduler``, the scheduler is ``moorage run``, and this process
+creates the pods and watches them get their nodes, as a user's programs would. On two cores the
+three share the machine, so the number is what a user sees, not what the scheduler alone can do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, ResourceType
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import DecodeError, MoorageError
+from moorage.base.rng import Streams
+from moorage.bench.processes import Child, wait_for
+from moorage.bench.report import Result, make_result, peak_memory_mib
+from moorage.bench.workload import NAMESPACE, CreateNodes, CreatePods, Workload
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.reflector import Reflector
+from moorage.client.writes import Client
+
+Progress = Callable[[str], None]
+
+_START_SECONDS = 30.0
+_STALL_SECONDS = 60.0
+_IN_FLIGHT = 32  # creations under way at once
+
+
+class _Bound:
+    """Which pods have a node, as the watch tells."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, str] = {}
+        self.changed = asyncio.Event()
+
+    def on_add(self, pod: Pod) -> None:
+        if pod.spec.node_name:
+            self.nodes[pod.name] = pod.spec.node_name
+            self.changed.set()
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        del old
+        self.on_add(new)
+
+    def on_delete(self, pod: Pod, *, missed: bool) -> None:
+        del pod, missed
+
+    def on_synced(self) -> None:
+        self.changed.set()
+
+    def on_undecodable(self, key: tuple[str, str], error: DecodeError) -> None:
+        raise MoorageError(f"pod {key[1]} cannot be read: {error}")
+
+
+class ServerRun:
+    """One run of one workload through an API server of its own.
+
+    Parameters
+    ----------
+    workload
+        What to do.
+    clock, streams
+        Time for measuring; seed of the scheduler's ties.
+    progress
+        Told of every step.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        clock: Clock,
+        streams: Streams,
+        progress: Progress = lambda line: None,
+    ) -> None:
+        self._workload = workload
+        self._clock = clock
+        self._streams = streams
+        self._progress = progress
+
+    async def run(self) -> Result:
+        """Start the processes, run every operation, end the processes.
+
+        Raises
+        ------
+        MoorageError
+            A process ended early, or no pod got a node for a minute.
+        """
+        with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
+            place = Path(folder)
+            kubeconfig = place / "kubeconfig"
+            server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
+            flags = ("run", "--kubeconfig", str(kubeconfig), "--seed", str(self._streams.seed))
+            scheduler = Child("scheduler", flags, log=place / "scheduler.log")
+            try:
+                await server.start()
+                await wait_for(kubeconfig, server, seconds=_START_SECONDS)
+                return await self._measure(kubeconfig, server, scheduler)
+            finally:
+                await scheduler.stop()
+                await server.stop()
+
+    async def _measure(self, kubeconfig: Path, server: Child, scheduler: Child) -> Result:
+        access = find_access(str(kubeconfig), clock=self._clock)
+        transport = HttpTransport(access, user_agent="moorage-bench")
+        client = Client(transport, rng=self._streams.stream("bench/client"))
+        bound, tasks = _Bound(), aio.TaskOwner()
+        try:
+            await self._create_nodes(client)
+            await scheduler.start()
+            reflector: Reflector[Pod] = Reflector(
+                transport,
+                PODS,
+                Pod,
+                handler=bound,
+                clock=self._clock,
+                rng=self._streams.stream("bench/reflector"),
+            )
+            tasks.spawn(reflector.run(), name="watch pods")
+            await reflector.synced.wait()
+            return await self._pods(client, bound, server, scheduler)
+        finally:
+            await tasks.cancel_all()
+            await transport.close()
+
+    async def _create_nodes(self, client: Client) -> None:
+        for op in self._workload.ops:
+            if isinstance(op, CreateNodes):
+                self._progress(f"CreateNodes {op.count}")
+                await _create_all(client, NODES, op, namespace="")
+
+    async def _pods(self, client: Client, bound: _Bound, server: Child, scheduler: Child) -> Result:
+        result: Result | None = None
+        for op in self._workload.ops:
+            if not isinstance(op, CreatePods):
+                continue
+            self._progress(f"CreatePods {op.count}")
+            before = {child.name: child.processor_seconds() for child in (server, scheduler)}
+            have, start = len(bound.nodes), self._clock.monotonic_ns()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_create_all(client, PODS, op, namespace=NAMESPACE))
+                group.create_task(_all_bound(bound, have + op.count, (server, scheduler)))
+            seconds = (self._clock.monotonic_ns() - start) / NS_PER_SECOND
+            if op.measured:
+                names = sorted(op.template(i)["metadata"]["name"] for i in range(op.count))
+                result = make_result(
+                    self._workload,
+                    "server",
+                    placements=[(name, bound.nodes[name]) for name in names],
+                    seconds=seconds,
+                    decisions_ns=[],
+                    memory_peak_mib={
+                        server.name: server.peak_memory_mib(),
+                        scheduler.name: scheduler.peak_memory_mib(),
+                        "client": peak_memory_mib(),
+                    },
+                    seconds_by_part={
+                        f"{child.name} cpu": child.processor_seconds() - before[child.name]
+                        for child in (server, scheduler)
+                    },
+                )
+        assert result is not None, f"{self._workload.name} measures nothing"
+        return result
+
+
+def _server_flags(kubeconfig: Path) -> tuple[str, ...]:
+    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0")
+    return (*flags, "--kubeconfig-out", str(kubeconfig))
+
+
+async def _create_all(
+    client: Client, resource: ResourceType, op: CreateNodes | CreatePods, *, namespace: str
+) -> None:
+    indexes = iter(range(op.count))
+
+    async def creator() -> None:
+        for index in indexes:
+            await client.create(resource, op.template(index), namespace=namespace)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(_IN_FLIGHT, op.count)):
+            group.create_task(creator())
+
+
+async def _all_bound(bound: _Bound, count: int, children: tuple[Child, ...]) -> None:
+    while len(bound.nodes) < count:
+        for child in children:
+            child.check()
+        bound.changed.clear()
+        try:
+            async with asyncio.timeout(_STALL_SECONDS):
+                await bound.changed.wait()
+        except TimeoutError:
+            waiting = count - len(bound.nodes)
+            raise MoorageError(
+                f"no pod got a node for {_STALL_SECONDS:.0f} s; {waiting} still wait"
+            ) from None
