@@ -256,6 +256,19 @@ def test_a_second_deletion_may_shorten_the_grace():
     play(scene)
 
 
+def test_a_running_pod_may_be_told_to_end():
+    async def scene(api: MemoryApi) -> None:
+        api.put("pods", pod())
+        await aio.sleep(10)
+        told = {"metadata": {"annotations": {"moorage.dev/run-seconds": "20"}}}
+        api.change("pods", "default", "web", told)
+        await aio.sleep(5)
+        assert phases(api)[-1] == "Running"
+        await aio.sleep(10)
+
+    assert phases(play(scene)) == ["Pending", "Running", "Succeeded"]
+
+
 def test_the_room_of_a_pod_that_went_is_free_again():
     async def scene(api: MemoryApi) -> None:
         api.put("pods", pod("first", requests={"cpu": "8"}, say={"run-seconds": "5"}))

@@ -140,7 +140,7 @@ class HttpTransport:
                     body = await response.read()
                     return Answer(response.status, _headers(response), body)
             except _FAILURES as error:
-                raise self._failure(call, error) from error
+                raise self.failure(call, error, seconds=call.timeout_seconds) from error
 
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[LineStream]:
@@ -153,7 +153,7 @@ class HttpTransport:
                 async with asyncio.timeout(call.timeout_seconds):
                     response = await opening
             except _FAILURES as error:
-                raise self._failure(call, error) from error
+                raise self.failure(call, error, seconds=call.timeout_seconds) from error
             if response.status == 401:
                 self._access.credentials.reject()
             try:
@@ -214,10 +214,17 @@ class HttpTransport:
         )
         return _Lane(session, credential)
 
-    def _failure(self, call: Call, error: BaseException) -> TransportError:
+    def failure(self, call: Call, error: BaseException, *, seconds: float | None) -> TransportError:
+        """Build the exception for what the HTTP library raised.
+
+        Parameters
+        ----------
+        seconds
+            The limit that was in force, for the message of a timeout.
+        """
         kind = TransportError
         if isinstance(error, TimeoutError):
-            text = f"no answer within {call.timeout_seconds or call.idle_seconds} s"
+            text = f"silent for {seconds} s" if seconds else "no connection in time"
         else:
             text = str(error) or type(error).__name__
         reset = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
@@ -271,7 +278,8 @@ class _HttpLines:
                 for line in splitter.feed(piece):
                     yield line
         except _FAILURES as error:
-            raise self._transport._failure(self._call, error) from error  # noqa: SLF001
+            limit = self._call.idle_seconds
+            raise self._transport.failure(self._call, error, seconds=limit) from error
         if rest := splitter.rest():
             yield rest
 

@@ -112,7 +112,10 @@ class PodLife:
         record = self._records.get(pod.uid)
         if record is None:
             return self._first_look(pod, now_ns)
+        told = record.pod.metadata.annotations
         record.pod = pod
+        if record.stage is _Stage.RUNNING and told != pod.metadata.annotations:
+            self._await_end(record)
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             self._end(record)
         return self._stop(record, now_ns)
