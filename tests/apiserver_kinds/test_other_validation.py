@@ -207,6 +207,34 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
             id="a storage class nobody serves",
         ),
         pytest.param(
+            "deployments",
+            workload(
+                "deployments", strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}
+            ),
+            [
+                'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may not be 0 '
+                "when `maxSurge` is 0"
+            ],
+            id="a deployment that could never move on",
+        ),
+        pytest.param(
+            "replicationcontrollers",
+            named("replicationcontrollers", spec={"selector": {"a": "b"}}),
+            ["spec.template: Required value"],
+            id="a replication controller without a template",
+        ),
+        pytest.param(
+            "csidrivers",
+            named("csidrivers", spec={"fsGroupPolicy": "Any", "volumeLifecycleModes": ["Long"]}),
+            [
+                'spec.fsGroupPolicy: Unsupported value: "Any": supported values: "File", "None", '
+                '"ReadWriteOnceWithFSType"',
+                'spec.volumeLifecycleModes: Unsupported value: "Long": supported values: '
+                '"Ephemeral", "Persistent"',
+            ],
+            id="a driver with unknown ways",
+        ),
+        pytest.param(
             "leases",
             named("leases", spec={"leaseDurationSeconds": 0}),
             ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],

@@ -185,6 +185,25 @@ def check_storage_class(new: Obj, old: Obj | None) -> list[FieldError]:
     return errors
 
 
+def check_csi_driver(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a CSI driver: closed lists, and what may never change."""
+    spec = child(new, "spec")
+    errors = []
+    policy = text(spec, "fsGroupPolicy")
+    policies = ("File", "None", "ReadWriteOnceWithFSType")
+    if policy not in policies:
+        errors.append(not_supported("spec.fsGroupPolicy", policy, policies))
+    modes = ("Ephemeral", "Persistent")
+    unknown = [mode for mode in items(spec, "volumeLifecycleModes") if mode not in modes]
+    errors += [not_supported("spec.volumeLifecycleModes", mode, modes) for mode in unknown]
+    if old is not None:
+        before = child(old, "spec")
+        kept = ("attachRequired", "volumeLifecycleModes")
+        changed = [name for name in kept if spec.get(name) != before.get(name)]
+        errors += [immutable(f"spec.{name}", spec.get(name)) for name in changed]
+    return errors
+
+
 def check_csi_node(new: Obj, old: Obj | None) -> list[FieldError]:
     """Check a CSI node: drivers by unique name, each with a node id."""
     errors = []

@@ -52,6 +52,10 @@ def check_deployment(new: Obj, old: Obj | None) -> list[FieldError]:
     rolling = child(spec, "strategy", "rollingUpdate")
     for name in ("maxUnavailable", "maxSurge"):
         errors += _check_amount(rolling.get(name), f"spec.strategy.rollingUpdate.{name}")
+    if all(rolling.get(name) in (0, "0%") for name in ("maxUnavailable", "maxSurge")):
+        field = "spec.strategy.rollingUpdate.maxUnavailable"
+        detail = "may not be 0 when `maxSurge` is 0"
+        errors.append(invalid(field, rolling["maxUnavailable"], detail))
     return errors + _check_selector_kept(new, old)
 
 

@@ -250,6 +250,7 @@ STORAGE_KINDS = (
         columns=storage_columns.CSI_DRIVER_COLUMNS,
         cells=storage_columns.csi_driver_cells,
         defaults=core_defaults.default_csi_driver,
+        check=check_storage.check_csi_driver,
     ),
     ServedKind(
         resource=resources.CSI_STORAGE_CAPACITIES,

@@ -26,7 +26,8 @@ def default_replication_controller(obj: Json) -> None:
         if not metadata.get("labels"):
             metadata["labels"] = dict(labels)
     fill(spec, {"replicas": 1})
-    default_template(spec)
+    if spec.get("template") is not None:
+        default_template(spec)
     fill(attach(obj, "status"), {"replicas": 0})
 
 
