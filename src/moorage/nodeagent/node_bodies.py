@@ -11,7 +11,6 @@ from moorage.base.clock import rfc3339, rfc3339_micro
 from moorage.nodeagent.templates import NodeTemplate, name_of
 
 LEASE_NAMESPACE = "kube-node-lease"
-LEASE_SECONDS = 40
 
 _NODE_NETWORK = ipaddress.IPv4Address("10.0.0.0")
 _VERSION = "v1.36.0"
@@ -99,7 +98,7 @@ def heartbeat_patch(found: Sequence[Condition], *, now_ns: int) -> dict[str, obj
     return {"status": {"conditions": beats}}
 
 
-def lease_object(name: str, *, node_uid: str, now_ns: int) -> dict[str, object]:
+def lease_object(name: str, *, node_uid: str, spec: dict[str, object]) -> dict[str, object]:
     """Return the lease of a node; it goes when the node goes."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}
     metadata: dict[str, object] = {"name": name, "namespace": LEASE_NAMESPACE}
@@ -109,22 +108,16 @@ def lease_object(name: str, *, node_uid: str, now_ns: int) -> dict[str, object]:
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": metadata,
-        "spec": {
-            "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": rfc3339_micro(now_ns),
-        },
+        "spec": spec,
     }
 
 
-def lease_patch(name: str, *, now_ns: int) -> dict[str, object]:
-    """Return the patch that renews a lease."""
+def lease_spec(name: str, *, seconds: int, now_ns: int) -> dict[str, object]:
+    """Return the spec of a lease renewed now, valid for some seconds."""
     return {
-        "spec": {
-            "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": rfc3339_micro(now_ns),
-        }
+        "holderIdentity": name,
+        "leaseDurationSeconds": seconds,
+        "renewTime": rfc3339_micro(now_ns),
     }
 
 
