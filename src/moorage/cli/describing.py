@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from moorage.api.quantity import parse_quantity
+from moorage.api.quantity import NANO, milli, parse_quantity, value
 from moorage.api.resources import CORE_EVENTS, NODES, PODS, ResourceType
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
+from moorage.cli.applying import LAST_APPLIED
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
 from moorage.cli.session import Session
@@ -195,7 +196,8 @@ def _head(obj: Obj) -> list[str]:
     if metadata.get("namespace"):
         lines.append(_line("Namespace", metadata["namespace"]))
     lines += _pairs("Labels", metadata.get("labels"), "=")
-    lines += _pairs("Annotations", metadata.get("annotations"), ": ")
+    notes = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != LAST_APPLIED}
+    lines += _pairs("Annotations", notes, ": ")
     lines.append(_line("Created", metadata.get("creationTimestamp") or "<unknown>"))
     if metadata.get("deletionTimestamp"):
         lines.append(_line("Deleted", metadata["deletionTimestamp"]))
@@ -258,37 +260,37 @@ def _toleration(toleration: Obj) -> str:
 
 
 def _taint(taint: Obj) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint['effect']}"
+    text = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{text}:{taint['effect']}"
 
 
 def _requested(pods: Sequence[Obj], name: str) -> int:
-    """Return what pods request of a resource, in thousandths: containers, or the largest init."""
+    """Return what pods request of a resource, in nano units: containers, or the largest init."""
     if name == "pods":
-        return len(pods) * 1000
+        return len(pods) * NANO
     total = 0
     for pod in pods:
         spec = pod.get("spec", {})
-        running = sum(_milli(each, name) for each in spec.get("containers") or [])
+        running = sum(_nano(each, name) for each in spec.get("containers") or [])
         first = 0
         for each in spec.get("initContainers") or []:
             if each.get("restartPolicy") == "Always":
-                running += _milli(each, name)
+                running += _nano(each, name)
             else:
-                first = max(first, _milli(each, name))
+                first = max(first, _nano(each, name))
         total += max(running, first)
     return total
 
 
-def _milli(container: Obj, name: str) -> int:
+def _nano(container: Obj, name: str) -> int:
     amount = ((container.get("resources") or {}).get("requests") or {}).get(name, 0)
-    return int(parse_quantity(amount) * 1000)
+    return parse_quantity(amount)
 
 
-def _amount(milli: int, name: str) -> str:
+def _amount(nano: int, name: str) -> str:
+    whole = value(nano)
     if name == "cpu":
-        return f"{milli}m" if milli % 1000 else str(milli // 1000)
-    whole = -(-milli // 1000)
+        return str(whole) if nano == whole * NANO else f"{milli(nano)}m"
     for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
         if whole and whole % size == 0:
             return f"{whole // size}{unit}"

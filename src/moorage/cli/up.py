@@ -182,12 +182,18 @@ def _nodes(count: int | None, file: Path | None) -> list[dict[str, object]]:
 def _first_objects() -> list[dict[str, object]]:
     from importlib import resources
 
+    from moorage.api.resources import by_kind
     from moorage.cli.applying import with_last_applied
     from moorage.cli.manifests import parse_manifests
 
     text = resources.files("moorage.sandbox").joinpath("first.yaml").read_bytes()
     # Marked as `apply` would mark them, so that the file can be changed and applied again.
-    return [with_last_applied(obj) for obj in parse_manifests(text, "first.yaml")]
+    objects = parse_manifests(text, "first.yaml")
+    for obj in objects:
+        resource = by_kind(obj["kind"], obj["apiVersion"])
+        if resource is not None and resource.namespaced:
+            obj["metadata"]["namespace"] = "default"
+    return [with_last_applied(obj) for obj in objects]
 
 
 def _view(output: Literal["auto", "lines", "json"]) -> View:

@@ -1,0 +1,212 @@
+"""A whole cluster in virtual time: API server, node agents and scheduler in one loop, no network.
+
+For tests of everything together, ours and those of plugin authors::
+
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
+            await cluster.create(pod_manifest("p"))
+            await cluster.until(lambda: cluster.node_of("p") == "n1")
+
+    run_virtual(main(), clock)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from moorage.api.resources import CORE_EVENTS, NODES, ResourceType, by_kind
+from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.rng import Streams
+from moorage.client.requests import MERGE_PATCH, Selection, patch_body
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
+from moorage.config.defaults import default_config
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.framework.registry import Registry
+from moorage.nodeagent.agents import NodeAgents
+from moorage.nodeagent.templates import complete
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.scheduler import Scheduler
+from moorage.testing.builders import Manifest
+from moorage.testing.in_process import InProcessTransport
+
+_LOOK_SECONDS = 0.01
+
+
+class NotReachedError(AssertionError):
+    """What a test waited for did not happen in its time."""
+
+
+class VirtualCluster:
+    """An asynchronous context in which a cluster runs.
+
+    Parameters
+    ----------
+    clock
+        The clock of the loop, see `run_virtual`.
+    nodes
+        Nodes that agents play from the start.
+    config, registry
+        The scheduler's; None for the defaults.
+    seed
+        Of every random stream.
+    around
+        Wraps the scheduler's transport, to put faults into it.
+
+    Attributes
+    ----------
+    client
+        Verbs, for the test itself.
+    scheduler
+        The scheduler, running.
+    """
+
+    def __init__(
+        self,
+        clock: ManualClock,
+        *,
+        nodes: Sequence[Manifest] = (),
+        config: KubeSchedulerConfiguration | None = None,
+        registry: Registry | None = None,
+        seed: int = 1,
+        around: Callable[[Transport], Transport] | None = None,
+    ) -> None:
+        self.clock = clock
+        streams = Streams(seed)
+        self._streams = streams
+        self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
+        bootstrap(self.server)
+        self.transport = InProcessTransport(self.server)
+        self.client = Client(self.transport, rng=streams.stream("test"))
+        self._nodes = [complete(each) for each in nodes]
+        carried: Transport = InProcessTransport(self.server)
+        self.scheduler = Scheduler(
+            config or default_config(),
+            registry or in_tree_registry(),
+            around(carried) if around else carried,
+            clock=clock,
+            streams=Streams(seed),
+            host="virtual",
+        )
+        self._failures: list[BaseException] = []
+        self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))
+
+    async def __aenter__(self) -> Self:
+        """Start; returns when the nodes are registered and the scheduler has seen them."""
+        await self.play(self._nodes)
+        self._tasks.spawn(self.scheduler.run(), name="scheduler")
+        await self.scheduler.ready.wait()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End everything; raises what broke one of the parts."""
+        await self._tasks.cancel_all()
+        self.server.close()
+        if self._failures and error is None:
+            raise self._failures[0]
+
+    @property
+    def seconds(self) -> float:
+        """Virtual time since the clock was made."""
+        return self.clock.monotonic_ns() / NS_PER_SECOND
+
+    async def play(self, nodes: Sequence[Manifest]) -> None:
+        """Add nodes, with an agent that plays them."""
+        templates = [complete(each) for each in nodes]
+        agents = NodeAgents(self.client, templates, clock=self.clock, streams=self._streams)
+        self._tasks.spawn(agents.run(), name="agents")
+        await agents.registered.wait()
+
+    # --- what a test does -------------------------------------------------------------------
+
+    async def create(self, *objects: Manifest) -> None:
+        """Create objects, one after the other."""
+        for obj in objects:
+            resource = by_kind(obj["kind"], obj["apiVersion"])
+            assert resource is not None, f"no such kind: {obj['apiVersion']} {obj['kind']}"
+            namespace = obj["metadata"].get("namespace", "")
+            await self.client.create(resource, obj, namespace=namespace)
+
+    async def patch(
+        self, resource: ResourceType, name: str, changes: Manifest, *, namespace: str = ""
+    ) -> None:
+        """Change an object by a JSON merge patch."""
+        await self.client.patch(
+            resource, name, patch_body(changes), namespace=namespace, content_type=MERGE_PATCH
+        )
+
+    async def delete_node(self, name: str) -> None:
+        """Delete a node; its pods stay, as on a real cluster."""
+        await self.client.delete(NODES, name)
+
+    async def until(self, reached: Callable[[], bool], *, seconds: float = 30.0) -> None:
+        """Let time pass until something is so.
+
+        Raises
+        ------
+        NotReachedError
+            It was not so in that time.
+        """
+        end = self.seconds + seconds
+        while not reached():
+            if self._failures:
+                raise self._failures[0]
+            if self.seconds >= end:
+                raise NotReachedError(f"not reached within {seconds} s: {self.placements()}")
+            await aio.sleep(_LOOK_SECONDS)
+
+    # --- what a test looks at ---------------------------------------------------------------
+
+    def pod(self, name: str, namespace: str = "default") -> Manifest | None:
+        """Return a pod as the server has it, None if it is not there."""
+        record = self.server.store.shelf("pods").get((namespace, name))
+        return None if record is None else record.decode()
+
+    def node_of(self, name: str, namespace: str = "default") -> str:
+        """Return the node a pod is bound to, "" for none."""
+        found = self.pod(name, namespace)
+        return "" if found is None else str(found["spec"].get("nodeName") or "")
+
+    def phase_of(self, name: str, namespace: str = "default") -> str:
+        """Return the phase of a pod, "" if it is not there."""
+        found = self.pod(name, namespace)
+        return "" if found is None else str(found.get("status", {}).get("phase") or "")
+
+    def condition_of(self, name: str, namespace: str = "default") -> tuple[str, str, str]:
+        """Return status, reason and message of a pod's PodScheduled condition, "" for absent."""
+        found = self.pod(name, namespace) or {}
+        for each in found.get("status", {}).get("conditions") or []:
+            if each["type"] == "PodScheduled":
+                return each["status"], each.get("reason", ""), each.get("message", "")
+        return "", "", ""
+
+    def placements(self) -> dict[str, str]:
+        """Return the node of every pod by ``namespace/name``, "" where it has none."""
+        pods: list[Any] = [each.decode() for each in self.server.store.shelf("pods").records("")]
+        return {
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": each["spec"].get(
+                "nodeName", ""
+            )
+            for each in pods
+        }
+
+    async def events(self, name: str, *, reason: str = "") -> list[Manifest]:
+        """Return the Events about an object of this name, oldest first."""
+        selector = f"involvedObject.name={name}"
+        listed: Any = await self.client.list(CORE_EVENTS, Selection(field_selector=selector))
+        found = [each for each in listed["items"] if not reason or each.get("reason") == reason]
+        return sorted(found, key=lambda each: str(each.get("eventTime")))

@@ -1,0 +1,81 @@
+"""An event loop whose time is a `ManualClock`: it never waits, it jumps to the next timer.
+
+Programs run on it unchanged, as long as they take time from the clock and sleep through the loop;
+five minutes take as long as what happens in them, and happen the same way each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+
+T = TypeVar("T")
+
+
+class StuckError(Exception):
+    """Nothing is left that could happen, and the program still waits."""
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Turns the clock instead of waiting."""
+
+    clock: ManualClock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready: list[tuple[selectors.SelectorKey, int]] = super().select(0)
+        if ready:
+            return ready
+        if timeout is None:
+            raise StuckError("every task waits and no timer is set: the program hangs")
+        if timeout > 0:
+            # Rounded up, so that the timer that is due finds its moment reached.
+            self.clock.advance_ns(math.ceil(timeout * NS_PER_SECOND))
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop that reads, and turns, a clock.
+
+    Parameters
+    ----------
+    clock
+        Whose monotonic time is the loop's time.
+
+    Notes
+    -----
+    Meant for programs without sockets: other processes do not know of the jumps.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        selector = _JumpingSelector()
+        selector.clock = clock
+        self._clock = clock
+        super().__init__(selector)
+
+    def time(self) -> float:
+        """Return the clock's monotonic time, seconds."""
+        return self._clock.monotonic_ns() / NS_PER_SECOND
+
+
+def run_virtual(main: Coroutine[Any, Any, T], clock: ManualClock) -> T:
+    """Run a coroutine to its end in virtual time.
+
+    Parameters
+    ----------
+    main
+        What to run.
+    clock
+        The clock that its parts were given.
+
+    Raises
+    ------
+    StuckError
+        It waits for something that will never happen.
+    """
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
+        return runner.run(main)
