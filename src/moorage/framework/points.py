@@ -205,7 +205,10 @@ class NormalizePlugin(Plugin, Protocol):
     """Brings the raw scores of all feasible nodes into 0 to 100."""
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
-        """Return int64, same shape, values 0 to 100. Does not change its argument."""
+        """Return int64, same shape, values 0 to 100. Does not change its argument.
+
+        Where every raw score is the same, the result must not depend on how many there are.
+        """
         ...
 
 

@@ -152,9 +152,9 @@ class Profile:
 def reads_cluster(plugin: object) -> bool:
     """Whether a plugin's answers depend on more than a row, so that none is ever reused."""
     declared = [
-        getattr(plugin, attribute)
-        for attribute in ("filter_reads", "score_reads")
-        if hasattr(plugin, attribute)
+        getattr(plugin, f"{point}_reads", Reads.CLUSTER)
+        for point in ("filter", "score")
+        if any(hasattr(plugin, method) for method in POINT_METHODS[point])
     ]
     if not declared or not hasattr(plugin, "shape_parts"):
         return True

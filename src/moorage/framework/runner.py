@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 # Permit never holds a pod longer than this (kubernetes v1.36, maxTimeout).
 PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
+_WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 def contained(plugin: str, point: str, problem: Exception) -> Status:
@@ -188,10 +189,14 @@ def run_post_filter(
         status = status.by(plugin.name)
         if status.code is Code.UNSCHEDULABLE:
             reasons += status.reasons
-            kept = result if result is not None else kept
-        else:
-            message = "" if status.ok else status.message
-            return PostFilterOutcome(status, message, result)
+            if result is not None and result.nominated_node is not None:
+                kept = result
+        elif status.ok:
+            return PostFilterOutcome(status, "", result)
+        elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return PostFilterOutcome(status, status.message, result)
+        else:  # something broke: the nomination stays as it is
+            return PostFilterOutcome(error(status.message).by(plugin.name), status.message)
     return PostFilterOutcome(unschedulable(*reasons), ", ".join(reasons), kept)
 
 
@@ -254,7 +259,10 @@ def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: 
 
 
 class PermitOutcome(msgspec.Struct, frozen=True):
-    """Success, a rejection, or Wait with the longest wait in seconds by plugin."""
+    """Success, a rejection, or Wait with the longest wait in seconds by plugin.
+
+    A Wait carries the reasons of the last plugin that asked, and one that says it is a wait.
+    """
 
     status: Status
     waits: Mapping[str, float] = {}
@@ -263,6 +271,7 @@ class PermitOutcome(msgspec.Struct, frozen=True):
 def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
     """Run Permit; plugins may ask to wait, the first rejection or error ends it."""
     waits: dict[str, float] = {}
+    reasons: tuple[str, ...] = ()
     for plugin in profile.permits:
         try:
             status, seconds = plugin.permit(state, pod, node_name)
@@ -273,10 +282,13 @@ def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str
             return PermitOutcome(status)
         if status.code is Code.WAIT:
             waits[plugin.name] = min(seconds, PERMIT_WAIT_SECONDS_MAX)
+            reasons = status.reasons
         elif not status.ok:
             text = f'running Permit plugin "{plugin.name}": {status.message}'
             return PermitOutcome(error(text))
-    return PermitOutcome(Status(Code.WAIT) if waits else SUCCESS, waits)
+    if not waits:
+        return PermitOutcome(SUCCESS)
+    return PermitOutcome(Status(Code.WAIT, (*reasons, _WAITING)), waits)
 
 
 async def run_pre_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -304,8 +316,13 @@ def run_pre_bind_pre_flight(
         status = _call(plugin, "PreBindPreFlight", lambda ask=ask: ask(state, pod, node_name))  # type: ignore[misc]
         if status.code is Code.SKIP:
             skipped.add(plugin.name)
-        elif not status.ok:
+        elif status.code is Code.ERROR:
             return error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+        elif not status.ok:
+            return error(
+                f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is '
+                "unsupported. It is supposed to return Success, Skip, or Error status"
+            )
     state.skip_pre_bind = frozenset(skipped)
     return SUCCESS if len(skipped) < len(profile.pre_binds) else Status(Code.SKIP)
 

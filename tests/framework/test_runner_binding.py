@@ -1,0 +1,160 @@
+"""The runner in the binding task: plain and awaitable answers, who is skipped, what breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.runner import (
+    run_bind,
+    run_post_bind,
+    run_pre_bind,
+    run_pre_bind_pre_flight,
+)
+from moorage.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
+from moorage.snapshot.pod_info import PodInfo
+from tests.framework.builders import Fake, answers, profile
+from tests.snapshot.builders import pod
+
+POD = PodInfo(pod("p"))
+BROKEN = RuntimeError("boom")
+PENDING = Status(Code.PENDING, ("soon",))
+
+
+def of(method: str, *, awaitable: bool, **by_name: Any):
+    asked: list[str] = []
+
+    def make(name: str, value: Any) -> Fake:
+        answer = answers(value)
+
+        def plain(*args: Any) -> Any:
+            asked.append(name)
+            return answer(*args)
+
+        async def later(*args: Any) -> Any:
+            return plain(*args)
+
+        return Fake(name, **{method: later if awaitable else plain})
+
+    return profile(*(make(name, value) for name, value in by_name.items())), asked
+
+
+both = pytest.mark.parametrize(
+    "awaitable", [pytest.param(False, id="plain"), pytest.param(True, id="awaited")]
+)
+
+
+@both
+@pytest.mark.parametrize(
+    ("plugins", "skip", "status", "asked"),
+    [
+        pytest.param({"A": SUCCESS, "B": SUCCESS}, "", SUCCESS, "AB", id="in order"),
+        pytest.param({"A": BROKEN, "B": SUCCESS}, "A", SUCCESS, "B", id="no work, not asked"),
+        pytest.param(
+            {"A": unschedulable("no"), "B": SUCCESS},
+            "",
+            unschedulable("no").by("A"),
+            "A",
+            id="a rejection passes through",
+        ),
+        pytest.param(
+            {"A": SUCCESS, "B": BROKEN},
+            "",
+            error('running PreBind plugin "B": boom'),
+            "AB",
+            id="an error says where",
+        ),
+        pytest.param(
+            {"A": SKIP}, "", error('running PreBind plugin "A": '), "A", id="Skip is too late"
+        ),
+    ],
+)
+async def test_pre_bind(awaitable, plugins, skip, status, asked):
+    given, seen = of("pre_bind", awaitable=awaitable, **plugins)
+    state = CycleState()
+    state.skip_pre_bind = frozenset(skip)
+    assert await run_pre_bind(given, state, POD, "n1") == status
+    assert "".join(seen) == asked
+
+
+@both
+@pytest.mark.parametrize(
+    ("plugins", "status", "asked"),
+    [
+        pytest.param(
+            {"A": SKIP, "B": SUCCESS, "C": BROKEN}, SUCCESS.by("B"), "AB", id="first that binds"
+        ),
+        pytest.param({"A": SKIP, "B": SKIP}, SKIP, "AB", id="all skip: nobody bound"),
+        pytest.param({"A": PENDING, "B": SUCCESS}, PENDING.by("A"), "A", id="a rejection is final"),
+        pytest.param(
+            {"A": BROKEN, "B": SUCCESS},
+            error('running Bind plugin "A": boom'),
+            "A",
+            id="an error is final",
+        ),
+    ],
+)
+async def test_bind(awaitable, plugins, status, asked):
+    given, seen = of("bind", awaitable=awaitable, **plugins)
+    assert await run_bind(given, CycleState(), POD, "n1") == status
+    assert "".join(seen) == asked
+
+
+@both
+async def test_every_post_bind_is_told(awaitable, caplog):
+    given, seen = of("post_bind", awaitable=awaitable, A=None, B=BROKEN, C=None)
+    with caplog.at_level(logging.ERROR):
+        await run_post_bind(given, CycleState(), POD, "n1")
+    assert seen == ["A", "B", "C"]
+    assert [record.getMessage() for record in caplog.records] == ["plugin B failed at PostBind"]
+
+
+@pytest.mark.parametrize(
+    ("answered", "status", "skipped"),
+    [
+        pytest.param([], SKIP, set(), id="no plugin, no work"),
+        pytest.param([SKIP, SKIP], SKIP, {"0", "1"}, id="nobody has work"),
+        pytest.param([SKIP, SUCCESS], SUCCESS, {"0"}, id="somebody has"),
+        pytest.param([SKIP, None], SUCCESS, {"0"}, id="one that cannot be asked may have"),
+        pytest.param(
+            [SKIP, error("bad")],
+            error('running PreBindPreFlight "1": bad'),
+            set(),
+            id="an error says where",
+        ),
+        pytest.param([BROKEN], error('running PreBindPreFlight "0": boom'), set(), id="raising"),
+        pytest.param(
+            [unschedulable("no")],
+            error(
+                'PreBindPreFlight 0 returned "Unschedulable", which is unsupported. It is '
+                "supposed to return Success, Skip, or Error status"
+            ),
+            set(),
+            id="no other answer is allowed",
+        ),
+    ],
+)
+def test_pre_flight(answered, status, skipped):
+    plugins = [
+        Fake(
+            str(i),
+            pre_bind=answers(SUCCESS),
+            **({} if each is None else {"pre_bind_pre_flight": answers(each)}),
+        )
+        for i, each in enumerate(answered)
+    ]
+    state = CycleState()
+    assert run_pre_bind_pre_flight(profile(*plugins), state, POD, "n1") == status
+    assert state.skip_pre_bind == skipped
+
+
+async def test_cancelling_is_not_contained():
+    async def bind(*args: Any) -> Status:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await run_bind(profile(Fake("A", bind=bind)), CycleState(), POD, "n1")
