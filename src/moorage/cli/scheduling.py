@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import signal
 import socket
 from pathlib import Path
 
@@ -95,6 +97,8 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
             streams=streams,
             host=socket.gethostname(),
         )
+        # kube-scheduler's own debugging signal: log belief against truth.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
         _log.info("scheduling for %s with seed %d", access.server, streams.seed)
         await scheduler.run()
     finally:

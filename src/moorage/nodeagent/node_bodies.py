@@ -6,6 +6,8 @@ import copy
 import ipaddress
 from collections.abc import Mapping, Sequence
 
+from moorage.api.codec import to_dict
+from moorage.api.lease import LeaseSpec
 from moorage.api.meta import Condition
 from moorage.base.clock import rfc3339, rfc3339_micro
 from moorage.nodeagent.templates import NodeTemplate, name_of
@@ -114,11 +116,13 @@ def lease_object(name: str, *, node_uid: str, spec: dict[str, object]) -> dict[s
 
 def lease_spec(name: str, *, seconds: int, now_ns: int) -> dict[str, object]:
     """Return the spec of a lease renewed now, valid for some seconds."""
-    return {
-        "holderIdentity": name,
-        "leaseDurationSeconds": seconds,
-        "renewTime": rfc3339_micro(now_ns),
-    }
+    return to_dict(
+        LeaseSpec(
+            holder_identity=name,
+            lease_duration_seconds=seconds,
+            renew_time=rfc3339_micro(now_ns),
+        )
+    )
 
 
 def _node_info(template: NodeTemplate) -> dict[str, object]:

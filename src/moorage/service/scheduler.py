@@ -48,6 +48,7 @@ from moorage.service.failure import FailureHandler
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
+from moorage.state.compare import Mismatch, compare
 
 _log = logging.getLogger(__name__)
 
@@ -143,6 +144,7 @@ class Scheduler:
         self._recorder = EventRecorder(client, host=host, clock=clock, rng=streams.stream("events"))
         self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
         self._pump: Pump | None = None
+        self._node_reflector: Reflector[Node] | None = None
         self.ready = asyncio.Event()
         """Set when the first lists are in and scheduling has started."""
 
@@ -164,6 +166,26 @@ class Scheduler:
             await self._failed
         finally:
             await self._tasks.cancel_all()
+
+    def compare(self) -> Mismatch:
+        """Compare what is believed with what the watches last showed, and log the result.
+
+        A difference need not be a fault: what is on its way differs, too. One that stays is.
+        """
+        core = self.core
+        mismatch = compare(
+            core.cache,
+            core.queue,
+            core.store.all(),
+            () if self._node_reflector is None else self._node_reflector.objects.values(),
+            responsible=lambda pod: pod.spec.scheduler_name in core.profiles,
+        )
+        counts, pending = core.cache.counts(), core.queue.pending().text
+        if mismatch.empty:
+            _log.warning("cache and API agree: %s; %s", counts, pending)
+        else:
+            _log.warning("cache and API differ: %s; %s; %s", mismatch, counts, pending)
+        return mismatch
 
     async def _start_when_synced(self, reflectors: list[Reflector[Any]]) -> None:
         for reflector in reflectors:
@@ -225,8 +247,9 @@ class Scheduler:
             writes=self._writes,
             facts=facts,
         )
+        self._node_reflector = self._reflector(resources.NODES, Node, nodes)
         made: list[Reflector[Any]] = [
-            self._reflector(resources.NODES, Node, nodes),
+            self._node_reflector,
             self._reflector(resources.PODS, Pod, pods, fields=POD_FIELDS),
         ]
         for resource, kind, attribute, name in _LISTED:
