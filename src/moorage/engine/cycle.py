@@ -13,7 +13,7 @@ from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outc
 from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
 from moorage.engine.scoring import ask_score, normalized, run_scores
 from moorage.engine.select_node import TieBreak
-from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, ShapeCache
+from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, Scores, ShapeCache
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
 from moorage.framework.points import ScoreArray
@@ -218,7 +218,10 @@ class Cycle:
         if row is None:
             return None
         view = self.snapshot.rows([row])
-        verdict = self._filtered(state, pod, view)
+        try:
+            verdict = self._filtered(state, pod, view)
+        except CycleError:  # looking here first is a short cut: the search proper finds out
+            return None
         return view, verdict, row
 
     def _candidates(
@@ -259,7 +262,9 @@ class Cycle:
     ) -> ScoreArray:
         if search.entry is None or self.shapes is None:
             return run_scores(self.profile, state, pod, self.snapshot.rows(rows)).total_n
-        known = self.shapes.scores_all(search.entry, state, pod)
+        known = self._known_scores(search.entry, state, pod)
+        if known is None:
+            return run_scores(self.profile, state, pod, self.snapshot.rows(rows)).total_n
         total_n = known.fixed_n[rows] if len(rows) < len(known.fixed_n) else known.fixed_n.copy()
         feasible = self.snapshot.rows(rows)
         fresh = self.shapes.fresh_plugins
@@ -282,6 +287,15 @@ class Cycle:
             known.flat_total = self._flat_part(state, pod, known.flat)
         total_n += known.flat_total
         return total_n
+
+    def _known_scores(self, entry: Entry, state: CycleState, pod: PodInfo) -> Scores | None:
+        """Return the scores of every row, or None when only feasible rows can be scored."""
+        if self.shapes is None or entry.asks_too_much:
+            return None
+        try:
+            return self.shapes.scores_all(entry, state, pod)
+        except CycleError:
+            return None
 
     def _flat_part(self, state: CycleState, pod: PodInfo, flat: dict[str, int]) -> int:
         part = 0

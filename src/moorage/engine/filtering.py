@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import count_reasons
 from moorage.framework.points import FilterPlugin
 from moorage.framework.profile import Profile
-from moorage.framework.runner import contained
 from moorage.framework.status import (
     Code,
     FilterAnswer,
@@ -31,7 +31,7 @@ from moorage.snapshot.view import NodeView
 PASSED = 255
 """Plugin index of a row that no plugin failed; so a profile has at most 255 Filter plugins."""
 
-_REJECTED = np.array([code.rejected for code in Code], np.bool_)
+_BROKEN = np.array([not (code.rejected or code is Code.SUCCESS) for code in Code], np.bool_)
 
 
 class CycleError(Exception):
@@ -95,6 +95,12 @@ class FilterPass:
         return self.code_n.nbytes + self.reason_n.nbytes + self.plugin_n.nbytes
 
     @property
+    def broken(self) -> NDArray[np.bool_]:
+        """bool, (rows of the view,): whether each row's verdict is neither yes nor no."""
+        broken: NDArray[np.bool_] = _BROKEN[self.code_n]
+        return broken
+
+    @property
     def passed(self) -> NDArray[np.bool_]:
         """bool, (rows of the view,): whether each row passed."""
         passed: NDArray[np.bool_] = self.plugin_n == PASSED
@@ -125,22 +131,8 @@ class FilterPass:
         return count_reasons((reasons.reasons(int(i)), int(counts[i])) for i in used if i)
 
 
-def run_filters(
-    profile: Profile,
-    state: CycleState,
-    pod: PodInfo,
-    view: NodeView,
-    *,
-    only: Iterable[int] | None = None,
-) -> FilterPass:
+def run_filters(profile: Profile, state: CycleState, pod: PodInfo, view: NodeView) -> FilterPass:
     """Run the Filter plugins that were not skipped over a view.
-
-    Parameters
-    ----------
-    profile, state, pod, view
-        The attempt and its rows.
-    only
-        Indexes of the plugins to run; all when None.
 
     Raises
     ------
@@ -148,14 +140,22 @@ def run_filters(
         A plugin answered Error for a row that no earlier plugin failed; the first such row in
         index order decides the text.
     """
+    verdict = ask_filters(profile, state, pod, view, only=range(len(profile.filters)))
+    raise_first_error(profile, verdict)
+    return verdict
+
+
+def ask_filters(
+    profile: Profile, state: CycleState, pod: PodInfo, view: NodeView, *, only: Iterable[int]
+) -> FilterPass:
+    """Run some Filter plugins, by index, over a view; rows that broke are in the verdict."""
     verdict = FilterPass(len(view))
-    for index in range(len(profile.filters)) if only is None else only:
+    for index in only:
         plugin = profile.filters[index]
         if plugin.name not in state.skip_filter:
             answer = ask_filter(profile, plugin, state, pod, view)
             if answer is not None:
                 verdict.record(index, answer)
-    raise_first_error(profile, verdict)
     return verdict
 
 
@@ -181,7 +181,7 @@ def ask_filter(
 
 def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
     """Raise `CycleError` for the first row whose verdict is neither success nor rejection."""
-    broken = np.flatnonzero((verdict.plugin_n != PASSED) & ~_REJECTED[verdict.code_n])
+    broken = np.flatnonzero(verdict.broken)
     if len(broken):
         status = verdict.status(profile, int(broken[0]))
         text = f'running "{status.plugin}" filter plugin: {status.message}'

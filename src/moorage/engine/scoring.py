@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 
 from moorage.engine.filtering import CycleError
+from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray, ScorePlugin
 from moorage.framework.profile import Profile
-from moorage.framework.runner import contained, run_pre_score
+from moorage.framework.runner import run_pre_score
 from moorage.framework.status import Status, error
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView

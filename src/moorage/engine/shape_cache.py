@@ -18,24 +18,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filter, run_filters
+from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filter, ask_filters
 from moorage.engine.filtering import raise_first_error as _raise_first_error
 from moorage.engine.scoring import ask_score, check_range
+from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterPlugin, Reads, ScoreArray, ScorePlugin
 from moorage.framework.profile import Profile, reads_cluster
 from moorage.framework.runner import PreFilterAnswer, pre_filter_one
-from moorage.framework.status import Code, Status, error
+from moorage.framework.status import Code, error
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import Part
 from moorage.snapshot.snapshot import Snapshot
 
 DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
 
+_ENTRY_BYTES = 8 * 1024  # of an entry without arrays: its parts and what plugins compiled; a guess
+
 ShapeKey = tuple[str, tuple[int, ...]]
 
 
-class _Scores:
+class Scores:
     """Raw scores of the reusable plugins for every row."""
 
     __slots__ = ("fixed_n", "flat", "flat_total", "raw", "skipped")
@@ -71,16 +74,19 @@ class Entry:
         self.verdict: FilterPass | None = None
         self.feasible: NDArray[np.int64] | None = None
         """Rows that passed `verdict`, ascending; None when they are to be found again."""
-        self.scores: _Scores | None = None
+        self.scores: Scores | None = None
+        self.asks_too_much = False
+        """Whether scoring every row fails, perhaps over rows that are not feasible."""
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays, bytes."""
+        """Memory of the arrays, and of all else by a guess, bytes."""
         passes = [p for p in (self.by_node, self.by_pods, self.verdict) if p is not None]
         scores = self.scores
         arrays = 0 if scores is None else sum(raw.nbytes for raw in scores.raw.values())
         fixed = 0 if scores is None else scores.fixed_n.nbytes
-        return sum(p.nbytes for p in passes) + arrays + fixed
+        rows = 0 if self.feasible is None else self.feasible.nbytes
+        return _ENTRY_BYTES + sum(p.nbytes for p in passes) + arrays + fixed + rows
 
 
 class ShapeCache:
@@ -147,6 +153,7 @@ class ShapeCache:
         self.misses += 1
         made = self._entries[key] = Entry(parts, self._snapshot, epochs)
         self._entries.move_to_end(key)
+        self.settle(made)  # also shapes that PreFilter stops or restricts must not pile up
         return made
 
     def settle(self, entry: Entry) -> None:
@@ -185,16 +192,29 @@ class ShapeCache:
             As `run_filters`.
         """
         if entry.verdict is None:
-            view = self._snapshot.all()
-            entry.by_node = run_filters(self._profile, state, pod, view, only=self._by_node)
-            entry.by_pods = run_filters(self._profile, state, pod, view, only=self._by_pods)
-            entry.verdict = entry.by_node.copy()
-            entry.verdict.merge(entry.by_pods)
-            self.settle(entry)
+            kept = self._ask_all(entry, state, pod)
+        else:
+            kept = entry.verdict
         fresh = [
             i for i in self._fresh_filters if self._profile.filters[i].name not in state.skip_filter
         ]
-        return self._with_fresh(entry.verdict, fresh, state, pod) if fresh else entry.verdict
+        if fresh:
+            return self._with_fresh(kept, fresh, state, pod)
+        if kept is not entry.verdict:  # it was not kept, because something broke
+            _raise_first_error(self._profile, kept)
+        return kept
+
+    def _ask_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> FilterPass:
+        view = self._snapshot.all()
+        by_node = ask_filters(self._profile, state, pod, view, only=self._by_node)
+        by_pods = ask_filters(self._profile, state, pod, view, only=self._by_pods)
+        verdict = by_node.copy()
+        verdict.merge(by_pods)
+        if not verdict.broken.any():  # an error may be gone the next time, so it is not kept
+            entry.by_node, entry.by_pods, entry.verdict = by_node, by_pods, verdict
+            entry.feasible = None
+            self.settle(entry)
+        return verdict
 
     def _with_fresh(
         self, kept: FilterPass, fresh: Sequence[int], state: CycleState, pod: PodInfo
@@ -209,7 +229,7 @@ class ShapeCache:
 
     # -- Score ---------------------------------------------------------------------------------
 
-    def scores_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> _Scores:
+    def scores_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> Scores:
         """Return the reusable plugins' raw scores for every row.
 
         Raises
@@ -220,7 +240,8 @@ class ShapeCache:
         if entry.scores is not None:
             state.absorb(entry.state)
             return entry.scores
-        made = _Scores(self._snapshot.num_nodes)
+        entry.asks_too_much = True
+        made = Scores(self._snapshot.num_nodes)
         made.skipped = self._pre_score(entry, pod)
         state.absorb(entry.state)
         view = self._snapshot.all()
@@ -228,11 +249,11 @@ class ShapeCache:
             raw_n = ask_score(plugin, state, pod, view)
             made.raw[plugin.name] = raw_n
             self._sum_up(made, plugin, raw_n)
-        entry.scores = made
+        entry.scores, entry.asks_too_much = made, False
         self.settle(entry)
         return made
 
-    def _sum_up(self, scores: _Scores, plugin: ScorePlugin, raw_n: ScoreArray) -> None:
+    def _sum_up(self, scores: Scores, plugin: ScorePlugin, raw_n: ScoreArray) -> None:
         if self._profile.normalizer(plugin) is None:
             check_range(plugin, raw_n)
             scores.fixed_n += self._profile.weights[plugin.name] * raw_n
@@ -247,7 +268,7 @@ class ShapeCache:
             try:
                 status = plugin.pre_score(entry.state, pod, self._snapshot.all())
             except Exception as problem:
-                status = Status(Code.ERROR, (str(problem),))
+                status = contained(plugin.name, "PreScore", problem)
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)
             elif not status.ok:
@@ -255,7 +276,7 @@ class ShapeCache:
                 raise CycleError(error(text))
         return frozenset(skipped)
 
-    def _reused_scores(self, scores: _Scores) -> list[ScorePlugin]:
+    def _reused_scores(self, scores: Scores) -> list[ScorePlugin]:
         return [
             plugin
             for plugin in self._profile.scores
@@ -298,8 +319,13 @@ class ShapeCache:
             if (merged.passed != (entry.verdict.plugin_n[at] == PASSED)).any():
                 entry.feasible = None
             entry.verdict.put(at, merged)
+            if merged.broken.any():
+                entry.verdict = entry.feasible = None
         if entry.scores is not None:
-            self._rescore(entry.scores, entry.state, pod, at, node_rows=node_rows)
+            try:
+                self._rescore(entry.scores, entry.state, pod, at, node_rows=node_rows)
+            except CycleError:  # perhaps over a row that is not feasible: ask again when it is
+                entry.scores = None
 
     def _state_for_refresh(self, entry: Entry) -> CycleState:
         state = entry.state.copy()
@@ -317,11 +343,11 @@ class ShapeCache:
         rows: NDArray[np.int64],
     ) -> None:
         view = self._snapshot.rows(rows)
-        verdict.put(rows, run_filters(self._profile, state, pod, view, only=only))
+        verdict.put(rows, ask_filters(self._profile, state, pod, view, only=only))
 
     def _rescore(
         self,
-        scores: _Scores,
+        scores: Scores,
         state: CycleState,
         pod: PodInfo,
         rows: NDArray[np.int64],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import (
     FilterPlugin,
@@ -13,7 +14,8 @@ from moorage.framework.points import (
     ScoreArray,
     ScorePlugin,
 )
-from moorage.framework.status import FilterAnswer, ReasonTable, answer_from
+from moorage.framework.status import FilterAnswer, ReasonTable, Status, answer_from
+from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -32,10 +34,15 @@ class NodeFilterAdapter:
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Ask the plugin about every row of the view."""
         info = self._snapshot.node_info
-        statuses = [
-            self._plugin.filter_node(state, pod, info(int(row))) for row in view.row_numbers()
-        ]
+        statuses = [self._ask(state, pod, info(int(row))) for row in view.row_numbers()]
         return answer_from(statuses, self._reasons)
+
+    def _ask(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        # Contained row by row: breaking over a node that another plugin rejects does no harm.
+        try:
+            return self._plugin.filter_node(state, pod, node)
+        except Exception as problem:
+            return contained(self.name, "Filter", problem)
 
 
 class NodeScoreAdapter:

@@ -8,14 +8,14 @@ is retried, the scheduler goes on. Texts follow kubernetes v1.36
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.framework.cycle_state import CycleState, StateMissingError
+from moorage.framework.containment import contained
+from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PostFilterResult, PreFilterPlugin, PreFilterResult
 from moorage.framework.profile import Profile
 from moorage.framework.status import (
@@ -30,18 +30,9 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
-_log = logging.getLogger(__name__)
-
 # Permit never holds a pod longer than this (kubernetes v1.36, maxTimeout).
 PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
 _WAITING = "one or more plugins asked to wait and no plugin rejected pod"
-
-
-def contained(plugin: str, point: str, problem: Exception) -> Status:
-    """Turn an exception a plugin raised into the status Error."""
-    if not isinstance(problem, StateMissingError):
-        _log.exception("plugin %s failed at %s", plugin, point, exc_info=problem)
-    return Status(Code.ERROR, (str(problem) or type(problem).__name__,), plugin)
 
 
 def _call(plugin: Any, point: str, call: Callable[[], Status]) -> Status:

@@ -16,11 +16,11 @@ from moorage.config.merge import expand_profiles
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import TieBreak, seeded
+from moorage.framework.containment import contained
 from moorage.framework.handle import BindingClient, Handle
 from moorage.framework.points import HintFunction, PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.runner import contained
 from moorage.framework.status import ReasonTable
 from moorage.service.ingest import PodStore
 from moorage.snapshot.pod_info import PodInfo
