@@ -1,0 +1,126 @@
+"""A real ``moorage up`` as a child of the test, and what can be asked of it."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil  # type: ignore[import-untyped]
+
+START_SECONDS_MAX = 30
+
+
+class Up:
+    """A running sandbox in a directory of its own.
+
+    Use as a context: whatever happens, nothing is left behind.
+    """
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.directory = directory
+        self.kubeconfig = directory / ".moorage" / "kubeconfig"
+        self.arguments = arguments
+        self.output: list[str] = []
+        self.family: list[psutil.Process] = []
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "moorage.cli.main", "up", *self.arguments],
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._note_family()
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+        for left in alive(self.family):
+            left.kill()
+        self._reader.join(timeout=5)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def until(self, text: str) -> str:
+        """Read output until a line contains the text; return that line."""
+        end = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                line = None
+            if line is None:
+                raise AssertionError(f"no {text!r} in:\n" + "\n".join(self.output))
+            self.output.append(line)
+            if text in line:
+                self._note_family()
+                return line
+
+    def started(self) -> Up:
+        """Wait until everything runs."""
+        self.until("kubectl get nodes")
+        return self
+
+    def note_family_of(self, count: int) -> None:
+        """Wait until it has this many children."""
+        end = time.monotonic() + START_SECONDS_MAX
+        while len(self.family) < count:
+            assert time.monotonic() < end, f"{len(self.family)} children, not {count}"
+            self._note_family()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Send a signal; return the exit code and how long the end took, in seconds."""
+        self._note_family()
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=20)
+        seconds = time.monotonic() - begin
+        self._take_rest()
+        return code, seconds
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; return the exit code."""
+        code = self.process.wait(timeout=60)
+        self._take_rest()
+        return code
+
+    def _take_rest(self) -> None:
+        while (line := self._lines.get(timeout=5)) is not None:
+            self.output.append(line)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def _note_family(self) -> None:
+        try:
+            found = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return
+        self.family += [each for each in found if each not in self.family]
+
+
+def alive(processes: Sequence[psutil.Process], *, within: float = 0.0) -> list[psutil.Process]:
+    """Return the processes still there after some seconds."""
+    _, left = psutil.wait_procs(processes, timeout=within)
+    return list(left)

@@ -1,0 +1,176 @@
+"""What the views are fed: states of pods, counts, decisions, when things are settled."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from moorage.api.codec import from_dict
+from moorage.api.event import Event
+from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock
+from moorage.sandbox.lines import JsonView, LinesView, Started
+from moorage.sandbox.live import LiveView
+from moorage.sandbox.progress import Change, PodState, Progress, state_of
+from moorage.testing.builders import pod, pod_manifest
+
+STARTED = Started("https://127.0.0.1:1", "/tmp/k", 3, scheduler=True, seed=5)
+
+
+def with_status(name: str = "p", *, node_name: str = "", **status: Any) -> Pod:
+    manifest = pod_manifest(name, node_name=node_name)
+    manifest["metadata"]["uid"] = f"uid-{name}"
+    return from_dict(Pod, {**manifest, "status": status})
+
+
+def refused(name: str = "p", reason: str = "Unschedulable", message: str = "no room") -> Pod:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    return with_status(name, conditions=[condition])
+
+
+def failed(count: int, uid: str = "e") -> Event:
+    series = {"count": count} if count > 1 else None
+    metadata = {"name": uid, "uid": uid}
+    return from_dict(Event, {"reason": "FailedScheduling", "metadata": metadata, "series": series})
+
+
+@pytest.mark.parametrize(
+    ("seen", "state", "message"),
+    [
+        pytest.param(with_status(), PodState.PENDING, "", id="nobody has looked at it"),
+        pytest.param(refused(), PodState.UNSCHEDULABLE, "no room", id="no node takes it"),
+        pytest.param(
+            refused(reason="SchedulingGated", message=""),
+            PodState.GATED,
+            "SchedulingGated",
+            id="its gates are closed",
+        ),
+        pytest.param(with_status(node_name="n"), PodState.BOUND, "", id="it has a node"),
+        pytest.param(
+            with_status(node_name="n", phase="Running"), PodState.RUNNING, "", id="it runs"
+        ),
+        pytest.param(
+            with_status(node_name="n", phase="Failed", reason="OutOfcpu"),
+            PodState.FINISHED,
+            "OutOfcpu",
+            id="its node refused it",
+        ),
+    ],
+)
+def test_the_state_of_a_pod(seen: Pod, state: PodState, message: str) -> None:
+    assert state_of(seen) == (state, message)
+
+
+def test_counts_decisions_and_settling() -> None:
+    clock, changes = ManualClock(), list[Change]()
+    progress = Progress(clock, changes.append)
+    clock.advance(3)
+    assert progress.settled_seconds() == 3
+    progress.pod_seen(pod("a"))
+    progress.pod_seen(pod("b"))
+    assert (progress.seen, progress.counts[PodState.PENDING]) == (2, 2)
+    clock.advance(5)
+    assert progress.settled_seconds() == 0
+    progress.pod_seen(pod("a", node_name="n1"))
+    progress.pod_seen(pod("a", node_name="n1"))
+    progress.event_seen(failed(1))
+    manifest = refused("b")
+    progress.pod_seen(pod("b"))
+    progress.pod_gone(pod("b"))
+    progress.pod_seen(manifest)
+    clock.advance(1)
+    assert progress.settled_seconds() == 1
+    assert progress.decisions == 2
+    progress.event_seen(failed(4))
+    assert progress.decisions == 5
+    assert [(each.pod, each.state.value, each.node) for each in changes] == [
+        ("default/a", "pending", ""),
+        ("default/b", "pending", ""),
+        ("default/a", "bound", "n1"),
+        ("default/b", "unschedulable", ""),
+    ]
+    assert [each.pod for each in progress.waiting] == ["default/b"]
+
+
+def test_decisions_a_second_forget_the_past() -> None:
+    clock = ManualClock()
+    progress = Progress(clock, lambda _change: None)
+    assert progress.decisions_per_second() == 0
+    for index in range(30):
+        progress.pod_seen(pod(f"p{index}", node_name="n"))
+    clock.advance(2)
+    assert progress.decisions_per_second() == 15
+    clock.advance(10)
+    progress.decisions_per_second()
+    clock.advance(1)
+    assert progress.decisions_per_second() == 0
+
+
+def _some_progress(on_change: Any) -> Progress:
+    progress = Progress(ManualClock(), on_change)
+    progress.pod_seen(pod("a", node_name="n1"))
+    progress.pod_seen(refused("b"))
+    return progress
+
+
+def test_lines_say_what_changed_and_count_what_is_too_much() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    view = LinesView(out, err)
+    view.started(STARTED)
+    progress = _some_progress(view.change)
+    view.tick(progress)
+    for index in range(100):
+        progress.pod_seen(pod(f"p{index}", node_name="n2"))
+    view.tick(progress)
+    view.message("something")
+    view.ended(progress, settled=True)
+    lines = out.getvalue().splitlines()
+    assert lines[:7] == [
+        "API server at https://127.0.0.1:1, 3 nodes, scheduler with seed 5",
+        "",
+        "    export KUBECONFIG=/tmp/k",
+        "    kubectl get nodes",
+        "",
+        "default/a  bound to n1",
+        "default/b  unschedulable: no room",
+    ]
+    assert lines[7:] == [
+        *[f"default/p{index}  bound to n2" for index in range(40)],
+        "... and 60 more changes",
+        "settled: 102 pods: 1 unschedulable, 101 bound; 101 decisions",
+    ]
+    assert err.getvalue() == "something\n"
+
+
+def test_json_lines_leave_nothing_out() -> None:
+    out = io.StringIO()
+    view = JsonView(out, io.StringIO())
+    view.started(STARTED)
+    progress = _some_progress(view.change)
+    view.ended(progress, settled=False)
+    assert out.getvalue().splitlines() == [
+        '{"type":"started","url":"https://127.0.0.1:1","kubeconfig":"/tmp/k","nodes":3,'
+        '"scheduler":true,"seed":5}',
+        '{"type":"pod","pod":"default/a","state":"bound","node":"n1","message":""}',
+        '{"type":"pod","pod":"default/b","state":"unschedulable","node":"","message":"no room"}',
+        '{"type":"ended","settled":false,"pods":2,"decisions":1,"pending":0,"gated":0,'
+        '"unschedulable":1,"bound":1,"running":0,"finished":0}',
+    ]
+
+
+def test_the_live_view_draws_counts_and_the_last_decisions() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, height=20, color_system=None)
+    view = LiveView(console)
+    view.started(STARTED)
+    progress = _some_progress(view.change)
+    view.tick(progress)
+    view.ended(progress, settled=False)
+    text = out.getvalue()
+    assert "    export KUBECONFIG=/tmp/k\n" in text
+    assert "1 unschedulable   1 bound" in text
+    assert "default/a  bound          n1" in text
+    assert "stopped: 2 pods: 1 unschedulable, 1 bound; 1 decisions\n" in text
