@@ -87,6 +87,10 @@ class Labels:
         self._columns = columns
         self._by_key: dict[str, LabelColumn] = {}
 
+    def find(self, key: str) -> LabelColumn | None:
+        """Return the column of a label key, or None when nobody asked for it yet."""
+        return self._by_key.get(key)
+
     def column(self, key: str, labels_by_row: Sequence[Mapping[str, str]]) -> LabelColumn:
         """Return the column of a label key, filled from all nodes on first use."""
         found = self._by_key.get(key)

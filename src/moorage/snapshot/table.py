@@ -141,6 +141,26 @@ class NodeTable:
         if not hidden:
             del self._hidden[node_name]
 
+    def update_pod(self, pod: Pod, node_name: str) -> None:
+        """Replace a counted pod by a newer version of it.
+
+        Most versions differ in phase and conditions only; they touch no column, so nothing
+        cached by row looks at the row again.
+
+        Raises
+        ------
+        KeyError
+            The pod is not in the table.
+        """
+        info, row = PodInfo(pod), self._row_by_name.get(node_name)
+        old = self.pod(info.uid)
+        same_node = self._node_of_pod[info.uid] == node_name
+        if row is not None and same_node and old is not None and info.counts_like(old):
+            self.pods_by_row[row][info.uid] = info
+            return
+        self.remove_pod(info.uid)
+        self.add_pod(info, node_name)
+
     def node_of_pod(self, uid: str) -> str | None:
         """Return the name of the node a pod is counted on, or None."""
         return self._node_of_pod.get(uid)
@@ -165,6 +185,9 @@ class NodeTable:
 
     def label_column(self, key: str) -> LabelColumn:
         """Return the column of a label key, made on first use."""
+        found = self.labels.find(key)
+        if found is not None:
+            return found
         return self.labels.column(key, [node.metadata.labels for node in self.nodes])
 
     def image_sizes_by_row(self) -> list[dict[str, int]]:
