@@ -226,6 +226,10 @@ class Table:
         assert pod.uid not in self.pods
         self.pods[pod.uid] = (node_name, pod)
 
+    def update_pod(self, pod: Pod, node_name: str) -> None:
+        assert pod.uid in self.pods
+        self.pods[pod.uid] = (node_name, pod)
+
     def remove_pod(self, uid: str) -> None:
         del self.pods[uid]
 

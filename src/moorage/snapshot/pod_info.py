@@ -39,6 +39,11 @@ class PodInfo:
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
 
+    def counts_like(self, other: PodInfo) -> bool:
+        """Whether a node's columns are the same with this version of a pod as with the other."""
+        deleting = bool(self.pod.metadata.deletion_timestamp)
+        return self._spec is other._spec and deleting == bool(other.pod.metadata.deletion_timestamp)
+
     def part(self, kind: PartKind[T]) -> Part[T]:
         """Return the shared, compiled part of this kind."""
         found = self._parts.get(kind)

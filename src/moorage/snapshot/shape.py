@@ -184,9 +184,17 @@ def _resource_fields(pod: Pod) -> object:
         [(c.resources, c.restart_policy) for c in spec.init_containers],
         spec.overhead,
         spec.resources,
+        [c.name for c in spec.containers] if status.container_statuses else (),
+        *_status_fields(pod),
+    )
+
+
+def _status_fields(pod: Pod) -> tuple[object, ...]:
+    """Return what requests depend on in a status: resize state, not phases and restarts."""
+    status = pod.status
+    return (
         [(c.name, c.resources, c.allocated_resources) for c in status.container_statuses],
         [(c.name, c.resources, c.allocated_resources) for c in status.init_container_statuses],
-        [c.name for c in spec.containers] if status.container_statuses else (),
         status.resources,
         status.allocated_resources,
         [(c.type, c.reason) for c in status.conditions if c.type == "PodResizePending"],
@@ -257,11 +265,7 @@ SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind(
         pod.metadata.namespace,
         pod.metadata.labels,
         msgspec.structs.replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec,
-        pod.status.container_statuses,
-        pod.status.init_container_statuses,
-        pod.status.resources,
-        pod.status.allocated_resources,
-        [(c.type, c.reason) for c in pod.status.conditions if c.type == "PodResizePending"],
+        *_status_fields(pod),
     ),
     lambda pod: {},
 )

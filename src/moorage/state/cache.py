@@ -336,13 +336,11 @@ class Cache:
                 node_name,
             )
         self.lifecycle.move(pod, PodState.BOUND, cause=f"confirmed on {node_name}")
-        self._take(pod.uid)
-        self._put(pod, node_name)
+        self._exchange(pod, node_name)
 
     def _replace(self, pod: Pod, node_name: str) -> None:
         self._must_agree(pod, node_name)
-        self._take(pod.uid)
-        self._put(pod, node_name)
+        self._exchange(pod, node_name)
 
     def _remove(self, pod: Pod, node_name: str) -> None:
         if node_name:
@@ -363,13 +361,23 @@ class Cache:
         self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
         self._table.add_pod(pod, node_name)
 
+    def _exchange(self, pod: Pod, node_name: str) -> None:
+        """Take over a newer version; where it costs its node the same, the table is left alone."""
+        self._forget_place(pod.uid)
+        self._pods[pod.uid] = _Held(pod, node_name)
+        self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
+        self._table.update_pod(pod, node_name)
+
     def _take(self, uid: str) -> None:
+        self._forget_place(uid)
+        self._table.remove_pod(uid)
+
+    def _forget_place(self, uid: str) -> None:
         held = self._pods.pop(uid)
         self._assumed.pop(uid, None)
         self._pod_counts[held.node_name] -= 1
         if not self._pod_counts[held.node_name]:
             del self._pod_counts[held.node_name]
-        self._table.remove_pod(uid)
 
 
 _Step: TypeAlias = Callable[[Cache, Pod, str], None]

@@ -176,6 +176,10 @@ class NodeTableLike(Protocol):
         """Count a pod on a node; on an unknown node it is kept hidden until the node arrives."""
         ...
 
+    def update_pod(self, pod: Pod, node_name: str) -> None:
+        """Count a newer version of a pod; the node may differ from where it was counted."""
+        ...
+
     def remove_pod(self, uid: str) -> None:
         """Stop counting a pod."""
         ...
