@@ -14,6 +14,7 @@ from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import is_scheduling_resource, to_units
+from moorage.snapshot.affinity_terms import AffinityTerms
 from moorage.snapshot.columns import ChangeLog, Columns
 from moorage.snapshot.images import Images, image_sizes
 from moorage.snapshot.labels import LabelColumn, Labels
@@ -40,6 +41,7 @@ class NodeTable:
         self.labels = Labels(self.columns)
         self.images = Images(self.columns)
         self.pods = PodColumns(self.columns)
+        self.terms = AffinityTerms(self.label_column)
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods_by_row: list[dict[str, PodInfo]] = []
@@ -87,8 +89,11 @@ class NodeTable:
         if row is None:
             self.add_node(node)
             return
+        lifted = self._lift_terms(row, node)
         self.nodes[row] = node
         self._write_node(row, node)
+        for info in lifted:
+            self.terms.add(info, row)
 
     def remove_node(self, name: str) -> None:
         """Remove a node; pods still on it are kept hidden until they go or it returns.
@@ -102,6 +107,8 @@ class NodeTable:
         staying = self.pods_by_row[row]
         for info in staying.values():
             self.pods.remove(info.uid)
+            if info.pod.spec.affinity is not None:
+                self.terms.remove(info, row)
         if staying:
             self._hidden[name] = dict(staying)
         self.images.replace(row, self._image_sizes[row], {})
@@ -215,6 +222,7 @@ class NodeTable:
         twin.images = self.images.copy(twin.columns)
         twin.pods = self.pods.copy(twin.columns)
         twin.names, twin.nodes = self.names[:], self.nodes[:]
+        twin.terms = self.terms.copy(twin.label_column)
         twin.pods_by_row = [dict(pods) for pods in self.pods_by_row]
         twin.exact_limit = dict(self.exact_limit)
         twin._image_sizes = self._image_sizes[:]
@@ -252,6 +260,16 @@ class NodeTable:
             ensure(("allocatable_float", name))[row] = amount
             self.exact_limit[name] = max(amount, self.exact_limit.get(name, 0))
 
+    def _lift_terms(self, row: int, new: Node) -> list[PodInfo]:
+        """Take a row's pods out of the index of terms if the node's labels are to change."""
+        if new.metadata.labels == self.nodes[row].metadata.labels:
+            return []
+        pods = self.pods_by_row[row].values()
+        lifted = [info for info in pods if info.pod.spec.affinity is not None]
+        for info in lifted:
+            self.terms.remove(info, row)
+        return lifted
+
     def _place(self, info: PodInfo, row: int) -> None:
         self.pods_by_row[row][info.uid] = info
         self._book(info, row, +1)
@@ -262,6 +280,8 @@ class NodeTable:
         self.pods.add(
             info.uid, row, info.namespace, metadata.labels, live=not metadata.deletion_timestamp
         )
+        if info.pod.spec.affinity is not None:
+            self.terms.add(info, row)
 
     def _unplace(self, uid: str, row: int) -> None:
         info = self.pods_by_row[row].pop(uid)
@@ -272,6 +292,8 @@ class NodeTable:
             # one goes, the port counts as free (scheduling spec, node basics section 3).
             self.ports.set(row, self.ports.at(row) - frozenset(ports))
         self.pods.remove(uid)
+        if info.pod.spec.affinity is not None:
+            self.terms.remove(info, row)
 
     def _book(self, info: PodInfo, row: int, sign: int) -> None:
         ensure = self.columns.ensure

@@ -1,0 +1,279 @@
+"""The affinity terms of pods on nodes: each distinct term once, with counts by topology domain.
+
+Fed by the node table as pods come and go; asked for the terms that mean an incoming pod. The
+counts are sparse and kept by increments, so neither asking nor placing walks pods or nodes, and a
+term that only one pod has costs a few hundred bytes.
+
+Rules mirrored: scheduling spec, inter-pod affinity sections 2, 3 and 6 (what existing pods want).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.snapshot.labels import ABSENT, LabelColumn
+from moorage.snapshot.pod_affinity import POD_AFFINITY, AffinityTerm, PodAffinitySpec
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.selector_index import SelectorIndex
+from moorage.snapshot.shape import LABELS
+
+# From so many domains on a term's counts are also kept as an array; below, a loop is as fast.
+_DENSE_FROM: Final = 48
+# Arrays kept at a time (20 MB at 5000 domains) and askers remembered: guesses.
+_DENSE_MOST: Final = 512
+_ASKERS_MOST: Final = 4096
+
+
+class TermKind(IntEnum):
+    """What an existing pod's term says about pods it means."""
+
+    REQUIRED = 0
+    REQUIRED_ANTI = 1
+    PREFERRED = 2
+    PREFERRED_ANTI = 3
+
+
+TermKey = tuple[TermKind, AffinityTerm, int]
+"""(kind, term, weight); weight 0 for what is required."""
+
+
+class ExistingTerm:
+    """One distinct term and where the pods are that have it.
+
+    Attributes
+    ----------
+    kind, term, weight
+        What it says.
+    column
+        The node label that names its domains.
+    uses
+        Pods that have the term; those on nodes without the label included.
+    """
+
+    __slots__ = ("_by_domain", "_dense", "column", "kind", "term", "uses", "weight")
+
+    def __init__(self, key: TermKey, column: LabelColumn) -> None:
+        self.kind, self.term, self.weight = key
+        self.column = column
+        self.uses = 0
+        self._by_domain: dict[int, int] = {}
+        self._dense: NDArray[np.int64] | None = None
+
+    @property
+    def in_domains(self) -> bool:
+        """Whether any pod that has the term is on a node with the label."""
+        return bool(self._by_domain)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of pods by label value, for people and tests."""
+        return {self.column.values[d]: count for d, count in sorted(self._by_domain.items())}
+
+    def add_to(self, total_d: NDArray[np.int64], times: int) -> None:
+        """Add the counts, times a factor, to a table by domain.
+
+        Parameters
+        ----------
+        total_d
+            int64, (column.size or more,): by label value id; changed in place.
+        times
+            The factor, of any sign.
+        """
+        dense = self._dense
+        if dense is None:
+            for domain, count in self._by_domain.items():
+                total_d[domain] += times * count
+        elif times == 1:
+            total_d[: len(dense)] += dense
+        else:
+            total_d[: len(dense)] += times * dense
+
+    def put(self, domain: int, step: int) -> None:
+        """Count one pod more or less in a domain; `ABSENT` counts nowhere."""
+        if domain == ABSENT:
+            return
+        count = self._by_domain.get(domain, 0) + step
+        if count:
+            self._by_domain[domain] = count
+        else:
+            del self._by_domain[domain]
+        if self._dense is not None:
+            if domain >= len(self._dense):
+                self._dense = None  # a new value: made again when asked for
+            else:
+                self._dense[domain] = count
+
+    @property
+    def wants_array(self) -> bool:
+        """Whether an array would pay and is not there."""
+        return self._dense is None and len(self._by_domain) >= _DENSE_FROM
+
+    def make_array(self) -> None:
+        """Keep the counts as an array too."""
+        size = self.column.size
+        self._dense = np.zeros(size, np.int64)
+        domains = np.fromiter(self._by_domain, np.int64, len(self._by_domain))
+        self._dense[domains] = np.fromiter(self._by_domain.values(), np.int64, len(domains))
+
+    def drop_array(self) -> None:
+        """Forget the array."""
+        self._dense = None
+
+    def copy(self, column: LabelColumn) -> ExistingTerm:
+        """Return an independent copy over another table's label column."""
+        twin = ExistingTerm((self.kind, self.term, self.weight), column)
+        twin.uses, twin._by_domain = self.uses, dict(self._by_domain)
+        return twin
+
+
+class MatchingTerms(msgspec.Struct, frozen=True):
+    """The terms of existing pods that mean one incoming pod, in order of their first use.
+
+    Parameters
+    ----------
+    required_anti
+        Those that keep it off.
+    scored
+        All others.
+    """
+
+    required_anti: tuple[ExistingTerm, ...] = ()
+    scored: tuple[ExistingTerm, ...] = ()
+
+
+NO_MATCH: Final = MatchingTerms()
+
+
+class AffinityTerms:
+    """Index of the terms of all pods on known nodes.
+
+    Parameters
+    ----------
+    label_column
+        Returns the column of a node label, making it on first use.
+    """
+
+    __slots__ = ("_askers", "_dense", "_index", "_label_column", "_labels_version", "_terms")
+
+    def __init__(self, label_column: Callable[[str], LabelColumn]) -> None:
+        self._label_column = label_column
+        self._terms: dict[TermKey, ExistingTerm] = {}
+        self._index: SelectorIndex[ExistingTerm] = SelectorIndex()
+        self._askers: dict[int, MatchingTerms] = {}
+        self._labels_version = 0
+        self._dense: dict[ExistingTerm, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __iter__(self) -> Iterator[ExistingTerm]:
+        return iter(self._terms.values())
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """Count the terms of a pod that is on a row."""
+        for key in _keys(pod.part(POD_AFFINITY).value):
+            found = self._terms.get(key)
+            if found is None:
+                found = self._open(key)
+            found.uses += 1
+            found.put(int(found.column.ids[row]), +1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """Stop counting the terms of a pod that was on a row, labelled as it was then."""
+        for key in _keys(pod.part(POD_AFFINITY).value):
+            found = self._terms[key]
+            found.uses -= 1
+            found.put(int(found.column.ids[row]), -1)
+            if found.uses == 0:
+                self._close(key, found)
+
+    def matching(
+        self, pod: PodInfo, namespace_labels: Mapping[str, str], *, labels_version: int
+    ) -> MatchingTerms:
+        """Return the terms that mean a pod.
+
+        Parameters
+        ----------
+        pod
+            The incoming pod.
+        namespace_labels
+            Labels of its namespace; empty where the namespace is unknown.
+        labels_version
+            Rises whenever the labels of any namespace may have changed.
+        """
+        if not self._terms:
+            return NO_MATCH
+        if labels_version != self._labels_version:
+            self._askers.clear()
+            self._labels_version = labels_version
+        part = pod.part(LABELS)
+        found = self._askers.get(part.id)
+        if found is None:
+            if len(self._askers) >= _ASKERS_MOST:
+                self._askers.clear()
+            found = self._askers[part.id] = self._ask(*part.value, namespace_labels)
+        return found
+
+    def domain_counts(self, term: ExistingTerm, total_d: NDArray[np.int64], times: int) -> None:
+        """Add a term's counts to a table by domain: `ExistingTerm.add_to`, fast when repeated."""
+        if term.wants_array:
+            if len(self._dense) >= _DENSE_MOST:
+                for other in self._dense:
+                    other.drop_array()
+                self._dense.clear()
+            term.make_array()
+            self._dense[term] = None
+        term.add_to(total_d, times)
+
+    def copy(self, label_column: Callable[[str], LabelColumn]) -> AffinityTerms:
+        """Return the same terms over another table's label columns."""
+        twin = AffinityTerms(label_column)
+        for key, term in self._terms.items():
+            copied = twin._terms[key] = term.copy(label_column(term.term.topology_key))
+            twin._index.add(copied, term.term.selector, _pod_namespaces(term.term))
+        return twin
+
+    def _ask(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> MatchingTerms:
+        anti: list[ExistingTerm] = []
+        scored: list[ExistingTerm] = []
+        for found in self._index.candidates(namespace, labels):
+            if found.term.matches(namespace, labels, namespace_labels):
+                (anti if found.kind is TermKind.REQUIRED_ANTI else scored).append(found)
+        return MatchingTerms(tuple(anti), tuple(scored)) if anti or scored else NO_MATCH
+
+    def _open(self, key: TermKey) -> ExistingTerm:
+        term = key[1]
+        made = self._terms[key] = ExistingTerm(key, self._label_column(term.topology_key))
+        self._index.add(made, term.selector, _pod_namespaces(term))
+        self._askers.clear()
+        return made
+
+    def _close(self, key: TermKey, gone: ExistingTerm) -> None:
+        del self._terms[key]
+        self._dense.pop(gone, None)
+        self._index.remove(gone, gone.term.selector, _pod_namespaces(gone.term))
+        self._askers.clear()
+
+
+def _keys(spec: PodAffinitySpec) -> Iterator[TermKey]:
+    """Yield the key of every term, one that is listed twice twice."""
+    for term in spec.required:
+        yield TermKind.REQUIRED, term, 0
+    for term in spec.required_anti:
+        yield TermKind.REQUIRED_ANTI, term, 0
+    for term, weight in spec.preferred:
+        yield TermKind.PREFERRED, term, weight
+    for term, weight in spec.preferred_anti:
+        yield TermKind.PREFERRED_ANTI, term, weight
+
+
+def _pod_namespaces(term: AffinityTerm) -> frozenset[str] | None:
+    """Return the namespaces of pods the term may mean; None where labels decide."""
+    return term.namespaces if term.namespace_selector.nothing else None
