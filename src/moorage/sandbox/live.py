@@ -21,6 +21,7 @@ _COLOURS = {
 # Lines around the list of decisions: counts, rate, headings, the hint how to stop.
 _FRAME_LINES = 7
 _DECISIONS_MAX = 20
+_NAME_WIDTH_MAX = 40
 
 
 class LiveView:
@@ -79,11 +80,18 @@ class LiveView:
         rate = Text(
             f"{progress.decisions} decisions, {progress.decisions_per_second():.0f} a second"
         )
-        table = Table.grid(padding=(0, 2))
-        for _ in range(3):
-            table.add_column(no_wrap=True, overflow="ellipsis")
         room = max(3, min(_DECISIONS_MAX, self._console.height - _FRAME_LINES))
-        for change in list(progress.recent)[-room:]:
+        shown = list(progress.recent)[-room:]
+        # A long reason is cut at the edge; it must not squeeze the name of the pod it is about.
+        widths = (
+            min(_NAME_WIDTH_MAX, max((len(change.pod) for change in shown), default=0)),
+            max(len(state.value) for state in PodState),
+            None,
+        )
+        table = Table.grid(padding=(0, 2))
+        for width in widths:
+            table.add_column(no_wrap=True, overflow="ellipsis", min_width=width)
+        for change in shown:
             what = Text(change.state.value, style=_COLOURS[change.state])
             table.add_row(Text(change.pod), what, Text(change.node or change.message))
         stop = Text("Ctrl-C ends the cluster", style="bright_black")
