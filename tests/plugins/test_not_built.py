@@ -6,22 +6,13 @@ from typing import Any
 
 import pytest
 
-from moorage.api.codec import from_dict
-from moorage.api.pod import TopologySpreadConstraint
 from moorage.base.errors import NotBuiltError
-from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, unresolvable, unschedulable
 from moorage.plugins.in_tree import IN_TREE
 from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
 from moorage.snapshot.pod_info import PodInfo
 from tests.plugins.builders import cluster, make, node, pod
-
-SPREAD: dict[str, Any] = {
-    "maxSkew": 1,
-    "topologyKey": "zone",
-    "whenUnsatisfiable": "ScheduleAnyway",
-}
 
 
 def volume(**source: Any) -> dict[str, Any]:
@@ -60,11 +51,6 @@ def volume(**source: Any) -> dict[str, Any]:
             id="iscsi needs restrictions only",
         ),
         pytest.param(
-            {"topologySpreadConstraints": [SPREAD]},
-            {"PodTopologySpread": "spec.topologySpreadConstraints"},
-            id="soft constraints count too",
-        ),
-        pytest.param(
             {"affinity": {"podAntiAffinity": {}}},
             {"InterPodAffinity": "spec.affinity.podAntiAffinity"},
             id="an anti-affinity that is present",
@@ -95,11 +81,11 @@ def test_needs(spec, expected):
 
 def test_filter_alone_holds_the_pod_too():
     snapshot = cluster(node("a"), node("b"))
-    plugin, reasons = make("PodTopologySpread", snapshot)
-    held = PodInfo(pod(topologySpreadConstraints=[SPREAD]))
+    plugin, reasons = make("VolumeZone", snapshot)
+    held = PodInfo(pod(**volume(persistentVolumeClaim={"claimName": "c"})))
     answer = plugin.filter(CycleState(), held, snapshot.all())
     assert answer.code_n.tolist() == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * 2
-    assert "spec.topologySpreadConstraints" in reasons.reasons(int(answer.reason_n[1]))[0]
+    assert "spec.volumes[1].persistentVolumeClaim" in reasons.reasons(int(answer.reason_n[1]))[0]
     assert plugin.filter(CycleState(), PodInfo(pod()), snapshot.all()) is None
 
 
@@ -112,13 +98,6 @@ def test_score_alone_never_places_a_pod_that_needs_the_plugin():
     with pytest.raises(NotBuiltError, match=r"spec\.affinity\.podAffinity"):
         plugin.score(CycleState(), needing, snapshot.all())
     assert plugin.score(CycleState(), PodInfo(pod()), snapshot.all()).tolist() == [0]
-
-
-def test_default_constraints_in_the_arguments_are_refused():
-    constraint = from_dict(TopologySpreadConstraint, SPREAD)
-    args = PodTopologySpreadArgs(default_constraints=(constraint,), defaulting_type="List")
-    with pytest.raises(NotBuiltError, match="defaultConstraints must be empty"):
-        make("PodTopologySpread", args=args)
 
 
 def test_volume_binding_has_nothing_to_do_for_plain_pods_and_fails_on_others():

@@ -23,6 +23,7 @@ from moorage.plugins.node_ports import NodePorts
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.node_unschedulable import NodeUnschedulable
+from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.priority_sort import PrioritySort
 from moorage.plugins.scheduling_gates import SchedulingGates
 from moorage.plugins.taint_toleration import TaintToleration
@@ -40,7 +41,7 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
     not_built.NodeVolumeLimits,
     not_built.VolumeBinding,
     not_built.VolumeZone,
-    not_built.PodTopologySpread,
+    PodTopologySpread,
     not_built.InterPodAffinity,
     DynamicResources,
     not_built.DefaultPreemption,

@@ -37,7 +37,12 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.plugins.answers import memo_of, normalize_to_max
-from moorage.plugins.node_terms import BoolArray, SelectorQuestion, TermQuestion, term_question
+from moorage.plugins.node_terms import (
+    RequiredNodes,
+    SelectorQuestion,
+    TermQuestion,
+    term_question,
+)
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_AFFINITY, NodeAffinitySpec
 from moorage.snapshot.snapshot import Snapshot
@@ -50,26 +55,15 @@ REASON_CONFLICT: Final = "pod affinity terms conflict"
 _NODE_NAME: Final = "metadata.name"
 
 
-class _Demands:
-    """What a pod requires of a node: nodeSelector and the required affinity."""
+class _Demands(RequiredNodes):
+    """What a pod requires of a node, and the nodes it names."""
 
-    __slots__ = ("_affinity", "_selector", "names", "present")
+    __slots__ = ("names", "present")
 
     def __init__(self, spec: NodeAffinitySpec) -> None:
+        super().__init__(spec)
         self.present = spec.node_selector is not None or spec.required is not None
         self.names = None if spec.required is None else _names_named_by(spec.required)
-        self._selector = TermQuestion(equality_selector(spec.node_selector).requirements)
-        self._affinity: SelectorQuestion | None = None
-        if spec.required is not None:
-            self._affinity = SelectorQuestion(compile_node_selector(spec.required))
-
-    def hold(self, snapshot: Snapshot, view: NodeView) -> BoolArray | None:
-        """Return bool, (rows of the view,); None when every node will do."""
-        selected = self._selector.holds(snapshot, view)
-        if self._affinity is None:
-            return selected
-        affine = self._affinity.holds(snapshot, view)
-        return affine if selected is None else selected & affine
 
 
 class _Wishes:

@@ -11,8 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.selectors import NodeMatcher, NodeTermMatcher, Operator, Requirement, parse_int64
+from moorage.api.selectors import (
+    NodeMatcher,
+    NodeTermMatcher,
+    Operator,
+    Requirement,
+    compile_node_selector,
+    equality_selector,
+    parse_int64,
+)
 from moorage.snapshot.labels import LabelColumn
+from moorage.snapshot.shape import NodeAffinitySpec
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -119,6 +128,32 @@ class SelectorQuestion:
                 return np.ones(len(view), np.bool_)
             result = answer if result is None else result | answer
         return np.zeros(len(view), np.bool_) if result is None else result
+
+
+class RequiredNodes:
+    """What a pod requires of a node: ``nodeSelector`` and the required node affinity.
+
+    Parameters
+    ----------
+    spec
+        The pod's `NODE_AFFINITY` part.
+    """
+
+    __slots__ = ("_affinity", "_selector")
+
+    def __init__(self, spec: NodeAffinitySpec) -> None:
+        self._selector = TermQuestion(equality_selector(spec.node_selector).requirements)
+        self._affinity: SelectorQuestion | None = None
+        if spec.required is not None:
+            self._affinity = SelectorQuestion(compile_node_selector(spec.required))
+
+    def hold(self, snapshot: Snapshot, view: NodeView) -> BoolArray | None:
+        """Return bool, (rows of the view,); None when every node will do."""
+        selected = self._selector.holds(snapshot, view)
+        if self._affinity is None:
+            return selected
+        affine = self._affinity.holds(snapshot, view)
+        return affine if selected is None else selected & affine
 
 
 def term_question(term: NodeTermMatcher) -> TermQuestion:

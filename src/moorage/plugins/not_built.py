@@ -18,7 +18,6 @@ from moorage.base.errors import NotBuiltError
 from moorage.config.plugin_args import (
     DefaultPreemptionArgs,
     InterPodAffinityArgs,
-    PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
 from moorage.framework.cycle_state import CycleState
@@ -181,26 +180,6 @@ class VolumeBinding(ScoreGuard):
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Nothing to do for a pod without claims; fail on one with."""
         return self.reserve(state, pod, node_name)
-
-
-class PodTopologySpread(NormalizingGuard):
-    """Guard for pods with explicit constraints.
-
-    Raises
-    ------
-    NotBuiltError
-        The arguments bring constraints of their own for every pod.
-    """
-
-    name = "PodTopologySpread"
-
-    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
-        if args.default_constraints:
-            raise NotBuiltError(
-                "moorage does not implement PodTopologySpread yet: "
-                "PodTopologySpreadArgs.defaultConstraints must be empty"
-            )
-        super().__init__(handle.reasons)
 
 
 class InterPodAffinity(NormalizingGuard):

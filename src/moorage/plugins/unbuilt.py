@@ -28,10 +28,6 @@ def _volume_field(*sources: tuple[str, Callable[[Volume], object | None]]) -> Fi
     return find
 
 
-def _spread_field(pod: Pod) -> str | None:
-    return "spec.topologySpreadConstraints" if pod.spec.topology_spread_constraints else None
-
-
 def _pod_affinity_field(pod: Pod) -> str | None:
     affinity = pod.spec.affinity
     if affinity is None:
@@ -66,7 +62,6 @@ NEEDED_BY: Final[Mapping[str, FieldFinder]] = {
     "NodeVolumeLimits": _volume_field(_CLAIM, _EPHEMERAL, *_MIGRATABLE),
     "VolumeBinding": _volume_field(_CLAIM, _EPHEMERAL),
     "VolumeZone": _volume_field(_CLAIM),
-    "PodTopologySpread": _spread_field,
     "InterPodAffinity": _pod_affinity_field,
     "DynamicResources": _claims_field,
 }
