@@ -51,11 +51,8 @@ def volume(**source: Any) -> dict[str, Any]:
             id="iscsi needs restrictions only",
         ),
         pytest.param(
-            {"affinity": {"podAntiAffinity": {}}},
-            {"InterPodAffinity": "spec.affinity.podAntiAffinity"},
-            id="an anti-affinity that is present",
+            {"affinity": {"podAntiAffinity": {}, "nodeAffinity": {}}}, {}, id="affinity is built"
         ),
-        pytest.param({"affinity": {"nodeAffinity": {}}}, {}, id="node affinity is built"),
         pytest.param(
             {"resourceClaims": [{"name": "r"}]},
             {"DynamicResources": "spec.resourceClaims"},
@@ -91,11 +88,11 @@ def test_filter_alone_holds_the_pod_too():
 
 def test_score_alone_never_places_a_pod_that_needs_the_plugin():
     snapshot = cluster(node())
-    plugin, _ = make("InterPodAffinity", snapshot)
-    needing = PodInfo(pod(affinity={"podAffinity": {}}))
+    plugin, _ = make("VolumeBinding", snapshot)
+    needing = PodInfo(pod(**volume(ephemeral={})))
     assert plugin.pre_score(CycleState(), PodInfo(pod()), snapshot.all()) == SKIP
     assert plugin.pre_score(CycleState(), needing, snapshot.all()).code is Code.ERROR
-    with pytest.raises(NotBuiltError, match=r"spec\.affinity\.podAffinity"):
+    with pytest.raises(NotBuiltError, match=r"spec\.volumes\[1\]\.ephemeral"):
         plugin.score(CycleState(), needing, snapshot.all())
     assert plugin.score(CycleState(), PodInfo(pod()), snapshot.all()).tolist() == [0]
 

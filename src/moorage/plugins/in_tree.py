@@ -16,6 +16,7 @@ from moorage.plugins import not_built
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.dynamic_resources import DynamicResources
 from moorage.plugins.image_locality import ImageLocality
+from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.node_affinity import NodeAffinity
 from moorage.plugins.node_declared_features import NodeDeclaredFeatures
 from moorage.plugins.node_name import NodeName
@@ -42,7 +43,7 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
     not_built.VolumeBinding,
     not_built.VolumeZone,
     PodTopologySpread,
-    not_built.InterPodAffinity,
+    InterPodAffinity,
     DynamicResources,
     not_built.DefaultPreemption,
     NodeResourcesBalancedAllocation,

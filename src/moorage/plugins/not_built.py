@@ -17,7 +17,6 @@ from moorage.api.pod import Pod
 from moorage.base.errors import NotBuiltError
 from moorage.config.plugin_args import (
     DefaultPreemptionArgs,
-    InterPodAffinityArgs,
     VolumeBindingArgs,
 )
 from moorage.framework.cycle_state import CycleState
@@ -180,16 +179,6 @@ class VolumeBinding(ScoreGuard):
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Nothing to do for a pod without claims; fail on one with."""
         return self.reserve(state, pod, node_name)
-
-
-class InterPodAffinity(NormalizingGuard):
-    """Guard for pods with pod affinity or anti-affinity."""
-
-    name = "InterPodAffinity"
-
-    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
-        del args
-        super().__init__(handle.reasons)
 
 
 class DefaultPreemption:

@@ -28,15 +28,6 @@ def _volume_field(*sources: tuple[str, Callable[[Volume], object | None]]) -> Fi
     return find
 
 
-def _pod_affinity_field(pod: Pod) -> str | None:
-    affinity = pod.spec.affinity
-    if affinity is None:
-        return None
-    if affinity.pod_affinity is not None:
-        return "spec.affinity.podAffinity"
-    return "spec.affinity.podAntiAffinity" if affinity.pod_anti_affinity is not None else None
-
-
 def _claims_field(pod: Pod) -> str | None:
     return "spec.resourceClaims" if pod.spec.resource_claims else None
 
@@ -62,7 +53,6 @@ NEEDED_BY: Final[Mapping[str, FieldFinder]] = {
     "NodeVolumeLimits": _volume_field(_CLAIM, _EPHEMERAL, *_MIGRATABLE),
     "VolumeBinding": _volume_field(_CLAIM, _EPHEMERAL),
     "VolumeZone": _volume_field(_CLAIM),
-    "InterPodAffinity": _pod_affinity_field,
     "DynamicResources": _claims_field,
 }
 """By plugin name, in the order the plugins run; empty once all are built."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.node import Node, Taint
+from moorage.snapshot.affinity_terms import AffinityTerms
 from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.node_info import NodeInfo
@@ -121,6 +122,11 @@ class Snapshot(ResourceColumns):
     def count_column(self, key: CountKey) -> NDArray[np.int64]:
         """Return int64, (n,): pods on each node that match a selector; kept by increments."""
         return self.table.pods.counts(key)
+
+    @property
+    def affinity_terms(self) -> AffinityTerms:
+        """The affinity terms of pods on nodes, each distinct one once."""
+        return self.table.terms
 
     # -- what if -------------------------------------------------------------------------------
 

@@ -310,7 +310,7 @@ def _filtered(found: Evaluation) -> Json:
 
 def _scored(found: Evaluation, table: ScoreTable) -> Json:
     return {
-        "scoreSkipped": list(found.score_skipped),
+        "scoreSkipped": list(found.score_skipped) or None,
         "scores": {
             name: {
                 "weight": scores.weight,

@@ -1,0 +1,95 @@
+"""Which cluster events may help a pod that other pods' neighbourhood kept waiting.
+
+Hints of InterPodAffinity. They ask terms as written: namespace selectors are not resolved here,
+so a pod that waits for one of a namespace chosen by label is only retried by the periodic flush.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffinity/plugin.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod, PodAffinity
+from moorage.framework.points import EventRegistration
+from moorage.snapshot.pod_affinity import Terms, required_terms
+
+
+def registrations() -> Sequence[EventRegistration]:
+    """Return the events that may help: pods and nodes come, go, or change their labels."""
+    pod = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
+    node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    return EventRegistration(pod, pod_hint), EventRegistration(node, node_hint)
+
+
+def pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Whether another pod's coming, going or relabelling may help.
+
+    Raises
+    ------
+    ValueError
+        A term is malformed, which counts as "retry".
+    """
+    before = old if isinstance(old, Pod) else None
+    after = new if isinstance(new, Pod) else None
+    if after is not None and after.uid == waiting.uid:
+        return True
+    subject = after or before
+    assert subject is not None
+    if not (subject.spec.node_name or subject.status.nominated_node_name):
+        return False
+    near, away = _near(waiting), _away(waiting)
+    if after is None:
+        assert before is not None
+        return _mean_all(away, before) or _mean_all(_away(before), waiting)
+    if before is None:
+        return _mean_all(near, after)
+    comes = not _mean_all(near, before) and _mean_all(near, after)
+    return comes or (_mean_all(away, before) and not _mean_all(away, after))
+
+
+def node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Whether a new or relabelled node may help.
+
+    Raises
+    ------
+    ValueError
+        A term is malformed, which counts as "retry".
+    """
+    assert isinstance(new, Node)
+    near, away, labels = _near(waiting), _away(waiting), new.metadata.labels
+    if not isinstance(old, Node):
+        return bool(away) or any(term.topology_key in labels for term in near)
+    before = old.metadata.labels
+    return any(
+        term.topology_key in labels and _differs(term.topology_key, before, labels) for term in near
+    ) or any(
+        term.topology_key in before and _differs(term.topology_key, before, labels) for term in away
+    )
+
+
+def _near(pod: Pod) -> Terms:
+    affinity = pod.spec.affinity
+    return _terms(pod, None if affinity is None else affinity.pod_affinity)
+
+
+def _away(pod: Pod) -> Terms:
+    affinity = pod.spec.affinity
+    return _terms(pod, None if affinity is None else affinity.pod_anti_affinity)
+
+
+def _terms(pod: Pod, affinity: PodAffinity | None) -> Terms:
+    return required_terms(pod.metadata.namespace, affinity)
+
+
+def _mean_all(terms: Terms, pod: Pod) -> bool:
+    metadata = pod.metadata
+    return bool(terms) and all(
+        term.matches(metadata.namespace, metadata.labels, {}) for term in terms
+    )
+
+
+def _differs(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    return before.get(key) != after.get(key)
