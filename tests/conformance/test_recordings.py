@@ -30,4 +30,4 @@ def test_recorded_decisions_are_reproduced(family):
     assert tally.equal + tally.unsupported == tally.cases
     if family in WHOLE:
         assert tally.equal == tally.cases, report.as_text()
-        assert tally.unsupported_fields <= {"event", "preemption"}
+        assert tally.unsupported_fields == set()

@@ -184,15 +184,25 @@ def test_a_missing_row_is_a_difference(tmp_path):
 
 
 def test_fields_of_plugins_not_built_are_listed_not_compared(tmp_path):
+    line = next(line for line in lines("noderesources") if line["expected"].get("pods"))
+    for row in line["expected"]["pods"]:
+        row["allocations"] = "tampered"
+    tally = check_recordings([write(tmp_path, line)]).families["noderesources"]
+    assert (tally.equal, tally.unsupported_fields) == (1, {"allocations"})
+
+
+@pytest.mark.parametrize("field", ["event", "preemption"])
+def test_what_preemption_did_is_compared(tmp_path, field):
     line = next(
         line
         for line in lines("noderesources")
         if any("event" in row for row in line["expected"].get("pods", ()))
     )
-    for row in line["expected"]["pods"]:
-        row["event"] = row["preemption"] = "tampered"
-    tally = check_recordings([write(tmp_path, line)]).families["noderesources"]
-    assert (tally.equal, tally.unsupported_fields) == (1, {"event", "preemption"})
+    rows = [row for row in line["expected"]["pods"] if "event" in row]
+    for row in rows:
+        row[field] = "tampered"
+    report = check_recordings([write(tmp_path, line)])
+    assert report.families["noderesources"].by_field == {field: len(rows)}
 
 
 def with_pending(line: dict[str, Any], change: Any) -> dict[str, Any]:

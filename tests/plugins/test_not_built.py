@@ -8,7 +8,7 @@ import pytest
 
 from moorage.base.errors import NotBuiltError
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.status import SKIP, SUCCESS, Code, unresolvable, unschedulable
+from moorage.framework.status import SKIP, SUCCESS, Code, unresolvable
 from moorage.plugins.in_tree import IN_TREE
 from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
 from moorage.snapshot.pod_info import PodInfo
@@ -107,17 +107,9 @@ def test_volume_binding_has_nothing_to_do_for_plain_pods_and_fails_on_others():
         assert method(state, claiming, "n").code is Code.ERROR
 
 
-def test_default_preemption_evicts_nobody():
-    plugin, _ = make("DefaultPreemption")
-    assert plugin.pre_enqueue(pod()) == SUCCESS
-    expected = (None, unschedulable("preemption: moorage does not implement it yet"))
-    assert plugin.post_filter(CycleState(), PodInfo(pod()), {}) == expected
-    assert plugin.events_to_register() == ()
-
-
 def test_guards_wake_only_for_a_change_of_the_pod_itself():
     for entry in IN_TREE:
-        if entry.built or entry.name == "DefaultPreemption":
+        if entry.built:
             continue
         plugin, _ = make(entry.name)
         (registration,) = plugin.events_to_register()

@@ -9,63 +9,29 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.pod import Pod
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
 from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
 from moorage.engine.scoring import ask_score, normalized, run_scores
 from moorage.engine.select_node import TieBreak
 from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, Scores, ShapeCache
+from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
-from moorage.framework.points import ScoreArray
+from moorage.framework.points import PostFilterResult, ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
+    PostFilterOutcome,
     PreFilterOutcome,
     run_post_filter,
     run_pre_filter,
     run_pre_score,
 )
 from moorage.framework.status import Code, Status, unresolvable, unschedulable
+from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-
-
-class NodeStatuses:
-    """Status of every node after a failed search, nodes that PreFilter left out included.
-
-    Parameters
-    ----------
-    profile, snapshot
-        The attempt's.
-    view, verdict
-        The rows that were filtered and the verdict on them.
-    absent
-        Status of every other node.
-    """
-
-    def __init__(
-        self,
-        profile: Profile,
-        snapshot: Snapshot,
-        *,
-        view: NodeView,
-        verdict: FilterPass,
-        absent: Status,
-    ) -> None:
-        self._profile = profile
-        self._snapshot = snapshot
-        self._positions = {int(row): i for i, row in enumerate(view.row_numbers())}
-        self._verdict = verdict
-        self._absent = absent
-
-    def as_mapping(self) -> dict[str, Status]:
-        """Return the status of every node by name."""
-        return {
-            name: self._absent
-            if (position := self._positions.get(row)) is None
-            else self._verdict.status(self._profile, position)
-            for row, name in enumerate(self._snapshot.names)
-        }
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -343,17 +309,12 @@ class Cycle:
     def _rejected(self, pod: PodInfo, state: CycleState, search: Search) -> Decision:
         diagnosis = diagnose(self.profile, self.snapshot, search)
         nomination: Nomination | None = CLEAR_NOMINATION
+        victims: tuple[Pod, ...] = ()
         if self.profile.post_filters:
-            statuses = NodeStatuses(
-                self.profile,
-                self.snapshot,
-                view=search.view,
-                verdict=search.verdict,
-                absent=search.absent_status,
-            )
-            after = run_post_filter(self.profile, state, pod, statuses.as_mapping())
+            after = self.post_filter(state, pod, search)
             diagnosis = diagnosis.with_post_filter(after.message)
-            proposed = None if after.result is None else after.result.nominated_node
+            result = after.result or PostFilterResult()
+            victims, proposed = result.victims, result.nominated_node
             nomination = None if proposed is None else Nomination(proposed)
         return Decision(
             outcome=Outcome.REJECT,
@@ -363,7 +324,23 @@ class Cycle:
             evaluated=len(search.view),
             diagnosis=diagnosis,
             nomination=nomination,
+            victims=victims,
         )
+
+    def post_filter(self, state: CycleState, pod: PodInfo, search: Search) -> PostFilterOutcome:
+        """Let the PostFilter plugins look for a way after a search that found no node."""
+        statuses = NodeStatuses(
+            self.profile,
+            self.snapshot,
+            view=search.view,
+            verdict=search.verdict,
+            absent=search.absent_status,
+        )
+        attempt = Attempt(self.profile, self.snapshot, state, pod)
+        state.write(WHAT_IF, SearchWhatIf(attempt, statuses))
+        outcome = run_post_filter(self.profile, state, pod, statuses)
+        state.delete(WHAT_IF)
+        return outcome
 
     def _failed(self, pod: PodInfo, state: CycleState, status: Status) -> Decision:
         outcome = Outcome.REJECT if status.rejected else Outcome.ERROR

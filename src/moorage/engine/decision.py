@@ -6,6 +6,7 @@ from enum import Enum
 
 import msgspec
 
+from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status
@@ -59,6 +60,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         Why no node took the pod; None unless the outcome is REJECT by the plugins.
     nomination
         Change to the pod's nomination; None leaves it alone.
+    victims
+        Pods to evict from the nominated node, most important first.
     """
 
     outcome: Outcome
@@ -72,6 +75,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     ties: int = 0
     diagnosis: Diagnosis | None = None
     nomination: Nomination | None = None
+    victims: tuple[Pod, ...] = ()
 
     @property
     def message(self) -> str:

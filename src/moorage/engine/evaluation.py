@@ -23,8 +23,9 @@ from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.preemption import PREEMPTION, PreemptionReport
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome, run_pre_enqueue
+from moorage.framework.runner import PostFilterOutcome, PreFilterOutcome, run_pre_enqueue
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -59,7 +60,11 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     winners
         Nodes with the greatest total, sorted.
     diagnosis
-        Why no node took the pod; None when one did.
+        Why no node took the pod, without the PostFilter part; None when one did.
+    post_filter
+        What PostFilter said; None when a node took the pod or there are no such plugins.
+    preemption
+        What preemption tried; None when it did not get so far.
     """
 
     pre_enqueue: Status | None = None
@@ -73,6 +78,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     scores: ScoreTable | None = None
     winners: tuple[str, ...] = ()
     diagnosis: Diagnosis | None = None
+    post_filter: PostFilterOutcome | None = None
+    preemption: PreemptionReport | None = None
 
 
 def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
@@ -92,13 +99,15 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
     outcome = search.pre_filter
     if outcome.status.rejected:
         diagnosis = diagnose(profile, snapshot, search)
-        return Evaluation(pre_filter=outcome, diagnosis=diagnosis)
+        return _with_post_filter(
+            Evaluation(pre_filter=outcome, diagnosis=diagnosis), cycle, state, pod, search=search
+        )
     candidates = _candidates(snapshot, outcome)
     full = _with_nominated(profile, state, pod, snapshot, view=candidates)
     feasible = _feasible(snapshot, search, candidates, full)
     scores = _scores(profile, state, pod, snapshot, feasible=feasible)
     passing = int(full.passed.sum())
-    return Evaluation(
+    found = Evaluation(
         pre_filter=outcome,
         filter=_failures(profile, snapshot, search, candidates=candidates, verdict=full),
         excluded=_excluded(snapshot, candidates),
@@ -109,6 +118,19 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
         scores=scores,
         winners=_winners(feasible, scores),
         diagnosis=None if feasible else diagnose(profile, snapshot, search),
+    )
+    return found if feasible else _with_post_filter(found, cycle, state, pod, search=search)
+
+
+def _with_post_filter(
+    found: Evaluation, cycle: Cycle, state: CycleState, pod: PodInfo, *, search: Search
+) -> Evaluation:
+    if not cycle.profile.post_filters:
+        return found
+    return msgspec.structs.replace(
+        found,
+        post_filter=cycle.post_filter(state, pod, search),
+        preemption=state.find(PREEMPTION),
     )
 
 

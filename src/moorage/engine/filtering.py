@@ -5,7 +5,7 @@ Rules: scheduling spec, cycle sections 3.3 and 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
@@ -203,24 +203,47 @@ def filter_nominated(
     to their row, so each row is a trial of its own. `verdict` is changed in place.
     """
     for name, nominated in snapshot.nominations.items():
-        added = [
-            other
-            for other in nominated
-            if other.priority >= pod.priority
-            and other.uid != pod.uid
-            and snapshot.table.node_of_pod(other.uid) is None
-        ]
-        row = snapshot.row_of(name) if added else None
+        row = snapshot.row_of(name) if nominated else None
         position = None if row is None else _position(view, row)
         if row is None or position is None:
             continue
-        with snapshot.trial() as trial:
-            changed = state.copy()
-            for other in added:
-                put_on_row(profile, changed, pod, trial, other=other, row=row)
-            first = run_filters(profile, changed, pod, snapshot.rows([row]))
-        if first.plugin_n[0] != PASSED:
+        first = filter_beside_nominated(profile, state, pod, snapshot, row=row, nominated=nominated)
+        if first is not None and first.plugin_n[0] != PASSED:
             verdict.put(np.array([position]), first)
+
+
+def filter_beside_nominated(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    *,
+    row: int,
+    nominated: Sequence[PodInfo],
+) -> FilterPass | None:
+    """Judge one row with the pods nominated to it that come first; None when none does.
+
+    Those are of equal or higher priority, not the pod itself, and not on a node already.
+
+    Raises
+    ------
+    CycleError
+        A plugin broke.
+    """
+    added = [
+        other
+        for other in nominated
+        if other.priority >= pod.priority
+        and other.uid != pod.uid
+        and snapshot.table.node_of_pod(other.uid) is None
+    ]
+    if not added:
+        return None
+    with snapshot.trial() as trial:
+        changed = state.copy()
+        for other in added:
+            put_on_row(profile, changed, pod, trial, other=other, row=row)
+        return run_filters(profile, changed, pod, snapshot.rows([row]))
 
 
 def put_on_row(

@@ -13,6 +13,7 @@ import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
 from moorage.framework.status import ReasonTable
 from moorage.snapshot.snapshot import Snapshot
 
@@ -49,6 +50,8 @@ class Handle(msgspec.Struct, frozen=True):
         The only sources of time and randomness.
     client
         None where nothing can be written (conformance, benchmarks, what-if).
+    evictions
+        For whom room is being made right now.
     """
 
     profile_name: str
@@ -57,3 +60,4 @@ class Handle(msgspec.Struct, frozen=True):
     clock: Clock
     streams: Streams
     client: BindingClient | None = None
+    evictions: EvictionsUnderWay = NoEvictions()

@@ -14,6 +14,7 @@ from moorage.config.plugin_args import ARGS_KINDS
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.plugins import not_built
 from moorage.plugins.default_binder import DefaultBinder
+from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.dynamic_resources import DynamicResources
 from moorage.plugins.image_locality import ImageLocality
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
@@ -45,7 +46,7 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,
-    not_built.DefaultPreemption,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

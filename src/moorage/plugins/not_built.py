@@ -7,8 +7,7 @@ with the field that needs it. They are replaced one by one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,14 +15,12 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.errors import NotBuiltError
 from moorage.config.plugin_args import (
-    DefaultPreemptionArgs,
     VolumeBindingArgs,
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
     EventRegistration,
-    PostFilterResult,
     PreFilterResult,
     Reads,
     ScoreArray,
@@ -38,7 +35,6 @@ from moorage.framework.status import (
     answer_where,
     error,
     unresolvable,
-    unschedulable,
 )
 from moorage.plugins.unbuilt import NEEDS, unbuilt_need
 from moorage.snapshot.pod_info import PodInfo
@@ -179,33 +175,6 @@ class VolumeBinding(ScoreGuard):
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Nothing to do for a pod without claims; fail on one with."""
         return self.reserve(state, pod, node_name)
-
-
-class DefaultPreemption:
-    """Stands where preemption will be: lets every pod in, and evicts nobody."""
-
-    name = "DefaultPreemption"
-    not_built = True
-    MESSAGE: Final = "preemption: moorage does not implement it yet"
-
-    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
-        del args, handle
-
-    def pre_enqueue(self, pod: Pod) -> Status:
-        """Let the pod in: no eviction for it can be going on."""
-        del pod
-        return SUCCESS
-
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
-    ) -> tuple[PostFilterResult | None, Status]:
-        """Find no node to make room on; nominations stay as they are."""
-        del state, pod, node_to_status
-        return None, unschedulable(self.MESSAGE)
-
-    def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register nothing: it rejects no pod, so nothing has to bring one back."""
-        return ()
 
 
 def _own_update_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

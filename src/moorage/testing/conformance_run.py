@@ -19,13 +19,16 @@ from moorage.base.rng import Streams
 from moorage.config.defaults import default_config
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
+from moorage.config.plugin_args import DefaultPreemptionArgs
 from moorage.config.validation import is_not_built
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import CycleError, Evaluation, evaluate
 from moorage.engine.scoring import ScoreTable
 from moorage.engine.select_node import smallest_name
+from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
+from moorage.framework.preemption import PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_pre_enqueue, run_reserve
@@ -35,6 +38,8 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.conformance_format import Json, RecordedObjects, Scenario
 from moorage.testing.conformance_needs import mode_needs, plugin_needs
+
+_NOTE_BYTES = 1024
 
 # Not recorded: the harness did not run these points.
 _POINTS_NOT_RECORDED = frozenset({"queueSort", "permit", "preBind", "bind", "postBind"})
@@ -90,7 +95,16 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
 
 def _specs(config: Json | None, registry: Registry) -> dict[str, ProfileSpec]:
     loaded = default_config() if config is None else config_from_values(config)
-    return {spec.scheduler_name: spec for spec in expand_profiles(loaded, registry)}
+    specs = (_trying_every_node(spec) for spec in expand_profiles(loaded, registry))
+    return {spec.scheduler_name: spec for spec in specs}
+
+
+def _trying_every_node(spec: ProfileSpec) -> ProfileSpec:
+    """Let preemption try every node, as the harness did."""
+    args = dict(spec.plugin_args)
+    if "DefaultPreemption" in args:
+        args["DefaultPreemption"] = DefaultPreemptionArgs(min_candidate_nodes_percentage=100)
+    return msgspec.structs.replace(spec, plugin_args=args)
 
 
 def _profiles(specs: Mapping[str, ProfileSpec]) -> Json:
@@ -273,7 +287,51 @@ def _evaluated(found: Evaluation, info: PodInfo) -> Json:
         row["unschedulablePlugins"] = plugins
     if found.diagnosis is not None:
         row["message"] = found.diagnosis.message
+        row |= _preempted(found, found.diagnosis, info)
     return row
+
+
+def _preempted(found: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
+    """Return what PostFilter did; not recorded for pods that were unknown to the informers."""
+    after = found.post_filter
+    if info.pod.spec.node_name:
+        return {}
+    if after is None:
+        return {"event": _event_note(diagnosis.message)}
+    report = found.preemption or PreemptionReport()
+    row: Json = {"code": after.status.code.text, "candidates": _candidates(report)}
+    if after.message:
+        row["message"] = after.message
+    if after.result is not None and after.result.nominated_node is not None:
+        row["nominatedNode"] = after.result.nominated_node
+    row["potentialNodes"] = sorted(report.potential, key=str.encode)
+    if report.rejected:
+        row["rejected"] = {node: _named(status) for node, status in report.rejected.items()}
+    if len(report.ties) > 1:
+        row["ties"] = list(report.ties)
+    note = _event_note(diagnosis.with_post_filter(after.message).message)
+    return {"event": note, "preemption": row}
+
+
+def _candidates(report: PreemptionReport) -> list[Json]:
+    return [
+        {
+            "node": candidate.node_name,
+            "victims": [victim.key for victim in candidate.victims],
+            "numPDBViolations": candidate.violations,
+        }
+        for candidate in sorted(report.candidates, key=lambda each: each.node_name.encode())
+    ]
+
+
+def _event_note(message: str) -> str:
+    """Cut a text to what fits into an Event (scheduling spec, cycle section 6)."""
+    raw = message.encode()
+    return message if len(raw) <= _NOTE_BYTES else f"{raw[: _NOTE_BYTES - 4].decode()} ..."
+
+
+def _named(status: Status) -> Json:
+    return _signed(status) if status.plugin else _plain(status)
 
 
 def _pre_filter(found: Evaluation) -> Json:

@@ -1,0 +1,182 @@
+"""A failed search as PostFilter plugins may use it: statuses by row, and trials on one row.
+
+Implements `framework.what_if`. A trial starts from the attempt's cycle state, so that the plugins'
+PreFilter results follow what is taken off and put on; the cluster is as before when it ends.
+
+Rules: scheduling spec, cycle sections 3.4 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+import numpy as np
+
+from moorage.engine.filtering import (
+    CycleError,
+    FilterPass,
+    filter_beside_nominated,
+    put_on_row,
+    run_filters,
+    take_off_row,
+)
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.profile import Profile
+from moorage.framework.status import SUCCESS, Code, Status
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.trial import Trial
+from moorage.snapshot.view import NodeView
+
+
+class NodeStatuses(Mapping[str, Status]):
+    """Status of every node after a failed search, nodes that were not filtered included.
+
+    Nothing is spelled out before it is asked for: at thousands of nodes most plugins ask for none.
+
+    Parameters
+    ----------
+    profile, snapshot
+        The attempt's.
+    view, verdict
+        The rows that were filtered and the verdict on them.
+    absent
+        Status of every other node.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        snapshot: Snapshot,
+        *,
+        view: NodeView,
+        verdict: FilterPass,
+        absent: Status,
+    ) -> None:
+        self._profile = profile
+        self._snapshot = snapshot
+        self._view = view
+        self._verdict = verdict
+        self._absent = absent
+        self._positions: dict[int, int] | None = None
+
+    def __getitem__(self, name: str) -> Status:
+        row = self._snapshot.row_of(name)
+        if row is None:
+            raise KeyError(name)
+        return self.status_of(row)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._snapshot.names)
+
+    def __len__(self) -> int:
+        return self._snapshot.num_nodes
+
+    def status_of(self, row: int) -> Status:
+        """Return the status of one row."""
+        position = self._position(row)
+        return self._absent if position is None else self._verdict.status(self._profile, position)
+
+    def rows_with(self, code: Code) -> list[int]:
+        """Return the rows whose status has this code, ascending."""
+        found = np.full(self._snapshot.num_nodes, self._absent.code is code)
+        found[self._view.row_numbers()] = self._verdict.code_n == code
+        rows: list[int] = np.flatnonzero(found).tolist()
+        return rows
+
+    def _position(self, row: int) -> int | None:
+        if self._view.is_all:
+            return row
+        if self._positions is None:
+            self._positions = {int(each): i for i, each in enumerate(self._view.row_numbers())}
+        return self._positions.get(row)
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A pod's attempt as plugins are asked about it."""
+
+    profile: Profile
+    snapshot: Snapshot
+    state: CycleState
+    pod: PodInfo
+
+
+class SearchWhatIf:
+    """`WhatIf` over one failed search.
+
+    Parameters
+    ----------
+    attempt
+        The pod, its state after PreFilter, and who judges.
+    statuses
+        What the search ended with.
+    """
+
+    def __init__(self, attempt: Attempt, statuses: NodeStatuses) -> None:
+        self._attempt = attempt
+        self._statuses = statuses
+
+    def rows_with(self, code: Code) -> list[int]:
+        """Return the rows whose status in the search has this code, ascending."""
+        return self._statuses.rows_with(code)
+
+    def status_of(self, row: int) -> Status:
+        """Return the status of one row in the search."""
+        return self._statuses.status_of(row)
+
+    @contextmanager
+    def on_row(self, row: int) -> Iterator[TriedRow]:
+        """Try things out on a row; everything is undone at the end."""
+        with self._attempt.snapshot.trial() as trial:
+            yield TriedRow(self._attempt, trial, row)
+
+
+class TriedRow:
+    """`RowTrial` over a trial of the snapshot and a copy of the attempt's cycle state."""
+
+    def __init__(self, attempt: Attempt, trial: Trial, row: int) -> None:
+        self._attempt = attempt
+        self._trial = trial
+        self._row = row
+        self._state = attempt.state.copy()
+
+    def take_off(self, other: PodInfo) -> Status:
+        """Take a pod off the row; Error where a plugin cannot follow."""
+        at = self._attempt
+        try:
+            take_off_row(at.profile, self._state, at.pod, self._trial, other=other, row=self._row)
+        except CycleError as broken:
+            return broken.status
+        return SUCCESS
+
+    def put_on(self, other: PodInfo) -> Status:
+        """Put a pod on the row; Error where a plugin cannot follow."""
+        at = self._attempt
+        try:
+            put_on_row(at.profile, self._state, at.pod, self._trial, other=other, row=self._row)
+        except CycleError as broken:
+            return broken.status
+        return SUCCESS
+
+    def judge(self) -> Status:
+        """Run every Filter on the row: beside nominated pods first, then without them."""
+        at = self._attempt
+        try:
+            nominated = at.snapshot.nominations.get(at.snapshot.names[self._row], ())
+            if nominated:
+                first = filter_beside_nominated(
+                    at.profile,
+                    self._state,
+                    at.pod,
+                    at.snapshot,
+                    row=self._row,
+                    nominated=nominated,
+                )
+                if first is not None and not first.passed[0]:
+                    return first.status(at.profile, 0)
+            view = at.snapshot.rows([self._row])
+            return run_filters(at.profile, self._state, at.pod, view).status(at.profile, 0)
+        except CycleError as broken:
+            return broken.status

@@ -1,0 +1,76 @@
+"""What preemption found: the data a PostFilter plugin leaves behind for whoever explains it.
+
+The plugin writes a `PreemptionReport` into the cycle state; conformance and explaining read it.
+Evicting is not its business: victims travel in `PostFilterResult`, ``service`` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from moorage.framework.cycle_state import StateKey
+from moorage.framework.status import Status
+from moorage.snapshot.pod_info import PodInfo
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node on which the preemptor would fit, and what it costs.
+
+    Parameters
+    ----------
+    node_name
+        The node.
+    victims
+        The pods to evict, most important first; never empty.
+    violations
+        How many of them a PodDisruptionBudget protects.
+    """
+
+    node_name: str
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+
+class PreemptionReport(msgspec.Struct, frozen=True):
+    """One attempt to make room.
+
+    Parameters
+    ----------
+    potential
+        Nodes on which evicting pods may help, by row: the ones a dry run is worth.
+    candidates
+        What was found, in the order of the dry run, those without violations first.
+    rejected
+        Tried nodes that are no candidates, with the reason.
+    ties
+        Names of the nodes equal under every criterion of the choice, the chosen one first.
+    """
+
+    potential: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    rejected: Mapping[str, Status] = {}
+    ties: tuple[str, ...] = ()
+
+
+PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
+"""Written when a dry run took place."""
+
+
+class EvictionsUnderWay(Protocol):
+    """Tells whether room is being made for a pod right now."""
+
+    def running_for(self, uid: str) -> bool:
+        """Whether evictions for this preemptor have not all been told to the API yet."""
+        ...
+
+
+class NoEvictions:
+    """`EvictionsUnderWay` where nobody evicts: benchmarks of the engine, conformance, what-if."""
+
+    def running_for(self, uid: str) -> bool:
+        """Answer no."""
+        del uid
+        return False

@@ -1,0 +1,50 @@
+"""What the engine lends a PostFilter plugin: the failed search, and rows to try things out on.
+
+The engine writes a `WhatIf` into the cycle state before it runs PostFilter. A plugin never sees
+other plugins; through this it can ask what all of them would say if some pods were gone.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from moorage.framework.cycle_state import StateKey
+from moorage.framework.status import Code, Status
+from moorage.snapshot.pod_info import PodInfo
+
+
+class RowTrial(Protocol):
+    """One row on which pods can be taken off and put back; undone at the end of its context."""
+
+    def take_off(self, other: PodInfo) -> Status:
+        """Take a pod off the row; Error where a plugin cannot follow."""
+        ...
+
+    def put_on(self, other: PodInfo) -> Status:
+        """Put a pod on the row; Error where a plugin cannot follow."""
+        ...
+
+    def judge(self) -> Status:
+        """Run every Filter on the row as it is now, nominated pods counted as in the search."""
+        ...
+
+
+class WhatIf(Protocol):
+    """The attempt that found no node, and trials that start from its state."""
+
+    def rows_with(self, code: Code) -> list[int]:
+        """Return the rows whose status in the search has this code, ascending."""
+        ...
+
+    def status_of(self, row: int) -> Status:
+        """Return the status of one row in the search."""
+        ...
+
+    def on_row(self, row: int) -> AbstractContextManager[RowTrial]:
+        """Try things out on a row; one trial is open at a time."""
+        ...
+
+
+WHAT_IF: StateKey[WhatIf] = StateKey("what-if")
+"""Set while PostFilter runs, and only then."""

@@ -1,0 +1,184 @@
+"""DefaultPreemption: a pod that fits nowhere looks for a node where evicting others makes room.
+
+PostFilter answers with a node to nominate and its victims; ``service`` evicts them. While that
+goes on, PreEnqueue keeps the pod out of the queue.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption`` and
+``pkg/scheduler/framework/preemption``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PostFilterResult
+from moorage.framework.preemption import PREEMPTION, Candidate, PreemptionReport
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.framework.what_if import WHAT_IF, WhatIf
+from moorage.plugins.preemption_budgets import Budgets
+from moorage.plugins.preemption_victims import best, dry_run
+from moorage.snapshot.pod_info import PodInfo
+
+EVICTING: Final = "waiting for the preemption for this pod to be finished"
+POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+_PREFIX: Final = "preemption: "
+
+
+class DefaultPreemption:
+    """PreEnqueue and PostFilter plugin.
+
+    Raises
+    ------
+    ConfigError
+        No node would ever be tried, or a number is out of bounds.
+    """
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        faults = validate_default_preemption_args(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        self._args = args
+        self._snapshot = handle.snapshot
+        self._clock = handle.clock
+        self._evictions = handle.evictions
+        self._draws = handle.streams.stream("preemption/offset")
+        self._budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold the pod while victims of its preemption are still to be evicted."""
+        return unresolvable(EVICTING) if self._evictions.running_for(pod.uid) else SUCCESS
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Find the node that loses least, or say why there is none.
+
+        Raises
+        ------
+        StateMissingError
+            Nothing lends the plugin the failed search.
+        """
+        del node_to_status
+        what_if = state.read(WHAT_IF)
+        refusal = self._refusal(what_if, pod)
+        if refusal:
+            return None, unschedulable(_PREFIX + refusal)
+        if self._snapshot.num_nodes == 0:
+            return None, error(f"{_PREFIX}no nodes available")
+        now_ns = self._clock.now_ns()
+        report = self._search(what_if, pod, now_ns)
+        if not report.candidates:
+            state.write(PREEMPTION, report)
+            return self._nothing(report.rejected)
+        ties = best(report.candidates, now_ns)
+        names = tuple(candidate.node_name for candidate in ties)
+        state.write(PREEMPTION, msgspec.structs.replace(report, ties=names))
+        victims = tuple(victim.pod for victim in ties[0].victims)
+        return PostFilterResult(names[0], victims), SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Have the gate looked at again when a pod goes; who moves is for others to say."""
+        return (EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never),)
+
+    # -- who may -------------------------------------------------------------------------------
+
+    def _refusal(self, what_if: WhatIf, pod: PodInfo) -> str:
+        """Return why the pod may not preempt at all, "" when it may."""
+        if pod.pod.spec.preemption_policy == "Never":
+            return POLICY_NEVER
+        nominated = pod.pod.status.nominated_node_name
+        row = self._snapshot.row_of(nominated) if nominated else None
+        if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        leaving = any(
+            other.priority < pod.priority and _is_being_preempted(other.pod)
+            for other in self._snapshot.pods(row)
+        )
+        return TERMINATING if leaving else ""
+
+    # -- where ---------------------------------------------------------------------------------
+
+    def _search(self, what_if: WhatIf, pod: PodInfo, now_ns: int) -> PreemptionReport:
+        """Try nodes out from a random one on, until enough candidates are found."""
+        rows = what_if.rows_with(Code.UNSCHEDULABLE)
+        wanted = self._candidates_wanted(len(rows))
+        offset = self._draws.randrange(len(rows)) if rows else 0
+        clean: list[Candidate] = []
+        violating: list[Candidate] = []
+        rejected: dict[str, Status] = {}
+        for row in [*rows[offset:], *rows[:offset]]:
+            found = self._try(what_if, pod, row, now_ns)
+            if isinstance(found, Status):
+                rejected[self._snapshot.names[row]] = found
+                continue
+            (violating if found.violations else clean).append(found)
+            if clean and len(clean) + len(violating) >= wanted:
+                break
+        candidates = (*clean[:wanted], *violating[:wanted])
+        names = tuple(self._snapshot.names[row] for row in rows)
+        return PreemptionReport(names, candidates, rejected)
+
+    def _candidates_wanted(self, potential: int) -> int:
+        share = potential * self._args.min_candidate_nodes_percentage // 100
+        return min(potential, max(share, self._args.min_candidate_nodes_absolute))
+
+    def _try(self, what_if: WhatIf, pod: PodInfo, row: int, now_ns: int) -> Candidate | Status:
+        lower = [other for other in self._snapshot.pods(row) if other.priority < pod.priority]
+        with what_if.on_row(row) as trial:
+            return dry_run(
+                trial,
+                lower,
+                node_name=self._snapshot.names[row],
+                budgets=self._budgets,
+                now_ns=now_ns,
+            )
+
+    def _nothing(self, rejected: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status]:
+        """Answer that no node can be made to fit: the nomination goes, unless something broke."""
+        broken = [status.message for status in rejected.values() if status.code is Code.ERROR]
+        if broken:
+            return None, error(_PREFIX + _joined(broken))
+        counts: Counter[str] = Counter()
+        for status in rejected.values():
+            counts.update(status.reasons)
+        untried = self._snapshot.num_nodes - len(rejected)
+        if untried:
+            counts[NOT_HELPFUL] += untried
+        message = Diagnosis(self._snapshot.num_nodes, dict(counts)).message
+        return PostFilterResult(nominated_node=""), unschedulable(_PREFIX + message)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Join error texts the way kube-scheduler lists several errors, each text once."""
+    once = list(dict.fromkeys(texts))
+    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"
+
+
+def _is_being_preempted(pod: Pod) -> bool:
+    """Whether the pod is terminating because a scheduler evicted it."""
+    if not pod.metadata.deletion_timestamp:
+        return False
+    reasons = [each for each in pod.status.conditions if each.type == "DisruptionTarget"]
+    return bool(reasons) and (
+        reasons[0].status == "True" and reasons[0].reason == "PreemptionByScheduler"
+    )
+
+
+def _never(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting, old, new
+    return False
