@@ -122,7 +122,7 @@ def test_errors(reads_a, reads_b, a, b, expected):
         assert (decision.diagnosis, decision.nomination) == (None, CLEAR_NOMINATION)
 
 
-def rows_of(n):
+def rows_of(n: int) -> FilterAnswer:
     return FilterAnswer(np.zeros(n, np.uint8), np.zeros(n, np.int32))
 
 

@@ -68,7 +68,8 @@ def test_each_plugin_is_made_once_with_its_arguments():
     assert [plugin.name for plugin in made.scores] == ["Scorer", "Filterer"]
     assert made.scores[0] is scorer
     assert (made.name, made.weights) == ("mine", {"Filterer": 3, "Scorer": 7})
-    assert made.normalizer(made.scores[0]) in (scorer,)
+    normalizer: object = made.normalizer(made.scores[0])
+    assert normalizer is scorer
     assert made.normalizer(made.scores[1]) is None
 
 

@@ -74,7 +74,15 @@ pod_events = st.sampled_from(POD_NAMES).flatmap(
     )
 )
 looks = st.just(("look", None, ""))
-histories = st.lists(st.one_of(node_events, pod_events, pod_events, looks), max_size=30)
+
+# Most begin with every node there and some pods, so that removals find something to move.
+_starts = st.tuples(*(st.tuples(st.just("node"), nodes(name), st.just("")) for name in NODE_NAMES))
+histories = st.builds(
+    lambda start, pods_, events: [*start, *pods_, *events],
+    st.one_of(_starts, _starts, st.just(())),
+    st.lists(pod_events, max_size=6),
+    st.lists(st.one_of(node_events, pod_events, pod_events, looks), max_size=25),
+)
 
 
 class World:

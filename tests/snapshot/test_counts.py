@@ -69,6 +69,15 @@ def test_a_label_set_whose_id_is_taken_over_is_asked_about_again(snapshot):
     assert snapshot.count_column(key).tolist() == [2, 1]
 
 
+def test_a_pod_is_taken_off_where_its_row_went(snapshot):
+    key = CountKey(EVERYTHING, None, False)
+    assert snapshot.count_column(key).tolist() == [3, 2]
+    snapshot.table.remove_node("n1")
+    assert snapshot.count_column(key).tolist() == [2]
+    snapshot.table.remove_pod("uid-p4")
+    assert snapshot.count_column(key).tolist() == [1]
+
+
 def own_key(i: int) -> CountKey:
     return CountKey(equality_selector({"revision": str(i)}), None, False)
 
