@@ -89,10 +89,11 @@ Ctrl-C ends everything within two seconds, and nothing remains: the cluster is i
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["auto", "lines", "json"]),
+    type=click.Choice(["auto", "lines", "json", "quiet"]),
     default="auto",
     show_default=True,
-    help="auto: a live view on a terminal, lines elsewhere. json: one object a line.",
+    help="auto: a live view on a terminal, lines elsewhere. json: one object a line. "
+    "quiet: the lines to copy, nothing else.",
 )
 @seed_option
 def up(  # noqa: PLR0913 - one parameter an option
@@ -106,7 +107,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     empty: bool,
     exit_when_settled: bool,
     single_process: bool,
-    output: Literal["auto", "lines", "json"],
+    output: Literal["auto", "lines", "json", "quiet"],
     seed: int | None,
 ) -> None:
     """Start a cluster on this machine: API server, fake nodes, scheduler.
@@ -139,6 +140,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
         seed=chosen_seed,
+        watch=output != "quiet",
     )
     view = _view(output)
     arguments = ["--kubeconfig", str(kubeconfig_out), "--seed", str(chosen_seed)]
@@ -196,9 +198,11 @@ def _first_objects() -> list[dict[str, object]]:
     return [with_last_applied(obj) for obj in objects]
 
 
-def _view(output: Literal["auto", "lines", "json"]) -> View:
-    from moorage.sandbox.lines import JsonView, LinesView
+def _view(output: Literal["auto", "lines", "json", "quiet"]) -> View:
+    from moorage.sandbox.lines import JsonView, LinesView, QuietView
 
+    if output == "quiet":
+        return QuietView(sys.stdout, sys.stderr)
     if output == "json":
         return JsonView(sys.stdout, sys.stderr)
     if output == "auto" and sys.stdout.isatty():

@@ -123,6 +123,16 @@ class LinesView:
         self._out.flush()
 
 
+class QuietView(LinesView):
+    """Says where the server is, and nothing else but messages."""
+
+    def change(self, change: Change) -> None:
+        """Say nothing."""
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        """Say nothing."""
+
+
 class JsonView:
     """One JSON object for each change, nothing left out.
 

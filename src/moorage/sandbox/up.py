@@ -53,6 +53,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
         Whether to end by itself when every pod is bound or explained.
     seed
         Of the scheduler's random streams.
+    watch
+        Whether to follow pods and Events; without, there is nothing to show but the beginning.
     """
 
     kubeconfig: Path
@@ -61,6 +63,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: bool = True
     until_settled: bool = False
     seed: int = 0
+    watch: bool = True
 
 
 async def up(plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
@@ -114,7 +117,8 @@ class _Run:
             )
             if plan.scheduler:
                 await parts.start_scheduler()
-            await self._watch(transport, tasks)
+            if plan.watch or plan.until_settled:
+                await self._watch(transport, tasks)
             failed = quiet.spawn(parts.failed(), name="wait for failures")
             living = quiet.spawn(self._live(transport), name="live")
             await asyncio.wait({failed, living}, return_when=asyncio.FIRST_COMPLETED)
