@@ -216,25 +216,7 @@ def with_objects(line: dict[str, Any], **objects: Any) -> dict[str, Any]:
     return line
 
 
-AFFINITY: dict[str, Any] = {
-    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}
-}
 SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]
-
-
-def affine_neighbour(line: dict[str, Any]) -> dict[str, Any]:
-    line["scenario"]["objects"].setdefault("pods", []).append(
-        {
-            "metadata": {"name": "neighbour", "namespace": "default", "uid": "neighbour"},
-            "spec": {"nodeName": "elsewhere", "containers": [], "affinity": AFFINITY},
-        }
-    )
-    return line
-
-
-def finished_affine_neighbour(line: dict[str, Any]) -> dict[str, Any]:
-    affine_neighbour(line)["scenario"]["objects"]["pods"][-1]["status"] = {"phase": "Succeeded"}
-    return line
 
 
 def service_for_all(line: dict[str, Any]) -> dict[str, Any]:
@@ -277,14 +259,6 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
             id="a setting that is not built",
         ),
         pytest.param(
-            lambda line: with_pending(line, lambda pod: pod["spec"].update(affinity=AFFINITY)),
-            {"InterPodAffinity"},
-            id="a pending pod with affinity",
-        ),
-        pytest.param(
-            affine_neighbour, {"InterPodAffinity"}, id="an existing pod whose affinity others feel"
-        ),
-        pytest.param(
             lambda line: with_pending(
                 line, lambda pod: pod["spec"].update(topologySpreadConstraints=SPREAD)
             ),
@@ -319,18 +293,17 @@ def test_what_a_case_needs_makes_it_unsupported(change, needs, tmp_path):
     assert report.different == 0
 
 
-DISABLED = {"disabled": [{"name": "InterPodAffinity"}]}
+DISABLED = {"disabled": [{"name": "DynamicResources"}]}
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(finished_affine_neighbour, id="a finished pod counts for nothing"),
         pytest.param(
             lambda line: with_pending(
                 line,
                 lambda pod: (
-                    pod["spec"].update(affinity=AFFINITY),
+                    pod["spec"].update(resourceClaims=[{"name": "r"}]),
                     pod["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"),
                 ),
             ),
@@ -338,7 +311,8 @@ DISABLED = {"disabled": [{"name": "InterPodAffinity"}]}
         ),
         pytest.param(
             lambda line: config(
-                affine_neighbour(line), profiles=[{"plugins": {"multiPoint": DISABLED}}]
+                with_objects(line, deviceclasses=[{}]),
+                profiles=[{"plugins": {"multiPoint": DISABLED}}],
             ),
             id="the plugin is disabled",
         ),

@@ -95,31 +95,10 @@ def _enabled(spec: ProfileSpec, plugin: str) -> bool:
 def _cluster_needs(scenario: Scenario) -> Iterator[str]:
     """Plugins whose answer about any pod depends on what else is there."""
     objects = scenario.objects
-    if any(_counts(pod) and _has_pod_affinity(pod) for pod in _neighbours(scenario)):
-        yield "InterPodAffinity"
     if objects.device_classes or objects.resource_claims or objects.resource_slices:
         yield "DynamicResources"
     if objects.pod_groups:
         yield "GangScheduling"
-
-
-def _neighbours(scenario: Scenario) -> Iterable[Pod]:
-    """Pods the others see: bound, nominated, and in a sequence every earlier one."""
-    yield from scenario.objects.pods
-    for pod in scenario.pending:
-        if scenario.mode == "sequence" or pod.status.nominated_node_name:
-            yield pod
-
-
-def _counts(pod: Pod) -> bool:
-    return pod.status.phase not in ("Succeeded", "Failed")
-
-
-def _has_pod_affinity(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return affinity is not None and (
-        affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
-    )
 
 
 def _has_default_spread(pod: Pod, objects: RecordedObjects, spec: ProfileSpec) -> bool:
