@@ -1,0 +1,42 @@
+"""One sandbox for the tests of commands, and a way to type them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from moorage.cli.main import main
+from tests.sandbox.process import Up
+
+Type = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Return a running cluster of two nodes, with a scheduler."""
+    with Up(tmp_path_factory.mktemp("up"), "--nodes", "2", "--empty", "--seed", "1") as up:
+        yield up.started()
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Type:
+    """Type a command where there is no cluster to be found."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def type_(*words: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(main, list(words), input=stdin)
+
+    return type_
+
+
+@pytest.fixture
+def typed(bare: Type, sandbox: Up, monkeypatch: pytest.MonkeyPatch) -> Type:
+    """Type a command that finds the sandbox."""
+    monkeypatch.setenv("KUBECONFIG", str(sandbox.kubeconfig))
+    return bare

@@ -1,0 +1,195 @@
+"""The everyday commands against a real sandbox: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Type
+
+pytestmark = pytest.mark.slow
+
+MANIFEST = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  namespace: {namespace}
+  labels: {{app: web{more}}}
+spec:
+  containers:
+    - {{name: main, image: "nginx:{tag}", resources: {{requests: {{cpu: 100m}}}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: giant, namespace: {namespace}}}
+spec:
+  containers:
+    - {{name: main, image: "nginx:1", resources: {{requests: {{cpu: "64"}}}}}}
+"""
+
+
+def manifest(namespace: str, *, tag: int = 1, more: str = "") -> str:
+    return MANIFEST.format(namespace=namespace, tag=tag, more=more)
+
+
+@pytest.fixture
+def namespace(typed: Type, request: pytest.FixtureRequest) -> str:
+    """Return a new namespace."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50].strip("-")
+    text = f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"
+    assert typed("apply", "-f", "-", stdin=text).output == f"namespace/{name} created\n"
+    return str(name)
+
+
+def get_json(typed: Type, *words: str) -> Any:
+    result = typed("get", *words, "-o", "json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def until_bound(typed: Type, namespace: str) -> None:
+    for _ in range(200):
+        status = get_json(typed, "pod", "web", "-n", namespace)["status"]
+        if status["phase"] == "Running":
+            return
+    raise AssertionError(status)
+
+
+def test_apply_creates_changes_and_leaves_alone(typed: Type, namespace: str) -> None:
+    def apply(text: str, *options: str) -> str:
+        result = typed("apply", "-f", "-", *options, stdin=text)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert apply(manifest(namespace)) == "pod/web created\npod/giant created\n"
+    assert apply(manifest(namespace)) == "pod/web unchanged\npod/giant unchanged\n"
+    changed = manifest(namespace, tag=2, more=", tier: front")
+    assert apply(changed) == "pod/web configured\npod/giant unchanged\n"
+    pod = get_json(typed, "pod", "web", "-n", namespace)
+    assert pod["metadata"]["labels"] == {"app": "web", "tier": "front"}
+    assert pod["spec"]["containers"][0]["image"] == "nginx:2"
+    # What leaves the manifest leaves the object; what others set stays.
+    assert apply(manifest(namespace, tag=2), "-o", "name") == "pod/web\npod/giant\n"
+    pod = get_json(typed, "pod", "web", "-n", namespace)
+    assert pod["metadata"]["labels"] == {"app": "web"}
+    assert pod["spec"]["schedulerName"] == "default-scheduler"
+
+
+def test_get_in_every_form(typed: Type, namespace: str) -> None:
+    typed("apply", "-f", "-", stdin=manifest(namespace))
+    until_bound(typed, namespace)
+    table = typed("get", "pods", "-n", namespace).stdout.splitlines()
+    assert [line.split()[:4] for line in table] == [
+        ["NAME", "READY", "STATUS", "RESTARTS"],
+        ["giant", "0/1", "Pending", "0"],
+        ["web", "1/1", "Running", "0"],
+    ]
+    assert "NODE" not in table[0]
+    wide = typed("get", "po", "-n", namespace, "-o", "wide", "-l", "app=web").stdout.splitlines()
+    assert "NODE" in wide[0]
+    assert len(wide) == 2
+    everywhere = typed("get", "pods", "-A", "--field-selector", f"metadata.namespace={namespace}")
+    assert everywhere.stdout.splitlines()[1].split()[:2] == [namespace, "giant"]
+    names = typed("get", "pods", "-n", namespace, "-o", "name").stdout
+    assert names == "pod/giant\npod/web\n"
+    several = typed("get", "pods,nodes", "-n", namespace).stdout
+    assert "pod/giant" in several
+    assert "node/node-01" in several
+    one = yaml.safe_load(typed("get", "pod/web", "-n", namespace, "-o", "yaml").stdout)
+    assert (one["kind"], one["metadata"]["name"]) == ("Pod", "web")
+    listed = get_json(typed, "pods", "-n", namespace)
+    assert (listed["kind"], len(listed["items"])) == ("List", 2)
+    empty = typed("get", "services", "-n", namespace)
+    assert (empty.exit_code, empty.stdout) == (0, "")
+    assert empty.stderr == f"No resources found in {namespace} namespace.\n"
+
+
+def test_describe_tells_why_a_pod_waits_and_what_a_node_has(typed: Type, namespace: str) -> None:
+    typed("apply", "-f", "-", stdin=manifest(namespace))
+    until_bound(typed, namespace)
+    giant = typed("describe", "pod", "giant", "-n", namespace).stdout
+    assert "Node:             <none>\n" in giant
+    assert re.search(r"PodScheduled +False +Unschedulable +0/2 nodes are available: 2 I", giant)
+    assert re.search(r"Warning +FailedScheduling +\d+s +default-scheduler +0/2 nodes", giant)
+    web = get_json(typed, "pod", "web", "-n", namespace)
+    node = typed("describe", "node", web["spec"]["nodeName"]).stdout
+    assert re.search(rf"{namespace} +web +100m +0", node)
+    assert re.search(r"cpu +8 +\d", node)
+    other = typed("describe", "namespace", namespace).stdout
+    assert "Kind:             Namespace\n" in other
+
+
+def test_delete_by_name_label_manifest_and_all(typed: Type, namespace: str) -> None:
+    def delete(*words: str, stdin: str | None = None) -> tuple[int, str]:
+        result = typed("delete", *words, "-n", namespace, "--grace-period", "0", stdin=stdin)
+        return result.exit_code, result.stdout
+
+    text = manifest(namespace)
+    typed("apply", "-f", "-", stdin=text)
+    assert delete("pod", "web") == (0, 'pod "web" force deleted\n')
+    assert typed("get", "pod", "web", "-n", namespace).exit_code == 1
+    assert delete("-f", "-", stdin=text) == (1, 'pod "giant" force deleted\n')
+    assert delete("-f", "-", "--ignore-not-found", stdin=text) == (0, "")
+    typed("apply", "-f", "-", stdin=text)
+    assert delete("pods", "-l", "app=web", "-o", "name") == (0, "pod/web\n")
+    assert delete("pods", "--all") == (0, 'pod "giant" force deleted\n')
+
+
+def test_waiting_for_a_graceful_end(typed: Type, namespace: str) -> None:
+    typed("apply", "-f", "-", stdin=manifest(namespace))
+    until_bound(typed, namespace)
+    assert typed("delete", "pod/web", "-n", namespace).stdout == 'pod "web" deleted\n'
+    assert typed("get", "pod/web", "-n", namespace).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code", "error"),
+    [
+        pytest.param(
+            ("get", "pod", "nosuch"),
+            None,
+            1,
+            'moorage: pods "nosuch" not found\n',
+            id="no such pod",
+        ),
+        pytest.param(
+            ("get", "wombats"),
+            None,
+            2,
+            'moorage: the server does not have a resource type "wombats"\n',
+            id="no such kind",
+        ),
+        pytest.param(
+            ("apply", "-f", "-"),
+            "{apiVersion: v1, kind: Wombat, metadata: {name: x}}",
+            1,
+            'moorage: Wombat x: the server has no kind "Wombat" in version "v1"; '
+            "correct apiVersion and kind\nmoorage: 1 of 1 objects were refused\n",
+            id="no such kind in a manifest",
+        ),
+        pytest.param(
+            ("apply", "-f", "-"),
+            "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: []}}",
+            1,
+            'moorage: Pod "x" is invalid: spec.containers: Required value\n'
+            "moorage: 1 of 1 objects were refused\n",
+            id="an invalid pod",
+        ),
+    ],
+)
+def test_refusals_go_to_standard_error(
+    typed: Type, words: tuple[str, ...], stdin: str | None, code: int, error: str
+) -> None:
+    result = typed(*words, stdin=stdin)
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", error)
+
+
+def test_version_asks_the_server_too(typed: Type) -> None:
+    found = json.loads(typed("version", "--server", "-o", "json").stdout)
+    assert found["server"].endswith("+moorage")
+    assert sorted(found) == ["moorage", "python", "server"]
