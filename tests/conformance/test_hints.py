@@ -39,8 +39,9 @@ from moorage.framework.points import EventsToRegister
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
 from moorage.plugins.node_resources_fit import IMPLICIT_CLASS_PREFIX
-from moorage.snapshot.snapshot import Snapshot
+from moorage.testing.conformance_format import RecordedObjects
 from moorage.testing.conformance_needs import is_built
+from moorage.testing.conformance_run import _snapshot
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 TYPES: dict[str, type[Any]] = {"Pod": Pod, "Node": Node, "DeviceClass": DeviceClass}
@@ -96,14 +97,14 @@ def test_updates_are_translated_to_the_recorded_cluster_events(resource, changes
     assert compared > 100
 
 
-@cache
-def plugins(config: str) -> dict[tuple[str, str], object]:
-    """Return the built plugins of a configuration (as JSON) by (schedulerName, plugin)."""
-    values, registry = json.loads(config), in_tree_registry()
+def plugins(scenario: dict[str, Any]) -> dict[tuple[str, str], object]:
+    """Return the built plugins of a scenario, over its cluster, by (schedulerName, plugin)."""
+    values, registry = scenario.get("config"), in_tree_registry()
     loaded = default_config() if values is None else config_from_values(values)
+    snapshot = _snapshot(from_dict(RecordedObjects, scenario["objects"]))
     made: dict[tuple[str, str], object] = {}
     for spec in expand_profiles(loaded, registry):
-        handle = Handle(spec.scheduler_name, Snapshot(), ReasonTable(), ManualClock(), Streams(0))
+        handle = Handle(spec.scheduler_name, snapshot, ReasonTable(), ManualClock(), Streams(0))
         for name in BUILT:
             entry = registry.find(name)
             if entry is not None and any(name in names for names in spec.points.values()):
@@ -138,10 +139,13 @@ def asks_for_devices(pod: Pod, scenario: dict[str, Any]) -> bool:
 def asked() -> dict[str, list[tuple[str, str, str]]]:
     """Return, by plugin, (which question, recorded answer, our answer) for every question."""
     questions: dict[str, list[tuple[str, str, str]]] = {name: [] for name in BUILT}
+    made: dict[str, dict[tuple[str, str], object]] = {}
     for scenario, event, recorded in events():
         if event["resource"] not in TYPES:
             continue
-        change, known = decoded(event), plugins(json.dumps(scenario.get("config")))
+        if scenario["name"] not in made:
+            made[scenario["name"]] = plugins(scenario)
+        change, known = decoded(event), made[scenario["name"]]
         waiting = {
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": from_dict(Pod, pod)
             for pod in scenario["pending"]
