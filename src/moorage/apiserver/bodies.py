@@ -15,6 +15,8 @@ from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import JSON, content_type
 from moorage.apiserver.openapi import type_errors, unknown_fields
 from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.schema.check import prune
+from moorage.apiserver.schema.shape import fits
 from moorage.apiserver.status import (
     StatusError,
     bad_request,
@@ -93,7 +95,9 @@ def check_kind(obj: Any, resource: ResourceType) -> Obj:
 
 
 def check_fields(obj: Obj, kind: Kind, query: Query) -> list[str]:
-    """Check an object against the schema; return warnings for unknown fields.
+    """Check an object against the schema; return warnings for unknown fields, and drop them.
+
+    Nulls are dropped too; what is left is of the right shape in every part.
 
     Raises
     ------
@@ -104,15 +108,18 @@ def check_fields(obj: Obj, kind: Kind, query: Query) -> list[str]:
     mode = query.text("fieldValidation") or "Warn"
     if mode not in {"Strict", "Warn", "Ignore"}:
         raise bad_request(f'invalid fieldValidation parameter: Unsupported value: "{mode}"')
+    if fits(kind.resource, obj):
+        return []
     wrong = type_errors(kind, obj)
     if wrong:
         raise _cannot_be_handled(kind.resource, wrong[0])
-    if mode == "Ignore":
-        return []
-    unknown = [f'unknown field "{path}"' for path in unknown_fields(kind, obj)]
+    unknown = []
+    if mode != "Ignore":
+        unknown = [f'unknown field "{path}"' for path in unknown_fields(kind, obj)]
     if unknown and mode == "Strict":
         text = f"strict decoding error: {', '.join(unknown)}"
         raise _cannot_be_handled(kind.resource, text)
+    prune(kind, obj)
     return unknown
 
 

@@ -173,6 +173,13 @@ class Kind(Protocol):
         """Fill in defaults, in place; on create and update, before ``prepare_*``."""
         ...
 
+    def default_status(self, obj: Obj) -> None:
+        """Fill in the defaults of the status alone; instead of ``default`` where only that counts.
+
+        The object has been checked against the schema, and unknown fields are gone.
+        """
+        ...
+
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         """Turn a sent object into a stored one, in place: strip status, admission, generation.
 

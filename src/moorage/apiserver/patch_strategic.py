@@ -11,7 +11,6 @@ element of a list, ``$retainKeys``, ``$setElementOrder/<list>`` and
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from moorage.api.resources import ResourceType
@@ -34,6 +33,8 @@ class PatchError(ValueError):
 def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj:
     """Apply a strategic merge patch and return the new object; the original stays as it is.
 
+    What the patch does not touch is shared between the two, not copied.
+
     Parameters
     ----------
     original
@@ -53,10 +54,12 @@ def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj
         raise PatchError("the patch is not an object")
     resource = kind if isinstance(kind, ResourceType) else kind.resource
     definition = kind_definition(resource.group, resource.kind)
-    return _merge_object(copy.deepcopy(original), patch, definition)
+    return _merge_object(original, patch, definition)
 
 
-def _merge_object(target: Obj, patch: Obj, definition: Definition) -> Obj:
+def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
+    """Merge into a copy of an object; everything a patch reaches is copied on the way there."""
+    target = dict(old)
     directive = patch.get(_DIRECTIVE)
     if directive is not None:
         return _directed_object(target, patch, directive, definition)
@@ -74,7 +77,8 @@ def _merge_object(target: Obj, patch: Obj, definition: Definition) -> Obj:
             target[key] = _merge_list(target.get(key), value, field, order=order)
         else:
             target[key] = value
-    _apply_list_directives(target, patch, definition)
+    if any(key.startswith("$") for key in patch):
+        _apply_list_directives(target, patch, definition)
     return target
 
 

@@ -160,10 +160,14 @@ class Writer:
         agree_with_path(new, target)
         old_stored = record.decode()
         old = served.from_stored(old_stored)
-        kind.default(new)
+        subresource = target.subresource or None
+        if subresource == "status":
+            # All else will be taken from the old object, which has its defaults.
+            kind.default_status(new)
+        else:
+            kind.default(new)
         keep_system_fields(new, old)
         new["metadata"]["resourceVersion"] = str(record.version)
-        subresource = target.subresource or None
         kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
         errors = kind.validate(new, old, subresource=subresource)
         if errors:

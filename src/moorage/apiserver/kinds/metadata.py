@@ -34,7 +34,23 @@ def check_metadata(
             errors += [invalid("metadata.namespace", namespace, fault) for fault in faults]
         elif namespace:
             errors.append(forbidden("metadata.namespace", "not allowed on this type"))
-    errors += check_labels(metadata.get("labels"), "metadata.labels")
+    before: Obj = {} if old is None else child(old, "metadata")
+    # What was stored has been checked; every status that is written comes by here.
+    if any(metadata.get(key) != before.get(key) for key in _FREE):
+        errors += _check_free(metadata)
+    if old is not None:
+        for key in ("name", "namespace", "uid", "creationTimestamp"):
+            if metadata.get(key, before.get(key)) != before.get(key):
+                errors.append(immutable(f"metadata.{key}", metadata[key]))
+    return errors
+
+
+# What clients may write into metadata at any time.
+_FREE = ("labels", "annotations", "ownerReferences", "finalizers")
+
+
+def _check_free(metadata: Obj) -> list[FieldError]:
+    errors = check_labels(metadata.get("labels"), "metadata.labels")
     errors += check_annotations(metadata.get("annotations"), "metadata.annotations")
     errors += _check_owners(metadata)
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
@@ -42,11 +58,6 @@ def check_metadata(
         errors += [
             invalid(where, finalizer, fault) for fault in qualified_name_faults(str(finalizer))
         ]
-    if old is not None:
-        for key in ("name", "namespace", "uid", "creationTimestamp"):
-            before = child(old, "metadata").get(key)
-            if metadata.get(key, before) != before:
-                errors.append(immutable(f"metadata.{key}", metadata[key]))
     return errors
 
 

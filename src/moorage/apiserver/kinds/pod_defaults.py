@@ -41,9 +41,15 @@ def default_pod(obj: Json) -> None:
     if spec.get("resources") is not None:
         _default_pod_level(spec)
     fill(spec, {"enableServiceLinks": True})
-    fill_empty(attach(obj, "status"), {"phase": "Pending"})
+    default_pod_status(obj)
+
+
+def default_pod_status(obj: Json) -> None:
+    """Default the status of a pod in place."""
+    pod_status = attach(obj, "status")
+    fill_empty(pod_status, {"phase": "Pending"})
     for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        for status in objects(obj, "status", key):
+        for status in objects(pod_status, key):
             default_resources(status.get("resources"))
             map_values(status, "allocatedResources", canonical_quantity)
 

@@ -33,6 +33,7 @@ CORE_KINDS = (
         columns=pod_columns.POD_COLUMNS,
         cells=pod_columns.pod_cells,
         defaults=pod_defaults.default_pod,
+        status_defaults=pod_defaults.default_pod_status,
         on_create=pod_admission.prepare_pod,
         # prepare_pod writes the whole status itself.
         keeps_status=True,

@@ -19,6 +19,7 @@ from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
 from moorage.apiserver.schema import catalog
 from moorage.apiserver.schema.check import prune
+from moorage.apiserver.schema.shape import fits
 
 Prepare = Callable[[Obj, Context, ResourceType], None]
 Complete = Callable[[Obj, Obj, Context], None]
@@ -50,6 +51,8 @@ class ServedKind:
         Table output: the columns, and the function that fills them.
     defaults
         Fills in defaults, in place.
+    status_defaults
+        Fills in the defaults of the status alone; None where ``defaults`` is cheap enough.
     on_create
         What creation adds; runs after status was reset and the generation set.
     on_update
@@ -76,6 +79,7 @@ class ServedKind:
     columns: tuple[Column, ...]
     cells: Callable[[Obj, int], list[Any]]
     defaults: Callable[[Obj], None] = default_nothing
+    status_defaults: Callable[[Obj], None] | None = None
     on_create: Prepare = keep_as_sent
     on_update: Complete = keep_change
     check: Check = accept_all
@@ -100,8 +104,13 @@ class ServedKind:
 
     def default(self, obj: Obj) -> None:
         """Drop nulls and unknown fields, and fill in defaults, in place."""
-        prune(self.resource, obj)
+        if not fits(self.resource, obj):
+            prune(self.resource, obj)
         self.defaults(obj)
+
+    def default_status(self, obj: Obj) -> None:
+        """Fill in defaults of the status, in place."""
+        (self.status_defaults or self.defaults)(obj)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         """Turn a sent object into a stored one, in place.

@@ -1,0 +1,87 @@
+"""Is an object beyond doubt of the shape its kind promises? A quick yes, or a "look closer".
+
+Place in the flow: nearly every body is in order, so `check` asks here first and walks the object
+itself only to find out what is wrong. The definitions are compiled to `msgspec` types once, on
+first use.
+
+The answer yes is exact: all types right, nothing unknown, nothing null. The answer no may mean
+only that a value is spelled in a way too rare to be known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.schema.catalog import DEFINITIONS, definition_name
+from moorage.apiserver.schema.language import TypeRef
+
+_MONTH_AND_DAY = (
+    "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+)
+_TIME = (
+    rf"\A[12][0-9]{{3}}-{_MONTH_AND_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(\.[0-9]{6})?Z\Z"
+)
+_QUANTITY = r"\A[0-9]{1,12}(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?\Z"
+_BASE64 = r"\A([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Time = Annotated[str, msgspec.Meta(pattern=_TIME)]
+
+_SCALARS: Mapping[str, Any] = {
+    "s": str,
+    "i": _Int32,
+    "l": _Int64,
+    "b": bool,
+    "t": _Time,
+    "mt": _Time,
+    "q": _Int64 | Annotated[str, msgspec.Meta(pattern=_QUANTITY)],
+    "io": _Int32 | str,
+    "bytes": Annotated[str, msgspec.Meta(pattern=_BASE64)],
+    "any": Any,
+}
+
+
+def fits(resource: ResourceType, obj: Any) -> bool:
+    """Whether an object is surely in order; False when it has to be looked at closely.
+
+    Parameters
+    ----------
+    resource
+        What the object claims to be.
+    obj
+        Decoded JSON.
+    """
+    compiled = _struct(definition_name(resource.group, resource.kind))
+    try:
+        msgspec.convert(obj, compiled)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True
+
+
+@cache
+def _struct(name: str) -> type[msgspec.Struct]:
+    """Compile a definition; no definition contains itself."""
+    fields = list(DEFINITIONS[name].fields.values())
+    # Names such as `default` and `from` would not do for attributes.
+    names = {f"f{index}": field.name for index, field in enumerate(fields)}
+    members = [(f"f{index}", _type(field.type), None) for index, field in enumerate(fields)]
+    return msgspec.defstruct(
+        name.rpartition(".")[2], members, rename=names, forbid_unknown_fields=True, gc=False
+    )
+
+
+def _type(type_ref: TypeRef) -> Any:
+    if type_ref.shape == "scalar":
+        return _SCALARS[type_ref.name]
+    if type_ref.shape == "object":
+        return _struct(type_ref.name)
+    element = _type(type_ref.element)
+    return list[element] if type_ref.shape == "list" else dict[str, element]
