@@ -216,19 +216,6 @@ def with_objects(line: dict[str, Any], **objects: Any) -> dict[str, Any]:
     return line
 
 
-SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]
-
-
-def service_for_all(line: dict[str, Any]) -> dict[str, Any]:
-    def label(pod: dict[str, Any]) -> None:
-        pod["metadata"].setdefault("labels", {})["app"] = "served"
-
-    service = {"metadata": {"name": "s"}, "spec": {"selector": {"app": "served"}}}
-    names = sorted({pod["metadata"]["namespace"] for pod in line["scenario"]["pending"]})
-    services = [service | {"metadata": {"name": "s", "namespace": name}} for name in names]
-    return with_objects(with_pending(line, label), services=services)
-
-
 def set_mode(line: dict[str, Any]) -> dict[str, Any]:
     line["scenario"]["mode"] = "hint"
     return line
@@ -257,16 +244,6 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
             lambda line: config(line, percentageOfNodesToScore=50),
             {"configuration not built"},
             id="a setting that is not built",
-        ),
-        pytest.param(
-            lambda line: with_pending(
-                line, lambda pod: pod["spec"].update(topologySpreadConstraints=SPREAD)
-            ),
-            {"PodTopologySpread"},
-            id="spread constraints",
-        ),
-        pytest.param(
-            service_for_all, {"PodTopologySpread"}, id="a service, whose pods spread by default"
         ),
         pytest.param(
             lambda line: with_objects(line, deviceclasses=[{}]),

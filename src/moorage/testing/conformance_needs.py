@@ -8,15 +8,14 @@ says so and it leaves `plugins.unbuilt`), the cases open up; when a mode is buil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from moorage.api.pod import Pod
 from moorage.config.merge import ProfileSpec
-from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.registry import Registry
 from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
-from moorage.testing.conformance_format import RecordedObjects, Scenario
+from moorage.testing.conformance_format import Scenario
 
 BUILT_MODES: Final = frozenset({"evaluate", "sequence", "preempt"})
 
@@ -27,12 +26,6 @@ UNCOMPARED: Final[Mapping[str, str]] = {
     "allocation": "DynamicResources",
 }
 """Fields of a recording that come from one plugin: not compared while that plugin is not built."""
-
-_OWNERS: Final = {
-    ("v1", "ReplicationController"): lambda objects: objects.replication_controllers,
-    ("apps/v1", "ReplicaSet"): lambda objects: objects.replica_sets,
-    ("apps/v1", "StatefulSet"): lambda objects: objects.stateful_sets,
-}
 
 
 def uncompared_fields(registry: Registry) -> frozenset[str]:
@@ -70,7 +63,6 @@ def plugin_needs(
         Tells which plugins only guard.
     """
     missing = set()
-    objects = scenario.objects
     by_cluster = set(_cluster_needs(scenario))
     for pod in scenario.pending:
         spec = specs.get(pod.spec.scheduler_name)
@@ -78,8 +70,6 @@ def plugin_needs(
             continue
         needs = set(by_cluster)
         needs.update(unbuilt_needs(pod))
-        if _has_default_spread(pod, objects, spec):
-            needs.add("PodTopologySpread")
         missing |= {name for name in needs if _enabled(spec, name) and not is_built(registry, name)}
     return sorted(missing)
 
@@ -99,40 +89,3 @@ def _cluster_needs(scenario: Scenario) -> Iterator[str]:
         yield "DynamicResources"
     if objects.pod_groups:
         yield "GangScheduling"
-
-
-def _has_default_spread(pod: Pod, objects: RecordedObjects, spec: ProfileSpec) -> bool:
-    """Whether default constraints apply: a service or an owner gives the pod a selector."""
-    args = spec.plugin_args.get("PodTopologySpread")
-    if pod.spec.topology_spread_constraints or not isinstance(args, PodTopologySpreadArgs):
-        return False
-    if args.defaulting_type == "List" and not args.default_constraints:
-        return False
-    return _is_served(pod, objects) or _is_owned(pod, objects)
-
-
-def _is_served(pod: Pod, objects: RecordedObjects) -> bool:
-    labels = pod.metadata.labels
-    return any(
-        service.metadata.namespace == pod.metadata.namespace
-        and service.spec.selector
-        and service.spec.selector.items() <= labels.items()
-        for service in objects.services
-    )
-
-
-def _is_owned(pod: Pod, objects: RecordedObjects) -> bool:
-    for owner in pod.metadata.owner_references:
-        find: Callable[[RecordedObjects], Iterable[object]] | None = _OWNERS.get(
-            (owner.api_version, owner.kind)
-        )
-        if owner.controller and find is not None and _exists(owner.name, pod, find(objects)):
-            return True
-    return False
-
-
-def _exists(name: str, pod: Pod, owners: Iterable[object]) -> bool:
-    return any(
-        owner.metadata.name == name and owner.metadata.namespace == pod.metadata.namespace  # type: ignore[attr-defined]
-        for owner in owners
-    )
