@@ -26,6 +26,7 @@ from moorage.api.workloads import (
     Service,
     StatefulSet,
 )
+from moorage.snapshot.key_log import KeyLog
 
 
 class HasMetadata(Protocol):
@@ -47,6 +48,8 @@ class Lister(Generic[K]):
         self._by_namespace: dict[str, dict[str, K]] = {}
         self.generation = 0
         """Rises with every change, so that what was computed from it can tell."""
+        self.log: KeyLog[tuple[str, str]] = KeyLog()
+        """(namespace, name) of every object put or removed."""
 
     def get(self, name: str, namespace: str = "") -> K | None:
         """Return the object, or None."""
@@ -65,6 +68,7 @@ class Lister(Generic[K]):
         metadata = obj.metadata
         self._by_namespace.setdefault(metadata.namespace, {})[metadata.name] = obj
         self.generation += 1
+        self.log.append((metadata.namespace, metadata.name))
 
     def remove(self, obj: K) -> None:
         """Remove an object; one that is not there is no error (a repeated delete)."""
@@ -72,6 +76,7 @@ class Lister(Generic[K]):
         objects = self._by_namespace.get(metadata.namespace)
         if objects is not None and objects.pop(metadata.name, None) is not None:
             self.generation += 1
+            self.log.append((metadata.namespace, metadata.name))
             if not objects:
                 del self._by_namespace[metadata.namespace]
 

@@ -24,6 +24,7 @@ from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.table import NodeTable, PortSet
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
+from moorage.snapshot.volume_pods import VolumePods
 
 Nominations = Mapping[str, Sequence[PodInfo]]
 
@@ -127,6 +128,11 @@ class Snapshot(ResourceColumns):
     def affinity_terms(self) -> AffinityTerms:
         """The affinity terms of pods on nodes, each distinct one once."""
         return self.table.terms
+
+    @property
+    def volume_pods(self) -> VolumePods:
+        """The pods on nodes that have volumes other pods may clash with."""
+        return self.table.volume_pods
 
     # -- what if -------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.schema import FIXED
 from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.shape import PORTS, RESOURCES, HostPort
+from moorage.snapshot.volume_pods import VolumePods
 
 TaintKey = tuple[str, str, str]
 PortSet = frozenset[HostPort]
@@ -42,6 +43,7 @@ class NodeTable:
         self.images = Images(self.columns)
         self.pods = PodColumns(self.columns)
         self.terms = AffinityTerms(self.label_column)
+        self.volume_pods = VolumePods()
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods_by_row: list[dict[str, PodInfo]] = []
@@ -107,6 +109,7 @@ class NodeTable:
         staying = self.pods_by_row[row]
         for info in staying.values():
             self.pods.remove(info.uid)
+            self.volume_pods.remove(info, name)
             if info.pod.spec.affinity is not None:
                 self.terms.remove(info, row)
         if staying:
@@ -223,6 +226,7 @@ class NodeTable:
         twin.pods = self.pods.copy(twin.columns)
         twin.names, twin.nodes = self.names[:], self.nodes[:]
         twin.terms = self.terms.copy(twin.label_column)
+        twin.volume_pods = self.volume_pods.copy()
         twin.pods_by_row = [dict(pods) for pods in self.pods_by_row]
         twin.exact_limit = dict(self.exact_limit)
         twin._image_sizes = self._image_sizes[:]
@@ -282,6 +286,7 @@ class NodeTable:
         )
         if info.pod.spec.affinity is not None:
             self.terms.add(info, row)
+        self.volume_pods.add(info, self.names[row])
 
     def _unplace(self, uid: str, row: int) -> None:
         info = self.pods_by_row[row].pop(uid)
@@ -292,6 +297,7 @@ class NodeTable:
             # one goes, the port counts as free (scheduling spec, node basics section 3).
             self.ports.set(row, self.ports.at(row) - frozenset(ports))
         self.pods.remove(uid)
+        self.volume_pods.remove(info, self.names[row])
         if info.pod.spec.affinity is not None:
             self.terms.remove(info, row)
 

@@ -1,0 +1,51 @@
+"""Which keys changed, in order; a reader remembers a position and asks what came since."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class KeyLog(Generic[T]):
+    """A bounded log of changed keys.
+
+    Parameters
+    ----------
+    limit
+        How many entries are kept at least. A reader that fell further behind is told to start
+        afresh (a guess: replaying more would cost about as much).
+    """
+
+    __slots__ = ("_base", "_keys", "_limit")
+
+    def __init__(self, limit: int = 4096) -> None:
+        self._keys: list[T] = []
+        self._base = 0
+        self._limit = limit
+
+    @property
+    def position(self) -> int:
+        """The position behind the newest entry."""
+        return self._base + len(self._keys)
+
+    def append(self, key: T) -> None:
+        """Note that what is behind a key changed."""
+        self._keys.append(key)
+        if len(self._keys) > 2 * self._limit:
+            drop = len(self._keys) - self._limit
+            del self._keys[:drop]
+            self._base += drop
+
+    def since(self, position: int) -> list[T] | None:
+        """Return the keys changed since a position, each once, or None if forgotten."""
+        start = position - self._base
+        if start < 0:
+            return None
+        return list(dict.fromkeys(self._keys[start:]))
+
+    def copy(self) -> KeyLog[T]:
+        """Return an independent log with the same content."""
+        twin: KeyLog[T] = KeyLog(self._limit)
+        twin._keys, twin._base = self._keys[:], self._base
+        return twin
