@@ -22,6 +22,7 @@ from moorage.framework.points import HintFunction, PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
+from moorage.service.evictions import EvictionLedger
 from moorage.service.ingest import PodStore
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -50,6 +51,7 @@ class Core(msgspec.Struct, frozen=True):
     queue: SchedulingQueue
     store: PodStore
     nominations: Nominations
+    evictions: EvictionLedger
 
 
 class Nominations(Mapping[str, Sequence[PodInfo]]):
@@ -117,12 +119,13 @@ def build_core(
         A profile cannot be built; every fault is listed.
     """
     snapshot, reasons = Snapshot(), ReasonTable()
+    store = PodStore()
+    evictions = EvictionLedger(store.get)
     profiles: dict[str, Profile] = {}
     for spec in expand_profiles(config, registry):
-        handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client)
+        handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions)
         profiles[spec.scheduler_name] = Profile(spec, registry, handle)
     draw = tie_break or seeded(streams.stream("tie-break"))
-    store = PodStore()
     lifecycle = Lifecycle(clock)
     first = next(iter(profiles.values()))
     queue = SchedulingQueue(
@@ -149,6 +152,7 @@ def build_core(
         queue=queue,
         store=store,
         nominations=nominations,
+        evictions=evictions,
     )
 
 

@@ -15,6 +15,7 @@ from moorage.client.events import EventRecorder
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Outcome
 from moorage.service.effects import Effects
+from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler, failed_scheduling
 from moorage.snapshot.pod_info import PodInfo
@@ -45,6 +46,8 @@ class Pump:
         Where decisions go.
     recorder
         Events; None where nothing is written.
+    evictor
+        Evicts the victims of decisions; None where nobody is evicted.
     facts
         Totals.
     """
@@ -58,8 +61,10 @@ class Pump:
         effects: Effects,
         failures: FailureHandler,
         recorder: EventRecorder | None,
+        evictor: Evictor | None,
         facts: Facts,
     ) -> None:
+        self._evictor = evictor
         self._cycles = cycles
         self._queue = queue
         self._cache = cache
@@ -106,6 +111,8 @@ class Pump:
         if decision.outcome is Outcome.BIND:
             self._effects.carry_out(cycle.profile, queued, decision)
             return
+        if self._evictor is not None and decision.victims:
+            self._evictor.start(decision)
         self._failures.handle(
             queued,
             decision.status,

@@ -43,6 +43,7 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.effects import ApiBinding, Effects
+from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
@@ -136,7 +137,7 @@ class Scheduler:
         self._streams = streams
         self._failed: asyncio.Future[None] | None = None
         self._tasks = TaskOwner(self._task_failed)
-        client = Client(transport, rng=streams.stream("client"))
+        self._client = client = Client(transport, rng=streams.stream("client"))
         self.facts = Facts(clock)
         self.core: Core = build_core(
             config, registry, clock=clock, streams=streams, client=ApiBinding(client)
@@ -221,6 +222,15 @@ class Scheduler:
             facts=self.facts,
             on_slot=self._wake_pump,
         )
+        evictor = Evictor(
+            core.evictions,
+            core.queue,
+            client=self._client,
+            writes=self._writes,
+            recorder=self._recorder,
+            tasks=self._tasks,
+            clock=self._clock,
+        )
         self._pump = Pump(
             cycles=core.cycles,
             queue=core.queue,
@@ -228,6 +238,7 @@ class Scheduler:
             effects=effects,
             failures=failures,
             recorder=self._recorder,
+            evictor=evictor,
             facts=self.facts,
         )
         return self._pump

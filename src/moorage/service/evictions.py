@@ -1,0 +1,216 @@
+"""Carries preemption out: takes away lower nominations, evicts the victims, wakes on failure.
+
+The decision to preempt comes from the engine as data; here it becomes API calls, in a task of its
+own, while scheduling goes on. PreEnqueue asks the `EvictionLedger` whether that task is over.
+
+Rules: scheduling spec, preemption section 5 (kubernetes v1.36
+``pkg/scheduler/framework/preemption/executor.go``). Where upstream stops the evictions still under
+way when one fails, here they end by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from moorage.api.meta import Condition
+from moorage.api.pod import Pod
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock, rfc3339
+from moorage.base.errors import MoorageError, NotFoundError
+from moorage.client.event_series import EventNote
+from moorage.client.events import EventRecorder
+from moorage.client.pod_status import changed_condition, status_patch
+from moorage.client.writes import Client
+from moorage.engine.decision import Decision
+from moorage.service.pod_writes import PodWrites, reference
+from moorage.state.contracts import PodLookup
+from moorage.state.queue import SchedulingQueue
+
+_log = logging.getLogger(__name__)
+
+
+class EvictionLedger:
+    """For which preemptors evictions are under way; implements `EvictionsUnderWay`.
+
+    Parameters
+    ----------
+    lookup
+        The pod as the API last showed it.
+    """
+
+    def __init__(self, lookup: PodLookup) -> None:
+        self._lookup = lookup
+        self._last: dict[str, Pod | None] = {}
+
+    def begin(self, uid: str) -> None:
+        """Note that room is being made for a pod."""
+        self._last[uid] = None
+
+    def only(self, uid: str, victim: Pod) -> None:
+        """Note that one eviction is left.
+
+        Its deletion may be told by the watch before the call returns, and is then the last event
+        that can let the preemptor in: so from here on what became of the victim decides.
+        """
+        self._last[uid] = victim
+
+    def end(self, uid: str) -> None:
+        """Note that every call was made, or that one failed."""
+        self._last.pop(uid, None)
+
+    def running_for(self, uid: str) -> bool:
+        """Whether evictions for this preemptor have not all been told to the API yet."""
+        if uid not in self._last:
+            return False
+        victim = self._last[uid]
+        if victim is None:
+            return True
+        current = self._lookup(*victim.key)
+        return (
+            current is not None
+            and current.uid == victim.uid
+            and not current.metadata.deletion_timestamp
+        )
+
+
+class Evictor:
+    """Evicts the victims of decisions.
+
+    Parameters
+    ----------
+    ledger
+        Told of every begin and end.
+    queue
+        Holds the nominations, and takes back a preemptor whose evictions failed.
+    client, writes, recorder
+        The API verbs, their order for each pod, and Events.
+    tasks
+        Owner of the tasks.
+    clock
+        For transition times.
+    """
+
+    def __init__(
+        self,
+        ledger: EvictionLedger,
+        queue: SchedulingQueue,
+        *,
+        client: Client,
+        writes: PodWrites,
+        recorder: EventRecorder,
+        tasks: TaskOwner,
+        clock: Clock,
+    ) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._client = client
+        self._writes = writes
+        self._recorder = recorder
+        self._tasks = tasks
+        self._clock = clock
+
+    def start(self, decision: Decision) -> None:
+        """Start evicting the victims of a decision; nothing happens when all are leaving already.
+
+        To be called before the preemptor goes back to the queue, so that the gate knows.
+        """
+        victims = [pod for pod in decision.victims if not pod.metadata.deletion_timestamp]
+        if not victims or decision.nomination is None:
+            return
+        preemptor, node_name = decision.pod.pod, decision.nomination.node_name
+        self._ledger.begin(preemptor.uid)
+        work = self._make_room(preemptor, node_name, victims)
+        self._tasks.spawn(work, name=f"preemption for {decision.pod.key}")
+
+    async def _make_room(self, preemptor: Pod, node_name: str, victims: Sequence[Pod]) -> None:
+        try:
+            done = await self._clear_lower_nominations(preemptor, node_name)
+            *others, last = victims
+            evictions = [self._evict(victim, preemptor, node_name) for victim in others]
+            if all(await asyncio.gather(*evictions)):
+                self._ledger.only(preemptor.uid, last)
+                done &= await self._evict(last, preemptor, node_name)
+            else:
+                done = False
+        finally:
+            self._ledger.end(preemptor.uid)
+        if not done:
+            self._queue.activate([preemptor])
+
+    async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> bool:
+        """Send lower pods that hope for the same node back to look for another."""
+        lower = [
+            pod
+            for pod in self._queue.nominator.for_node(node_name)
+            if pod.priority < preemptor.priority
+        ]
+        return all(await asyncio.gather(*[self._clear_nomination(pod) for pod in lower]))
+
+    async def _clear_nomination(self, pod: Pod) -> bool:
+        async def write() -> None:
+            body = status_patch(self._writes.status_in_hand(pod), nominated_node_name="")
+            if body is not None:
+                await self._client.patch_pod_status(reference(pod), body)
+
+        return await self._written(pod, write, "clearing the nomination of")
+
+    async def _evict(self, victim: Pod, preemptor: Pod, node_name: str) -> bool:
+        """Mark a victim and delete it; one that is gone already needs no Event."""
+        there = False
+
+        async def write() -> None:
+            nonlocal there
+            body = self._disruption_patch(victim, preemptor.spec.scheduler_name)
+            if body is not None:
+                await self._client.patch_pod_status(reference(victim), body)
+            there = await self._client.delete_pod(reference(victim))
+
+        if not await self._written(victim, write, "evicting"):
+            return False
+        if there:
+            self._recorder.record(_preempted(victim, preemptor, node_name))
+        return True
+
+    def _disruption_patch(self, victim: Pod, scheduler_name: str) -> bytes | None:
+        status = self._writes.status_in_hand(victim)
+        condition = Condition(
+            type="DisruptionTarget",
+            status="True",
+            reason="PreemptionByScheduler",
+            message=f"{scheduler_name}: preempting to accommodate a higher priority pod",
+        )
+        now = rfc3339(self._clock.now_ns())
+        changed = changed_condition(status.conditions, condition, now=now)
+        return None if changed is None else status_patch(status, conditions=(changed,))
+
+    async def _written(self, pod: Pod, write: Callable[[], Awaitable[None]], what: str) -> bool:
+        """Write after earlier writes about the pod; False when the server did not take it."""
+        failed = False
+
+        async def contained() -> None:
+            nonlocal failed
+            try:
+                await write()
+            except NotFoundError:
+                return
+            except MoorageError as problem:
+                failed = True
+                _log.warning("%s pod %s failed: %s", what, pod.full_name, problem)
+
+        task = self._writes.after_earlier(pod.uid, contained, name=f"{what} {pod.full_name}")
+        await asyncio.wait([task])
+        return not failed and not task.cancelled()
+
+
+def _preempted(victim: Pod, preemptor: Pod, node_name: str) -> EventNote:
+    return EventNote(
+        regarding=reference(victim),
+        related=reference(preemptor),
+        controller=preemptor.spec.scheduler_name,
+        type="Normal",
+        reason="Preempted",
+        action="Preempting",
+        note=f"Preempted by pod {preemptor.uid} on node {node_name}",
+    )
