@@ -148,7 +148,9 @@ class Writer:
         type_name = patch_type(request.headers.get("content-type", ""))
         patch = decode_json(request)
         record = get_record(self._world.store, target)
-        old = served.from_stored(record.decode())
+        # An event shows nulls, which are no values; the patch may set some.
+        shown = served.from_stored(record.decode())
+        old = {key: value for key, value in shown.items() if value is not None}
         new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
         warnings = check_fields(new, served.kind, query)
         return Written(self._replace(target, record, new, dry_run=is_dry_run(query)), warnings)
