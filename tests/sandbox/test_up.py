@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import stat
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -98,6 +99,34 @@ def test_a_port_that_is_taken_is_told_with_exit_code_2(tmp_path: Path) -> None:
         assert up.wait() == 2
     assert up.output[-1].startswith(f"moorage: cannot listen on 127.0.0.1:{port}: ")
     assert "address already in use; choose another port, or 0" in up.output[-1]
+
+
+@pytest.mark.slow
+def test_the_kubeconfig_of_another_cluster_is_not_overwritten(tmp_path: Path) -> None:
+    other = tmp_path / "config"
+    other.write_text("current-context: production\n")
+    with Up(tmp_path, "--empty", "--kubeconfig-out", "config") as up:
+        assert up.wait() == 2
+    assert up.output[-1] == (
+        "moorage: config is a kubeconfig of another cluster, or something else; "
+        "name another file with --kubeconfig-out"
+    )
+    assert other.read_text() == "current-context: production\n"
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_everything_on_the_spot(tmp_path: Path) -> None:
+    with Up(tmp_path, "--nodes", "1", "--empty") as up:
+        up.started()
+        up.note_family_of(2)
+        [server] = [each for each in up.family if "run" not in each.cmdline()]
+        server.suspend()  # it cannot end in good order
+        up.process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            up.process.wait(timeout=0.2)
+        code, seconds = up.stop(signal.SIGINT)
+        assert (code, seconds < 1) == (130, True)
+        assert alive(up.family, within=2) == []
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bear
 from moorage.client.http_transport import HttpTransport
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
-from moorage.sandbox.settings import ServerSettings
+from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerSettings
 
 _AGENT = User("system:nodes", (ADMIN_GROUP, "system:nodes"))
 
@@ -65,6 +65,7 @@ class SandboxServer:
             self.url,
             authority_certificate=self._authority.certificate,
             client=self._authority.client_pair(),
+            cluster=SANDBOX_CONTEXT,
         )
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:

@@ -7,6 +7,9 @@ import msgspec
 SANDBOX_MARK = "+moorage"
 """Ends ``gitVersion`` of a sandbox's API server; no other server has it."""
 
+SANDBOX_CONTEXT = "moorage"
+"""Name of the context in a sandbox's kubeconfig; whatever else is current there is not ours."""
+
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the server process starts with.

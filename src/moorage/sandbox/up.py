@@ -29,6 +29,7 @@ from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
 from moorage.sandbox.process import Ending, until_ended
 from moorage.sandbox.progress import EventHandler, PodHandler, Progress
+from moorage.sandbox.settings import SANDBOX_CONTEXT
 
 _TICK_SECONDS = 0.25
 # How long all pods must have been bound or explained to count as settled: longer than the
@@ -203,8 +204,13 @@ def write_private(path: Path, text: str) -> None:
     Raises
     ------
     UsageError
-        It cannot be written there.
+        It cannot be written there, or the file belongs to another cluster.
     """
+    if not _ours(path):
+        raise UsageError(
+            f"{path} is a kubeconfig of another cluster, or something else; "
+            "name another file with --kubeconfig-out"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -217,3 +223,14 @@ def write_private(path: Path, text: str) -> None:
             f"cannot write the kubeconfig to {path}: {error.strerror}; "
             "name another file with --kubeconfig-out"
         ) from error
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file may be overwritten: it is not there, or an earlier sandbox wrote it."""
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except msgspec.DecodeError:
+        return not path.stat().st_size
+    except OSError:
+        return True  # writing will tell what is wrong
+    return isinstance(found, dict) and found.get("current-context") == SANDBOX_CONTEXT
