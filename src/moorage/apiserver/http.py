@@ -108,8 +108,12 @@ async def _read_body(request: web.BaseRequest) -> bytes:
     """Read a body, up to a little more than is allowed: the server says what is too large."""
     if not request.body_exists:
         return b""
+    content = request.content
+    if content.is_eof() and content.total_bytes <= BODY_LIMIT_BYTES:
+        # Small bodies have arrived with their headers.
+        return content.read_nowait()
     body = bytearray()
-    async for chunk in request.content.iter_any():
+    async for chunk in content.iter_any():
         body += chunk
         if len(body) > BODY_LIMIT_BYTES:
             break
@@ -117,8 +121,9 @@ async def _read_body(request: web.BaseRequest) -> bytes:
 
 
 def _whole(reply: Reply, body: bytes) -> web.Response:
-    response = web.Response(status=reply.status, body=body)
-    response.headers["Content-Type"] = reply.content_type
+    # Given as a header: the argument of this name does not take a charset.
+    headers = {"Content-Type": reply.content_type}
+    response = web.Response(status=reply.status, body=body, headers=headers)
     for name, value in reply.headers:
         response.headers.add(name, value)
     return response

@@ -22,6 +22,7 @@ _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
+_DIRECTIVES = (_RETAIN, _ORDER, _DELETE)
 
 _OPEN = Definition("", {})
 
@@ -64,8 +65,10 @@ def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
     if directive is not None:
         return _directed_object(target, patch, directive, definition)
     _retain_keys(target, patch)
+    directed = False
     for key, value in patch.items():
-        if key == _RETAIN or key.startswith((_ORDER, _DELETE)):
+        if key.startswith(_DIRECTIVES):
+            directed = True
             continue
         field = definition.fields.get(key)
         if value is None:
@@ -77,7 +80,7 @@ def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
             target[key] = _merge_list(target.get(key), value, field, order=order)
         else:
             target[key] = value
-    if any(key.startswith("$") for key in patch):
+    if directed:
         _apply_list_directives(target, patch, definition)
     return target
 

@@ -6,6 +6,9 @@ Implements `moorage.apiserver.kind.Context`, through which kinds look at other o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+
+import msgspec
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
@@ -13,6 +16,9 @@ from moorage.apiserver.store import Key, Store
 from moorage.apiserver.views import Catalog, Served
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
+
+# Namespaces and priority classes are looked at for every pod; equal bytes are decoded once.
+_read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
 
 
 class World:
@@ -37,16 +43,16 @@ class World:
         self.rng = rng
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
-        """Return a stored object, None when there is none."""
+        """Return a stored object, None when there is none; read-only and perhaps shared."""
         shelf = self.store.shelf(self.catalog.by_plural(plural).shelf)
         record = shelf.get((namespace or "", name))
-        return record.decode() if record else None
+        return _read_only(record.data) if record else None
 
     def objects(self, plural: str, namespace: str | None = None) -> Iterator[Obj]:
-        """Yield all stored objects of a resource in key order."""
+        """Yield all stored objects of a resource in key order; read-only and perhaps shared."""
         shelf = self.store.shelf(self.catalog.by_plural(plural).shelf)
         for record in shelf.records(namespace or ""):
-            yield record.decode()
+            yield _read_only(record.data)
 
     def put(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""

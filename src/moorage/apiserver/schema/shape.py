@@ -83,5 +83,6 @@ def _type(type_ref: TypeRef) -> Any:
         return _SCALARS[type_ref.name]
     if type_ref.shape == "object":
         return _struct(type_ref.name)
+    container: Any = list if type_ref.shape == "list" else dict
     element = _type(type_ref.element)
-    return list[element] if type_ref.shape == "list" else dict[str, element]
+    return container[element] if container is list else container[str, element]
