@@ -10,6 +10,8 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import EVERYTHING, equality_selector
+from moorage.snapshot.affinity_terms import TermKey, term_keys
+from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.snapshot import Snapshot
@@ -129,6 +131,31 @@ def content(snapshot: Snapshot, *, ports: bool = True) -> dict[str, dict[str, ob
     }
 
 
+TermCounts = dict[TermKey, tuple[int, dict[str, int]]]
+
+
+def terms_by_name(snapshot: Snapshot) -> TermCounts:
+    """Return what the index knows: uses and pods by label value for each distinct term."""
+    return {
+        (one.kind, one.term, one.weight): (one.uses, one.counts())
+        for one in snapshot.affinity_terms
+    }
+
+
+def naive_terms(snapshot: Snapshot) -> TermCounts:
+    """Return the same by walking nodes and pods."""
+    found: TermCounts = {}
+    for row, labels in enumerate(each.metadata.labels for each in snapshot.table.nodes):
+        for info in snapshot.pods(row):
+            for key in term_keys(info.part(POD_AFFINITY).value):
+                uses, by_value = found.get(key, (0, {}))
+                value = labels.get(key[1].topology_key)
+                if value is not None:
+                    by_value[value] = by_value.get(value, 0) + 1
+                found[key] = uses + 1, by_value
+    return found
+
+
 def validate(snapshot: Snapshot) -> None:
     """Hold the parts of a table against each other."""
     table = snapshot.table
@@ -144,6 +171,7 @@ def validate(snapshot: Snapshot) -> None:
         used = np.bincount(column.ids, minlength=column.size).tolist()
         assert column._uses == used
         assert sorted({0, *(i for i, uses in enumerate(used) if uses)}) == list(column.live())
+    assert terms_by_name(snapshot) == naive_terms(snapshot)
     counted = sum(len(pods) for pods in table.pods_by_row)
     hidden = sum(len(table._hidden[name]) for name in table.hidden_nodes)
     assert counted + hidden == table.pod_total

@@ -45,6 +45,37 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
     )
 
 
+_selectors = st.sampled_from(
+    [
+        {},
+        {"matchLabels": {"app": "web"}},
+        {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db"]}]},
+        {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]},
+    ]
+)
+_terms = st.fixed_dictionaries(
+    {"topologyKey": st.sampled_from(["zone", "disk"])},
+    optional={
+        "labelSelector": _selectors,
+        "namespaces": st.lists(st.sampled_from("abc"), max_size=2),
+        "namespaceSelector": _selectors,
+    },
+)
+_wishes = st.lists(
+    st.fixed_dictionaries({"weight": st.integers(1, 2), "podAffinityTerm": _terms}), max_size=1
+)
+_affinity = st.fixed_dictionaries(
+    {},
+    optional={
+        "requiredDuringSchedulingIgnoredDuringExecution": st.lists(_terms, max_size=2),
+        "preferredDuringSchedulingIgnoredDuringExecution": _wishes,
+    },
+)
+affinities = st.none() | st.fixed_dictionaries(
+    {}, optional={"podAffinity": _affinity, "podAntiAffinity": _affinity}
+)
+
+
 @st.composite
 def pods(draw: st.DrawFn, name: str) -> Pod:
     return pod(
@@ -56,6 +87,7 @@ def pods(draw: st.DrawFn, name: str) -> Pod:
         ),
         ports=draw(st.sampled_from([(), [port(80)], [port(80), port(443, ip="10.0.0.1")]])),
         deleted=draw(st.booleans()),
+        affinity=draw(affinities),
     )
 
 

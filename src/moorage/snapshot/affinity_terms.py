@@ -176,7 +176,7 @@ class AffinityTerms:
 
     def add(self, pod: PodInfo, row: int) -> None:
         """Count the terms of a pod that is on a row."""
-        for key in _keys(pod.part(POD_AFFINITY).value):
+        for key in term_keys(pod.part(POD_AFFINITY).value):
             found = self._terms.get(key)
             if found is None:
                 found = self._open(key)
@@ -185,7 +185,7 @@ class AffinityTerms:
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """Stop counting the terms of a pod that was on a row, labelled as it was then."""
-        for key in _keys(pod.part(POD_AFFINITY).value):
+        for key in term_keys(pod.part(POD_AFFINITY).value):
             found = self._terms[key]
             found.uses -= 1
             found.put(int(found.column.ids[row]), -1)
@@ -262,7 +262,7 @@ class AffinityTerms:
         self._askers.clear()
 
 
-def _keys(spec: PodAffinitySpec) -> Iterator[TermKey]:
+def term_keys(spec: PodAffinitySpec) -> Iterator[TermKey]:
     """Yield the key of every term, one that is listed twice twice."""
     for term in spec.required:
         yield TermKind.REQUIRED, term, 0

@@ -74,11 +74,6 @@ class PodAffinitySpec(msgspec.Struct, frozen=True):
     error: str = ""
     has_preferred: bool = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the pod has no term at all."""
-        return not (self.required or self.required_anti or self.preferred or self.preferred_anti)
-
 
 _NO_AFFINITY: Final = PodAffinity()
 
