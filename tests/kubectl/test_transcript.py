@@ -80,6 +80,7 @@ patch pod web --type=merge -p {"metadata":{"labels":{"extra":null}}}
 get pod web --show-labels
 edit pod web
 get pod web -o jsonpath={.spec.containers[0].image}
+wait --for=condition=Ready pod/web --timeout=20s
 apply -f pods.yaml
 apply -f pods.yaml
 apply -f wrong.yaml

@@ -232,6 +232,25 @@ def test_pods_of_a_deleted_node_stay_and_new_ones_go_elsewhere() -> None:
     play(story)
 
 
+def test_a_new_image_is_reported_as_taken_in_by_the_node() -> None:
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest("p"))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        changed = {"containers": [{"name": "main", "image": "registry.example/app:2"}]}
+        await cluster.patch(PODS, "p", {"spec": changed}, namespace="default")
+
+        def observed() -> tuple[str, set[int]]:
+            status = (cluster.pod("p") or {})["status"]
+            conditions = status["conditions"]
+            seen = {each["observedGeneration"] for each in conditions if each["type"] == "Ready"}
+            return status["containerStatuses"][0]["image"], seen
+
+        await cluster.until(lambda: observed() == ("registry.example/app:2", {2}), seconds=SOON)
+        assert cluster.phase_of("p") == "Running"
+
+    play(story)
+
+
 def _status(code: int, reason: str, message: str) -> Answer:
     body = f'{{"kind":"Status","code":{code},"reason":"{reason}","message":"{message}"}}'
     return Answer(code, {}, body.encode())

@@ -112,13 +112,18 @@ class PodLife:
         record = self._records.get(pod.uid)
         if record is None:
             return self._first_look(pod, now_ns)
-        told = record.pod.metadata.annotations
+        told, generation = record.pod.metadata.annotations, record.pod.metadata.generation
         record.pod = pod
         if record.stage is _Stage.RUNNING and told != pod.metadata.annotations:
             self._await_end(record)
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             self._end(record)
-        return self._stop(record, now_ns)
+        effects = self._stop(record, now_ns)
+        if record.stage is _Stage.RUNNING and pod.metadata.generation > generation:
+            # Another image, say: a kubelet reports that it has taken the new spec in.
+            status = kubelet_status.running(pod, record.facts, record.times)
+            effects.append(PatchPod(reference(pod), status))
+        return effects
 
     def on_gone(self, pod: Pod) -> None:
         """Take in that a pod has been removed."""
