@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from moorage.base.clock import ManualClock
+from moorage.cli import scheduling
 from moorage.cli.scheduling import SchedulerOptions, check_config, scheduler_access
 from moorage.config.load import load_config
+from moorage.framework.registry import PluginEntry
+from moorage.plugins.in_tree import IN_TREE
+from moorage.plugins.node_name import NodeName
 from tests.cli.conftest import Type
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -51,11 +55,14 @@ def foreign() -> Iterator[str]:
 
 
 def test_a_server_that_is_no_sandbox_asks_for_experimental(
-    bare: Type, foreign: str, tmp_path: Path
+    bare: Type, foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    missing = PluginEntry(name="Wombat", plugin_class=NodeName, built=False)
+    monkeypatch.setattr(scheduling, "IN_TREE", (missing, *IN_TREE))
     result = bare("run", "--kubeconfig", str(kubeconfig(tmp_path / "k", foreign)))
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"moorage: {foreign} is not a moorage sandbox. ")
+    assert result.stderr.startswith(f"moorage: {foreign} is not a moorage sandbox, ")
+    assert "Wombat" in result.stderr
     assert result.stderr.endswith("Give --experimental to run it there all the same\n")
 
 

@@ -21,7 +21,7 @@ from moorage.client.writes import Client
 from moorage.config.defaults import default_config
 from moorage.config.load import load_config
 from moorage.config.types import KubeSchedulerConfiguration
-from moorage.plugins.in_tree import in_tree_registry
+from moorage.plugins.in_tree import IN_TREE, in_tree_registry
 from moorage.sandbox.settings import SANDBOX_MARK
 from moorage.service.core import build_core
 from moorage.service.scheduler import Scheduler
@@ -29,10 +29,9 @@ from moorage.service.scheduler import Scheduler
 _log = logging.getLogger(__name__)
 
 NOT_THE_SANDBOX = (
-    "is not a moorage sandbox. moorage does not have every in-tree plugin yet (inter-pod affinity, "
-    "topology spread, volumes, preemption): where existing pods carry affinity, or services imply "
-    "spreading, it would place even plain pods differently from kube-scheduler. "
-    "Give --experimental to run it there all the same"
+    "is not a moorage sandbox, and moorage does not have every in-tree plugin yet (missing: {}): "
+    "where existing pods, or services, rely on them it would place even plain pods differently "
+    "from kube-scheduler. Give --experimental to run it there all the same"
 )
 
 
@@ -124,6 +123,7 @@ async def _check_server(
 ) -> None:
     client = Client(transport, rng=streams.stream("client"))
     found = await client.read("/version")
-    if experimental or str(found.get("gitVersion", "")).endswith(SANDBOX_MARK):
-        return
-    raise UsageError(f"{access.server} {NOT_THE_SANDBOX}")
+    missing = sorted(entry.name for entry in IN_TREE if not entry.built)
+    sandbox = str(found.get("gitVersion", "")).endswith(SANDBOX_MARK)
+    if missing and not experimental and not sandbox:
+        raise UsageError(f"{access.server} {NOT_THE_SANDBOX.format(', '.join(missing))}")
