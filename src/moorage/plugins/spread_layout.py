@@ -32,6 +32,8 @@ Tally = NDArray[np.float64]
 
 _KEPT: Final = 64  # layouts; a guess: 0.2 MB each at 5000 nodes and two constraints
 
+_SLACK: Final = 64  # values out of use that are not worth numbering afresh for; a guess
+
 
 class Axis:
     """One constraint's topology key over all rows.
@@ -52,13 +54,11 @@ class Axis:
     __slots__ = ("_domains", "_rows", "counted_n", "domain_n", "lacks_some", "place_n", "size")
 
     def __init__(self, column: LabelColumn, counted_n: BoolArray | None) -> None:
-        self.domain_n: Domains = column.ids.astype(np.int64)
-        self.size = column.size
+        self.domain_n, self.size, empty = _numbered(column)
         missing_n = self.domain_n < 0
         self.lacks_some = bool(missing_n.any())
         self.place_n = self.domain_n
         if self.lacks_some:
-            empty = column.lookup("")
             self.place_n = np.where(missing_n, self.size if empty < 0 else empty, self.domain_n)
         if counted_n is not None and counted_n.all():
             counted_n = None
@@ -212,6 +212,21 @@ class _OpenNodes(SetAnswers):
             return int(find_untolerated(taints, tolerations, SCHEDULING_EFFECTS) is None)
 
         super().__init__(is_open)
+
+
+def _numbered(column: LabelColumn) -> tuple[Domains, int, int]:
+    """Return the domain of each row, how many numbers there are, and that of the empty value.
+
+    Value ids do: they are dense until nodes have come and gone for long, each with a host name of
+    its own. Then the values still in use are numbered afresh.
+    """
+    ids, size, empty = column.ids, column.size, column.lookup("")
+    if size <= 2 * len(ids) + _SLACK:
+        return ids.astype(np.int64), size, empty
+    used = np.unique(ids[ids >= 0])
+    number = np.full(size + 1, -1, np.int64)
+    number[used] = np.arange(len(used))
+    return number[ids], len(used), int(number[empty])
 
 
 def _both(first: BoolArray | None, second: BoolArray) -> BoolArray:
