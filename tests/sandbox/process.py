@@ -86,6 +86,17 @@ class Up:
             assert time.monotonic() < end, f"{len(self.family)} children, not {count}"
             self._note_family()
 
+    def member(self, word: str) -> psutil.Process:
+        """Return the child that has this word in its command line, waiting for it."""
+        end = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < end:
+            self._note_family()
+            # Just after it was forked, a child still shows the command line of its parent.
+            found = [each for each in self.family if each.is_running() and word in each.cmdline()]
+            if len(found) == 1:
+                return found[0]
+        raise AssertionError(f"no child with {word} in its command line")
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
         """Send a signal; return the exit code and how long the end took, in seconds."""
         self._note_family()

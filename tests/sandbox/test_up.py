@@ -78,8 +78,7 @@ def test_children_of_a_killed_parent_end_by_themselves(tmp_path: Path) -> None:
 def test_a_scheduler_that_dies_ends_the_sandbox_with_1(tmp_path: Path) -> None:
     with Up(tmp_path, "--nodes", "1") as up:
         up.until("unschedulable")
-        [scheduler] = [each for each in up.family if "run" in each.cmdline()]
-        scheduler.kill()
+        up.member("run").kill()
         assert up.wait() == 1
         assert alive(up.family, within=2) == []
     assert up.output[-1] == "moorage: the scheduler ended by itself, with code -9"
@@ -119,8 +118,8 @@ def test_a_second_signal_ends_everything_on_the_spot(tmp_path: Path) -> None:
     with Up(tmp_path, "--nodes", "1", "--empty") as up:
         up.started()
         up.note_family_of(2)
-        [server] = [each for each in up.family if "run" not in each.cmdline()]
-        server.suspend()  # it cannot end in good order
+        # Held, it cannot end in good order.
+        up.member("moorage.sandbox.server_process").suspend()
         up.process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             up.process.wait(timeout=0.2)
