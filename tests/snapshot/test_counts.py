@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.api.selectors import EVERYTHING, equality_selector
+from moorage.api.selectors import (
+    EVERYTHING,
+    NOTHING,
+    Operator,
+    equality_selector,
+    make_requirement,
+    make_selector,
+)
+from moorage.snapshot.interning import LabelSets
 from moorage.snapshot.pod_columns import CountKey, PodColumns
 from moorage.snapshot.snapshot import Snapshot
 from tests.snapshot.builders import cluster, node, pod
@@ -105,3 +113,45 @@ def test_there_is_a_hard_limit_and_the_oldest_go_first(snapshot, monkeypatch):
     families = {key[0] for key in snapshot.table.columns._arrays if isinstance(key, tuple)}
     counted = [key for key in snapshot.table.columns._arrays if key[0] == "count"]
     assert ("count" in families, len(counted)) == (True, 5)
+
+
+@pytest.mark.parametrize(
+    ("selector", "namespaces", "expected"),
+    [
+        pytest.param(WEB, None, ["web a", "web b", "web own"], id="one label"),
+        pytest.param(WEB, frozenset({"b"}), ["web b"], id="in one namespace"),
+        pytest.param(
+            make_selector([make_requirement("app", Operator.IN, ("web", "db"))]),
+            None,
+            ["web a", "web b", "web own", "db"],
+            id="one of two values",
+        ),
+        pytest.param(equality_selector({"app": "web", "own": "1"}), None, ["web own"], id="both"),
+        pytest.param(
+            make_selector([make_requirement("app", Operator.DOES_NOT_EXIST)]),
+            None,
+            ["plain"],
+            id="no certain label",
+        ),
+        pytest.param(EVERYTHING, frozenset(), [], id="in no namespace"),
+        pytest.param(NOTHING, None, [], id="nothing"),
+        pytest.param(equality_selector({"app": "never"}), None, [], id="a value nobody has"),
+    ],
+)
+def test_label_sets_are_found_by_what_a_selector_wants(selector, namespaces, expected):
+    named = {
+        "web a": ("a", {"app": "web"}),
+        "web b": ("b", {"app": "web"}),
+        "web own": ("a", {"app": "web", "own": "1"}),
+        "db": ("a", {"app": "db"}),
+        "plain": ("a", {}),
+    }
+    sets = LabelSets()
+    gone = sets.use("a", {"app": "web", "own": "2"})
+    ids = {sets.use(*item): name for name, item in named.items()}
+    sets.release(gone)
+    for known in (sets, sets.copy()):
+        assert [ids[one] for one in known.matching(selector, namespaces)] == expected
+    for one in ids:
+        sets.release(one)
+    assert (sets.matching(EVERYTHING, None), sets._by_pair) == ([], {})

@@ -19,7 +19,7 @@ def column_bytes(snapshot: Snapshot) -> int:
 
 def pod_table_bytes(pods: PodColumns) -> int:
     arrays = (pods._row, pods._label_set, pods._live)
-    return sum(a.nbytes for a in arrays) + sum(c.matches.nbytes for c in pods._counts.values())
+    return sum(array.nbytes for array in arrays)
 
 
 @pytest.mark.slow
@@ -39,8 +39,8 @@ def test_label_sets_of_their_own_do_not_multiply_with_nodes():
         pods.add(f"u{i}", i % NODES, "ns", {"app": f"a{i % 16}", "index": str(i)}, live=True)
     assert column_bytes(snapshot) == half  # node columns know nothing of the number of pods
     assert half < NODES * 2 * 8 * (len(keys) + 30)
-    # One byte a label set and count column, and a fixed few a pod; doubled by growing.
-    assert pod_table_bytes(pods) < 2 * PODS * (len(keys) + 2 * 8 + 1 + 1)
+    # A fixed few a pod, doubled by growing; no byte for each selector.
+    assert pod_table_bytes(pods) < 2 * PODS * (2 * 8 + 1 + 1)
     assert snapshot.count_column(keys[-1]).sum() == PODS
     assert [int(snapshot.count_column(key).sum()) for key in keys[:15]] == [
         len(range(i, PODS, 16)) for i in range(15)

@@ -1,8 +1,15 @@
-"""Interned label sets of pods, counted by use, so that ids stay few as pods come and go."""
+"""Interned label sets of pods, counted by use, so that ids stay few as pods come and go.
+
+Each set can be found by any of its labels, so that a new selector need not be held against all of
+them: StatefulSets and indexed Jobs give every pod a set of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
+from moorage.api.selectors import Selector
+from moorage.snapshot.selector_index import Pair, wanted_pairs
 
 LabelSet = tuple[str, Mapping[str, str]]
 _Key = tuple[str, frozenset[tuple[str, str]]]
@@ -16,6 +23,9 @@ class LabelSets:
         self._uses: list[int] = []
         self._ids: dict[_Key, int] = {}
         self._free: list[int] = []
+        # By label the sets that have it. Most labels are those of one set only (an index, a
+        # hash), for which a bare id takes a quarter of what a container would.
+        self._by_pair: dict[Pair, int | dict[int, None]] = {}
 
     @property
     def size(self) -> int:
@@ -45,6 +55,8 @@ class LabelSets:
                 self._items.append((namespace, labels))
                 self._uses.append(0)
             self._ids[key] = found
+            for pair in labels.items():
+                self._file(pair, found)
         self._uses[found] += 1
         return found
 
@@ -55,13 +67,65 @@ class LabelSets:
             return None
         namespace, labels = self.item(label_set)
         del self._ids[(namespace, frozenset(labels.items()))]
+        for pair in labels.items():
+            self._unfile(pair, label_set)
         self._items[label_set] = None
         self._free.append(label_set)
         return label_set
+
+    def matching(self, selector: Selector, namespaces: frozenset[str] | None) -> list[int]:
+        """Return the ids in use that a selector matches, ascending.
+
+        Parameters
+        ----------
+        selector
+            On the labels. If it wants a label to have one of some values, only sets that have
+            such a label are looked at.
+        namespaces
+            Which namespaces count; None means all.
+        """
+        found = []
+        for label_set in self._candidates(selector):
+            namespace, labels = self.item(label_set)
+            if (namespaces is None or namespace in namespaces) and selector.matches(labels):
+                found.append(label_set)
+        return found
+
+    def _candidates(self, selector: Selector) -> Iterable[int]:
+        if selector.nothing:
+            return ()
+        pairs = wanted_pairs(selector)
+        if not pairs:
+            return self.live()
+        found: set[int] = set()
+        for pair in pairs:
+            sets = self._by_pair.get(pair, ())
+            found.update((sets,) if isinstance(sets, int) else sets)
+        return sorted(found)
+
+    def _file(self, pair: Pair, label_set: int) -> None:
+        known = self._by_pair.get(pair)
+        if known is None:
+            self._by_pair[pair] = label_set
+        elif isinstance(known, int):
+            self._by_pair[pair] = {known: None, label_set: None}
+        else:
+            known[label_set] = None
+
+    def _unfile(self, pair: Pair, label_set: int) -> None:
+        known = self._by_pair[pair]
+        if not isinstance(known, int):
+            del known[label_set]
+        if isinstance(known, int) or not known:
+            del self._by_pair[pair]
 
     def copy(self) -> LabelSets:
         """Return an independent copy."""
         twin = LabelSets()
         twin._items, twin._uses = self._items[:], self._uses[:]
         twin._ids, twin._free = dict(self._ids), self._free[:]
+        twin._by_pair = {
+            pair: sets if isinstance(sets, int) else dict(sets)
+            for pair, sets in self._by_pair.items()
+        }
         return twin

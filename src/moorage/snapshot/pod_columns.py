@@ -3,7 +3,8 @@
 A constraint asks how many pods of some namespaces that match a selector are on each node. Such a
 *count column* is built by one bincount when it is first asked for and then kept by increments.
 There is never a matrix of label sets times nodes: StatefulSets give every pod a label set of its
-own.
+own. A pod that comes or goes looks only at the columns whose selectors its labels may match, a new
+column only at the label sets its selector may match.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from moorage.api.selectors import Selector
 from moorage.snapshot.columns import Columns
 from moorage.snapshot.interning import LabelSets
+from moorage.snapshot.selector_index import SelectorIndex
 
 _FIRST_CAPACITY = 256
 _FREE = -1
-_UNKNOWN = -1  # a label set nobody has held against the selector yet
+_FEW = 8  # so many label sets are looked up one by one, more all at once
 
 
 class CountKey(msgspec.Struct, frozen=True):
@@ -42,21 +44,21 @@ class CountKey(msgspec.Struct, frozen=True):
 
 
 class _Count:
-    __slots__ = ("column", "last_use", "matches")
+    __slots__ = ("column", "key", "last_use")
 
-    def __init__(self, column: tuple[str, int]) -> None:
+    def __init__(self, key: CountKey, column: tuple[str, int]) -> None:
+        self.key = key
         self.column = column
-        # int8 by label set id: one byte, because every indexed pod has a label set of its own.
-        self.matches = np.full(0, _UNKNOWN, np.int8)
         self.last_use = 0
 
-    def reach(self, size: int) -> NDArray[np.int8]:
-        """Return `matches`, long enough for ids below a size."""
-        if len(self.matches) < size:
-            wider = np.full(max(size, 2 * len(self.matches)), _UNKNOWN, np.int8)
-            wider[: len(self.matches)] = self.matches
-            self.matches = wider
-        return self.matches
+    def means(self, namespace: str, labels: Mapping[str, str], *, live: bool) -> bool:
+        """Whether a pod is one of those counted."""
+        key = self.key
+        return (
+            (live or not key.live_only)
+            and (key.namespaces is None or namespace in key.namespaces)
+            and key.selector.matches(labels)
+        )
 
 
 class PodColumns:
@@ -78,12 +80,13 @@ class PodColumns:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._row = np.full(_FIRST_CAPACITY, _FREE, np.int64)
-        self._label_set = np.zeros(_FIRST_CAPACITY, np.int64)
+        self._label_set = np.full(_FIRST_CAPACITY, _FREE, np.int64)
         self._live = np.zeros(_FIRST_CAPACITY, np.bool_)
         self._free = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._slots: dict[str, int] = {}
         self._label_sets = LabelSets()
-        self._counts: dict[CountKey, _Count] = {}
+        self._counts: dict[CountKey, _Count] = {}  # least recently used first
+        self._by_selector: SelectorIndex[_Count] = SelectorIndex()
         self._next_count = 0
         self._uses = 0
 
@@ -102,12 +105,8 @@ class PodColumns:
         """Take a pod off its row."""
         slot = self._slots.pop(uid)
         self._count(slot, -1)
-        gone = self._label_sets.release(int(self._label_set[slot]))
-        if gone is not None:
-            for count in self._counts.values():
-                if gone < len(count.matches):
-                    count.matches[gone] = _UNKNOWN
-        self._row[slot] = _FREE
+        self._label_sets.release(int(self._label_set[slot]))
+        self._row[slot] = self._label_set[slot] = _FREE
         self._free.append(slot)
 
     def move(self, uid: str, row: int) -> None:
@@ -117,10 +116,11 @@ class PodColumns:
     def counts(self, key: CountKey) -> NDArray[np.int64]:
         """Return int64, (n,): matching pods on each row, read-only."""
         self._uses += 1
-        found = self._counts.get(key)
+        found = self._counts.pop(key, None)
         if found is None:
             self._drop_idle()
-            found = self._counts[key] = self._build(key)
+            found = self._build(key)
+        self._counts[key] = found
         found.last_use = self._uses
         return self._columns.view(found.column)
 
@@ -137,54 +137,57 @@ class PodColumns:
         twin._slots, twin._label_sets = dict(self._slots), self._label_sets.copy()
         twin._next_count, twin._uses = self._next_count, self._uses
         for key, count in self._counts.items():
-            kept = twin._counts[key] = _Count(count.column)
-            kept.matches, kept.last_use = count.matches.copy(), count.last_use
+            kept = twin._counts[key] = _Count(key, count.column)
+            kept.last_use = count.last_use
+            twin._by_selector.add(kept, key.selector, key.namespaces)
         return twin
 
     def _build(self, key: CountKey) -> _Count:
-        count = _Count(("count", self._next_count))
+        count = _Count(key, ("count", self._next_count))
         self._next_count += 1
+        self._by_selector.add(count, key.selector, key.namespaces)
         array = self._columns.ensure(count.column)
-        used = self._row != _FREE
+        slots = self._slots_of(self._label_sets.matching(key.selector, key.namespaces))
         if key.live_only:
-            used = used & self._live
-        matching = np.zeros(self._label_sets.size + 1, np.bool_)  # free slots say 0, in use or not
-        for label_set in self._label_sets.live():
-            matching[label_set] = self._matches(key, count, label_set)
-        rows = self._row[used & matching[self._label_set]]
-        array[: self._columns.n] = np.bincount(rows, minlength=self._columns.n)
+            slots = slots[self._live[slots]]
+        if len(slots):
+            array[: self._columns.n] = np.bincount(self._row[slots], minlength=self._columns.n)
         return count
 
-    def _count(self, slot: int, step: int) -> None:
-        label_set, row = int(self._label_set[slot]), int(self._row[slot])
-        live = bool(self._live[slot])
-        for key, count in self._counts.items():
-            if (live or not key.live_only) and self._matches(key, count, label_set):
-                self._columns.ensure(count.column)[row] += step
+    def _slots_of(self, label_sets: list[int]) -> NDArray[np.int64]:
+        """Return the slots of all pods that have one of these label sets."""
+        if not label_sets:
+            return np.zeros(0, np.int64)
+        if len(label_sets) <= _FEW:
+            return np.concatenate([np.flatnonzero(self._label_set == one) for one in label_sets])
+        matching = np.zeros(self._label_sets.size + 1, np.bool_)  # the last is for free slots
+        matching[label_sets] = True
+        return np.flatnonzero(matching[self._label_set])
 
-    def _matches(self, key: CountKey, count: _Count, label_set: int) -> bool:
-        matches = count.reach(self._label_sets.size)
-        if matches[label_set] == _UNKNOWN:
-            namespace, labels = self._label_sets.item(label_set)
-            matches[label_set] = (key.namespaces is None or namespace in key.namespaces) and (
-                key.selector.matches(labels)
-            )
-        return bool(matches[label_set])
+    def _count(self, slot: int, step: int) -> None:
+        if not self._counts:
+            return
+        namespace, labels = self._label_sets.item(int(self._label_set[slot]))
+        row, live = int(self._row[slot]), bool(self._live[slot])
+        for count in self._by_selector.candidates(namespace, labels):
+            if count.means(namespace, labels, live=live):
+                self._columns.ensure(count.column)[row] += step
 
     def _drop_idle(self) -> None:
         if len(self._counts) < self._KEEP:
             return
-        by_age = sorted(self._counts.items(), key=lambda item: item[1].last_use)
-        for key, count in by_age:
+        while self._counts:
+            key, count = next(iter(self._counts.items()))
             idle = self._uses - count.last_use > self._IDLE
             if not idle and len(self._counts) < self._MOST:
                 return
             del self._counts[key]
+            self._by_selector.remove(count, key.selector, key.namespaces)
             self._columns.drop(count.column)
 
     def _grow(self) -> None:
         old = len(self._row)
         self._row = np.concatenate([self._row, np.full(old, _FREE, np.int64)])
-        self._label_set = np.concatenate([self._label_set, np.zeros(old, np.int64)])
+        self._label_set = np.concatenate([self._label_set, np.full(old, _FREE, np.int64)])
         self._live = np.concatenate([self._live, np.zeros(old, np.bool_)])
         self._free = list(range(2 * old - 1, old - 1, -1))

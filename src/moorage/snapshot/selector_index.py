@@ -53,7 +53,7 @@ class SelectorIndex(Generic[T]):
         self._size += 1
         if selector.nothing:
             return
-        pairs = _pairs(selector)
+        pairs = wanted_pairs(selector)
         for namespace in _names(namespaces):
             drawer = self._by_namespace.setdefault(namespace, _Drawer())
             if not pairs:
@@ -66,7 +66,7 @@ class SelectorIndex(Generic[T]):
         self._size -= 1
         if selector.nothing:
             return
-        pairs = _pairs(selector)
+        pairs = wanted_pairs(selector)
         for namespace in _names(namespaces):
             drawer = self._by_namespace[namespace]
             drawer.rest.pop(item, None)
@@ -95,7 +95,7 @@ def _names(namespaces: frozenset[str] | None) -> tuple[str | None, ...]:
     return (None,) if namespaces is None else tuple(sorted(namespaces))
 
 
-def _pairs(selector: Selector) -> tuple[Pair, ...]:
+def wanted_pairs(selector: Selector) -> tuple[Pair, ...]:
     """Return the pairs one of which every matching pod has; none when there is no such choice.
 
     An item is filed under pairs of one key only, so a pod, with one value a key, finds it once.
