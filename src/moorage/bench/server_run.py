@@ -171,7 +171,7 @@ class ServerRun:
 
 
 def _server_flags(kubeconfig: Path) -> tuple[str, ...]:
-    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0")
+    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0", "-o", "quiet")
     return (*flags, "--kubeconfig-out", str(kubeconfig))
 
 
