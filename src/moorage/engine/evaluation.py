@@ -23,7 +23,7 @@ from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.preemption import PREEMPTION, PreemptionReport
+from moorage.framework.preemption import EXPLAIN, PREEMPTION, PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PostFilterOutcome, PreFilterOutcome, run_pre_enqueue
 from moorage.framework.status import Code, Status
@@ -127,6 +127,7 @@ def _with_post_filter(
 ) -> Evaluation:
     if not cycle.profile.post_filters:
         return found
+    state.write(EXPLAIN, True)
     return msgspec.structs.replace(
         found,
         post_filter=cycle.post_filter(state, pod, search),

@@ -183,9 +183,12 @@ def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
     """Raise `CycleError` for the first row whose verdict is neither success nor rejection."""
     broken = np.flatnonzero(verdict.broken)
     if len(broken):
-        status = verdict.status(profile, int(broken[0]))
-        text = f'running "{status.plugin}" filter plugin: {status.message}'
-        raise CycleError(error(text))
+        raise CycleError(broken_filter(verdict.status(profile, int(broken[0]))))
+
+
+def broken_filter(status: Status) -> Status:
+    """Return the Error an attempt ends with when a Filter answered neither yes nor no."""
+    return error(f'running "{status.plugin}" filter plugin: {status.message}')
 
 
 def filter_nominated(
@@ -212,6 +215,19 @@ def filter_nominated(
             verdict.put(np.array([position]), first)
 
 
+def nominated_first(
+    snapshot: Snapshot, pod: PodInfo, nominated: Sequence[PodInfo]
+) -> list[PodInfo]:
+    """Return the nominated pods that a pod has to leave room for."""
+    return [
+        other
+        for other in nominated
+        if other.priority >= pod.priority
+        and other.uid != pod.uid
+        and snapshot.table.node_of_pod(other.uid) is None
+    ]
+
+
 def filter_beside_nominated(
     profile: Profile,
     state: CycleState,
@@ -230,13 +246,7 @@ def filter_beside_nominated(
     CycleError
         A plugin broke.
     """
-    added = [
-        other
-        for other in nominated
-        if other.priority >= pod.priority
-        and other.uid != pod.uid
-        and snapshot.table.node_of_pod(other.uid) is None
-    ]
+    added = nominated_first(snapshot, pod, nominated)
     if not added:
         return None
     with snapshot.trial() as trial:

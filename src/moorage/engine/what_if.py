@@ -13,19 +13,26 @@ from contextlib import contextmanager
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.engine.filtering import (
     CycleError,
     FilterPass,
+    ask_filter,
+    broken_filter,
     filter_beside_nominated,
+    nominated_first,
     put_on_row,
     run_filters,
     take_off_row,
 )
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import Reads
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.shifted import ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
@@ -79,12 +86,11 @@ class NodeStatuses(Mapping[str, Status]):
         position = self._position(row)
         return self._absent if position is None else self._verdict.status(self._profile, position)
 
-    def rows_with(self, code: Code) -> list[int]:
-        """Return the rows whose status has this code, ascending."""
+    def rows_with(self, code: Code) -> NDArray[np.int64]:
+        """Return int64: the rows whose status has this code, ascending."""
         found = np.full(self._snapshot.num_nodes, self._absent.code is code)
         found[self._view.row_numbers()] = self._verdict.code_n == code
-        rows: list[int] = np.flatnonzero(found).tolist()
-        return rows
+        return np.flatnonzero(found)
 
     def _position(self, row: int) -> int | None:
         if self._view.is_all:
@@ -117,14 +123,45 @@ class SearchWhatIf:
     def __init__(self, attempt: Attempt, statuses: NodeStatuses) -> None:
         self._attempt = attempt
         self._statuses = statuses
+        self._by_sums = filters_by_sums(attempt.profile, attempt.state)
 
-    def rows_with(self, code: Code) -> list[int]:
-        """Return the rows whose status in the search has this code, ascending."""
+    def rows_with(self, code: Code) -> NDArray[np.int64]:
+        """Return int64: the rows whose status in the search has this code, ascending."""
         return self._statuses.rows_with(code)
 
     def status_of(self, row: int) -> Status:
         """Return the status of one row in the search."""
         return self._statuses.status_of(row)
+
+    @property
+    def independent(self) -> bool:
+        """Whether no Filter of this attempt sees more of a row's pods than their sums."""
+        return self._by_sums is not None
+
+    @contextmanager
+    def on_rows(self, rows: NDArray[np.int64]) -> Iterator[TriedRows]:
+        """Try things out on many rows at once, where they are independent."""
+        assert self._by_sums is not None, "rows depend on one another"
+        snapshot, pod = self._attempt.snapshot, self._attempt.pod
+        connected = bool((np.diff(rows) == 1).all())
+        view = (
+            NodeView.span(snapshot.num_nodes, int(rows[0]), int(rows[-1]) + 1)
+            if connected
+            else snapshot.rows(rows)
+        )
+        resources = frozenset(pod.part(RESOURCES).value.filter)
+        with ShiftedSums(snapshot.table, view, resources) as sums:
+            yield TriedRows(self._attempt, view, sums, self._by_sums)
+
+    def beside_nominated(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return bool, (rows,): rows with nominated pods that come first."""
+        at = self._attempt
+        beside = np.zeros(at.snapshot.num_nodes, np.bool_)
+        for name, nominated in at.snapshot.nominations.items():
+            row = at.snapshot.row_of(name)
+            if row is not None and nominated_first(at.snapshot, at.pod, nominated):
+                beside[row] = True
+        return beside[rows]
 
     @contextmanager
     def on_row(self, row: int) -> Iterator[TriedRow]:
@@ -180,3 +217,64 @@ class TriedRow:
             return run_filters(at.profile, self._state, at.pod, view).status(at.profile, 0)
         except CycleError as broken:
             return broken.status
+
+
+class Verdict:
+    """`RowsVerdict` over a pass of the Filters."""
+
+    def __init__(self, profile: Profile, found: FilterPass) -> None:
+        self._profile = profile
+        self._found = found
+        self.passed: NDArray[np.bool_] = found.passed
+
+    def status(self, position: int) -> Status:
+        """Return the status of one row."""
+        status = self._found.status(self._profile, position)
+        return status if status.ok or status.rejected else broken_filter(status)
+
+
+class TriedRows:
+    """`RowsTrial` over shifted sums of the snapshot."""
+
+    def __init__(
+        self, attempt: Attempt, view: NodeView, sums: ShiftedSums, by_sums: tuple[int, ...]
+    ) -> None:
+        self._attempt = attempt
+        self._view = view
+        self._by_sums = by_sums
+        self.shift = sums.shift
+
+    def judge(self) -> Verdict:
+        """Run every Filter on the rows as they are now."""
+        return Verdict(self._attempt.profile, self._run(None))
+
+    def judge_sums(self) -> NDArray[np.bool_]:
+        """Return bool, (rows,): whether the Filters that read sums pass."""
+        return self._run(self._by_sums).passed
+
+    def _run(self, only: tuple[int, ...] | None) -> FilterPass:
+        at, view = self._attempt, self._view
+        found = FilterPass(len(view))
+        for index in range(len(at.profile.filters)) if only is None else only:
+            plugin = at.profile.filters[index]
+            if plugin.name not in at.state.skip_filter:
+                answer = ask_filter(at.profile, plugin, at.state, at.pod, view)
+                if answer is not None:
+                    found.record(index, answer)
+        return found
+
+
+def filters_by_sums(profile: Profile, state: CycleState) -> tuple[int, ...] | None:
+    """Return which Filters read the pods of a row as sums; None if one reads more than that.
+
+    A Filter that reads its row's node alone answers the same whatever pods are there.
+    """
+    found: list[int] = []
+    for index, plugin in enumerate(profile.filters):
+        if plugin.name in state.skip_filter or plugin.filter_reads == Reads.NODE:
+            continue
+        if not getattr(plugin, "filter_sees_sums", False):
+            return None
+        found.append(index)
+    followers = any(plugin.name not in state.skip_filter for plugin in profile.extensions)
+    return None if followers else tuple(found)

@@ -142,7 +142,12 @@ class PreFilterExtensions(Plugin, Protocol):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Vector form: which rows of the view can take the pod."""
+    """Vector form: which rows of the view can take the pod.
+
+    A plugin that sees the pods of a row only as their number and the sums of the resources that
+    the pod itself requests may say so by ``filter_sees_sums = True``: preemption then tries many
+    rows at once.
+    """
 
     filter_reads: Reads
 

@@ -56,7 +56,10 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
 
 PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
-"""Written when a dry run took place."""
+"""Written when a dry run took place, for those who asked by `EXPLAIN`."""
+
+EXPLAIN: StateKey[bool] = StateKey("explain preemption")
+"""True where a report is wanted; scheduling itself does without."""
 
 
 class EvictionsUnderWay(Protocol):

@@ -6,8 +6,12 @@ other plugins; through this it can ask what all of them would say if some pods w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.status import Code, Status
@@ -30,15 +34,60 @@ class RowTrial(Protocol):
         ...
 
 
+class RowsVerdict(Protocol):
+    """What every Filter said about many rows."""
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """bool, (rows,)."""
+        ...
+
+    def status(self, position: int) -> Status:
+        """Return the status of one row."""
+        ...
+
+
+class RowsTrial(Protocol):
+    """Many rows whose sums of requests can be shifted, each row for itself.
+
+    There is one only for attempts in which no Filter sees more of a row's pods than their sums.
+    """
+
+    def shift(self, amounts: Mapping[str, NDArray[np.int64]], pods: NDArray[np.int64]) -> None:
+        """Add to the sums by resource, and to the number of pods; int64, (rows,) each."""
+        ...
+
+    def judge(self) -> RowsVerdict:
+        """Run every Filter on the rows as they are now."""
+        ...
+
+    def judge_sums(self) -> NDArray[np.bool_]:
+        """Return bool, (rows,): whether the Filters that read sums pass; the others stay so."""
+        ...
+
+
 class WhatIf(Protocol):
     """The attempt that found no node, and trials that start from its state."""
 
-    def rows_with(self, code: Code) -> list[int]:
-        """Return the rows whose status in the search has this code, ascending."""
+    def rows_with(self, code: Code) -> NDArray[np.int64]:
+        """Return int64: the rows whose status in the search has this code, ascending."""
         ...
 
     def status_of(self, row: int) -> Status:
         """Return the status of one row in the search."""
+        ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether no Filter of this attempt sees more of a row's pods than their sums."""
+        ...
+
+    def on_rows(self, rows: NDArray[np.int64]) -> AbstractContextManager[RowsTrial]:
+        """Try things out on many rows at once, where they are independent."""
+        ...
+
+    def beside_nominated(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return bool, (rows,): rows with nominated pods that come first, which need `on_row`."""
         ...
 
     def on_row(self, row: int) -> AbstractContextManager[RowTrial]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import msgspec
+import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
@@ -23,11 +23,12 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
-from moorage.framework.preemption import PREEMPTION, Candidate, PreemptionReport
+from moorage.framework.preemption import EXPLAIN, PREEMPTION, PreemptionReport
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
-from moorage.plugins.preemption_victims import best, dry_run
+from moorage.plugins.preemption_search import Search, Surroundings
+from moorage.snapshot.importance import Importance
 from moorage.snapshot.pod_info import PodInfo
 
 EVICTING: Final = "waiting for the preemption for this pod to be finished"
@@ -57,7 +58,11 @@ class DefaultPreemption:
         self._clock = handle.clock
         self._evictions = handle.evictions
         self._draws = handle.streams.stream("preemption/offset")
-        self._budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets)
+        self._around = Surroundings(
+            handle.snapshot,
+            Importance(handle.snapshot.table),
+            Budgets(handle.snapshot.listers.pod_disruption_budgets),
+        )
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold the pod while victims of its preemption are still to be evicted."""
@@ -81,15 +86,23 @@ class DefaultPreemption:
         if self._snapshot.num_nodes == 0:
             return None, error(f"{_PREFIX}no nodes available")
         now_ns = self._clock.now_ns()
-        report = self._search(what_if, pod, now_ns)
-        if not report.candidates:
+        search = Search(self._around, what_if, pod, now_ns=now_ns)
+        rows = what_if.rows_with(Code.UNSCHEDULABLE)
+        if len(rows):
+            offset = self._draws.randrange(len(rows))
+            search.run(np.roll(rows, -offset), self._candidates_wanted(len(rows)))
+        ties = search.best()
+        if state.find(EXPLAIN):
+            names = tuple(self._snapshot.names[row] for row in rows.tolist())
+            rejected = search.rejected()
+            report = PreemptionReport(names, search.candidates(), rejected, tuple(ties))
             state.write(PREEMPTION, report)
-            return self._nothing(report.rejected)
-        ties = best(report.candidates, now_ns)
-        names = tuple(candidate.node_name for candidate in ties)
-        state.write(PREEMPTION, msgspec.structs.replace(report, ties=names))
-        victims = tuple(victim.pod for victim in ties[0].victims)
-        return PostFilterResult(names[0], victims), SUCCESS
+        if not ties:
+            return self._nothing(search.rejected())
+        row = self._snapshot.row_of(ties[0])
+        assert row is not None, f"candidate {ties[0]} is no node"
+        victims = tuple(victim.pod for victim in search.candidate(row).victims)
+        return PostFilterResult(ties[0], victims), SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Have the gate looked at again when a pod goes; who moves is for others to say."""
@@ -113,40 +126,9 @@ class DefaultPreemption:
 
     # -- where ---------------------------------------------------------------------------------
 
-    def _search(self, what_if: WhatIf, pod: PodInfo, now_ns: int) -> PreemptionReport:
-        """Try nodes out from a random one on, until enough candidates are found."""
-        rows = what_if.rows_with(Code.UNSCHEDULABLE)
-        wanted = self._candidates_wanted(len(rows))
-        offset = self._draws.randrange(len(rows)) if rows else 0
-        clean: list[Candidate] = []
-        violating: list[Candidate] = []
-        rejected: dict[str, Status] = {}
-        for row in [*rows[offset:], *rows[:offset]]:
-            found = self._try(what_if, pod, row, now_ns)
-            if isinstance(found, Status):
-                rejected[self._snapshot.names[row]] = found
-                continue
-            (violating if found.violations else clean).append(found)
-            if clean and len(clean) + len(violating) >= wanted:
-                break
-        candidates = (*clean[:wanted], *violating[:wanted])
-        names = tuple(self._snapshot.names[row] for row in rows)
-        return PreemptionReport(names, candidates, rejected)
-
     def _candidates_wanted(self, potential: int) -> int:
         share = potential * self._args.min_candidate_nodes_percentage // 100
         return min(potential, max(share, self._args.min_candidate_nodes_absolute))
-
-    def _try(self, what_if: WhatIf, pod: PodInfo, row: int, now_ns: int) -> Candidate | Status:
-        lower = [other for other in self._snapshot.pods(row) if other.priority < pod.priority]
-        with what_if.on_row(row) as trial:
-            return dry_run(
-                trial,
-                lower,
-                node_name=self._snapshot.names[row],
-                budgets=self._budgets,
-                now_ns=now_ns,
-            )
 
     def _nothing(self, rejected: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status]:
         """Answer that no node can be made to fit: the nomination goes, unless something broke."""

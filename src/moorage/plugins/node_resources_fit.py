@@ -82,6 +82,7 @@ class NodeResourcesFit:
 
     name = "NodeResourcesFit"
     filter_reads = Reads.NODE | Reads.PODS
+    filter_sees_sums = True
     score_reads = Reads.NODE | Reads.PODS
     shape_parts = (RESOURCES,)
 

@@ -1,45 +1,36 @@
-"""Who would have to go from one node, and which node loses least: the rules, a node at a time.
+"""Who would have to go from one node: the rules, a node at a time.
 
-Part of DefaultPreemption: `dry_run` tries a node out, `best` chooses among candidates.
+Part of DefaultPreemption, and how it tries nodes whose Filters look beyond the node or at more
+than sums; `preemption_sums` does the same for many nodes at once.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption``
-``SelectVictimsOnNode``, ``pkg/scheduler/framework/preemption`` ``pickOneNodeForPreemption``, and
-``pkg/scheduler/util`` ``MoreImportantPod``.
+``SelectVictimsOnNode`` and ``pkg/scheduler/util`` ``MoreImportantPod``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from moorage.base.clock import parse_rfc3339
 from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error, unresolvable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption_budgets import Budgets
+from moorage.snapshot.importance import NOT_STARTED, start_ns
 from moorage.snapshot.pod_info import PodInfo
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 
-# Makes every priority positive, so that more victims never cost less.
-_PRIORITY_SHIFT: Final = 2**31
 
-
-@lru_cache(maxsize=65536)
-def _parsed(text: str) -> int:
-    return parse_rfc3339(text)
-
-
-def start_ns(pod: PodInfo, now_ns: int) -> int:
+def started_ns(pod: PodInfo, now_ns: int) -> int:
     """Return when a pod was started, nanoseconds; one not started yet counts as started now."""
-    text = pod.pod.status.start_time
-    return now_ns if text is None else _parsed(text)
+    start = start_ns(pod)
+    return now_ns if start == NOT_STARTED else start
 
 
 def by_importance(pods: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
     """Sort most important first: greater priority, then earlier start, then as given."""
-    return sorted(pods, key=lambda pod: (-pod.priority, start_ns(pod, now_ns)))
+    return sorted(pods, key=lambda pod: (-pod.priority, started_ns(pod, now_ns)))
 
 
 def dry_run(
@@ -106,31 +97,3 @@ def _reprieved(row: RowTrial, pod: PodInfo) -> Status:
         return status
     undone = row.take_off(pod)
     return status if undone.ok else undone
-
-
-def best(candidates: Sequence[Candidate], now_ns: int) -> list[Candidate]:
-    """Return the candidates that cost least, equal under every criterion, by node name."""
-    left = list(candidates)
-    for cost in _costs(now_ns):
-        if len(left) == 1:
-            break
-        costs = [cost(candidate) for candidate in left]
-        least = min(costs)
-        left = [each for each, price in zip(left, costs, strict=True) if price == least]
-    return sorted(left, key=lambda candidate: candidate.node_name.encode())
-
-
-def _costs(now_ns: int) -> tuple[Callable[[Candidate], int], ...]:
-    return (
-        lambda candidate: candidate.violations,
-        lambda candidate: candidate.victims[0].priority,
-        lambda candidate: sum(pod.priority + _PRIORITY_SHIFT for pod in candidate.victims),
-        lambda candidate: len(candidate.victims),
-        lambda candidate: -_earliest_start_ns(candidate, now_ns),
-    )
-
-
-def _earliest_start_ns(candidate: Candidate, now_ns: int) -> int:
-    """Return the earliest start among the victims of the highest priority."""
-    top = max(pod.priority for pod in candidate.victims)
-    return min(start_ns(pod, now_ns) for pod in candidate.victims if pod.priority == top)

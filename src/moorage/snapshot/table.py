@@ -49,6 +49,8 @@ class NodeTable:
         self.pods_by_row: list[dict[str, PodInfo]] = []
         self.node_log = ChangeLog()
         self.pod_log = ChangeLog()
+        self.version_log = ChangeLog()
+        """Rows with a pod whose newer version costs the same: for who reads the objects."""
         self.exact_limit: dict[str, int] = {}
         """By resource, the greatest allocatable ever seen: whether float64 is exact for it."""
         self._image_sizes: list[dict[str, int]] = []
@@ -167,6 +169,7 @@ class NodeTable:
         same_node = self._node_of_pod[info.uid] == node_name
         if row is not None and same_node and old is not None and info.counts_like(old):
             self.pods_by_row[row][info.uid] = info
+            self.version_log.append(row)
             return
         self.remove_pod(info.uid)
         self.add_pod(info, node_name)

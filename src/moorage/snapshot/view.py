@@ -35,6 +35,18 @@ class NodeView:
             row = int(rows[0])
             self._index = slice(row, row + 1)
 
+    @classmethod
+    def span(cls, n_all: int, start: int, stop: int) -> NodeView:
+        """Return the view of the rows from `start` to before `stop`; it costs no copies."""
+        view = cls(n_all, np.arange(start, stop))
+        view._index = slice(start, stop)
+        return view
+
+    @property
+    def index(self) -> Rows | slice:
+        """What to index a column of all rows with."""
+        return slice(0, self._n_all) if self._index is None else self._index
+
     def __len__(self) -> int:
         return self._n_all if self.rows is None else len(self.rows)
 

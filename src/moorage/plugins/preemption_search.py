@@ -1,0 +1,257 @@
+"""The search for nodes to make room on: which are tried, in what order, and which loses least.
+
+Part of DefaultPreemption. Nodes are tried from a random one on until enough candidates are found,
+as many at once as independence allows; the outcome is the one of trying them one by one.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/preemption.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.preemption import Candidate
+from moorage.framework.status import Status, error, unresolvable
+from moorage.framework.what_if import WhatIf
+from moorage.plugins.preemption_budgets import Budgets
+from moorage.plugins.preemption_sums import (
+    CRITERIA,
+    PRIORITY_SHIFT,
+    Victims,
+    comparable,
+    costs_of,
+    dry_run_many,
+)
+from moorage.plugins.preemption_victims import NO_VICTIMS, dry_run, started_ns
+from moorage.snapshot.importance import Importance, RankedPods
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+# Rows tried together once the first lot was not enough; a guess between overhead and waste.
+_FURTHER_ROWS_MIN = 64
+
+IntArray = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What every search looks at: the cluster, its pods by rank, and the disruption budgets."""
+
+    snapshot: Snapshot
+    importance: Importance
+    budgets: Budgets
+
+
+class _Tried(msgspec.Struct, frozen=True):
+    """Some rows, tried: what they would lose, and whether evicting makes room there.
+
+    `victims` has a row for each of `together`, positions in `rows`; the others are in `single`.
+    """
+
+    rows: IntArray
+    costs: IntArray
+    candidate: Mask
+    single: dict[int, Candidate | Status]
+    together: IntArray
+    victims: Victims | None = None
+
+
+class Search:
+    """Tries nodes out for one preemptor.
+
+    Parameters
+    ----------
+    around
+        The cluster.
+    what_if, pod
+        The attempt, and the preemptor.
+    now_ns
+        Wall-clock time, nanoseconds.
+    """
+
+    def __init__(self, around: Surroundings, what_if: WhatIf, pod: PodInfo, *, now_ns: int) -> None:
+        self._around = around
+        self._what_if = what_if
+        self._pod = pod
+        self._now_ns = now_ns
+        self._tried: list[_Tried] = []
+
+    def run(self, rows: IntArray, wanted: int) -> None:
+        """Try rows in this order until enough are candidates, one without broken budgets."""
+        self._wanted = wanted
+        at = clean = total = 0
+        while at < len(rows) and not (clean and total >= wanted):
+            size = wanted if at == 0 else max(wanted - total, _FURTHER_ROWS_MIN)
+            tried = self._try(rows[at : at + size])
+            good = tried.candidate
+            cleans = clean + np.cumsum(good & (tried.costs[:, 0] == 0))
+            totals = total + np.cumsum(good)
+            enough = np.flatnonzero((cleans > 0) & (totals >= wanted))
+            last = int(enough[0]) if len(enough) else len(tried.rows) - 1
+            clean, total = int(cleans[last]), int(totals[last])
+            at += len(tried.rows)
+            self._tried.append(_cut(tried, last + 1))
+
+    # -- what came of it -----------------------------------------------------------------------
+
+    def best(self) -> list[str]:
+        """Return the names of the candidates that lose least, equal by every criterion, sorted.
+
+        Empty when there is no candidate.
+        """
+        rows, costs = self._candidates()
+        for criterion in range(CRITERIA):
+            if len(rows) <= 1:
+                break
+            least = costs[:, criterion] == costs[:, criterion].min()
+            rows, costs = rows[least], costs[least]
+        names = self._around.snapshot.names
+        return sorted((names[row] for row in rows.tolist()), key=str.encode)
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return every candidate, those that break no budget first, each in the order tried."""
+        rows, _ = self._candidates()
+        return tuple(self.candidate(row) for row in rows.tolist())
+
+    def candidate(self, row: int) -> Candidate:
+        """Return one candidate."""
+        tried, position = self._find(row)
+        found = tried.single.get(row)
+        if isinstance(found, Candidate):
+            return found
+        assert tried.victims is not None, f"row {row} is no candidate: {found}"
+        index = int(np.searchsorted(tried.together, position))
+        pods = self._around.importance.pods(row)
+        ranks = np.flatnonzero(tried.victims.victim[index]).tolist()
+        return Candidate(self._name(row), tuple(pods[rank] for rank in ranks), 0)
+
+    def rejected(self) -> dict[str, Status]:
+        """Return why the other tried nodes are no candidates, in the order tried."""
+        return {
+            self._name(int(tried.rows[position])): self._status(tried, position)
+            for tried in self._tried
+            for position in np.flatnonzero(~tried.candidate).tolist()
+        }
+
+    def _candidates(self) -> tuple[IntArray, IntArray]:
+        """Return rows and costs of the candidates, without broken budgets first, each capped."""
+        if not self._tried:
+            return np.empty(0, np.int64), np.empty((0, CRITERIA), np.int64)
+        rows = np.concatenate([each.rows[each.candidate] for each in self._tried])
+        costs = np.concatenate([each.costs[each.candidate] for each in self._tried])
+        clean = np.flatnonzero(costs[:, 0] == 0)[: self._wanted]
+        broken = np.flatnonzero(costs[:, 0] != 0)[: self._wanted]
+        order = np.concatenate([clean, broken])
+        return rows[order], costs[order]
+
+    def _find(self, row: int) -> tuple[_Tried, int]:
+        for tried in self._tried:
+            at = np.flatnonzero(tried.rows == row)
+            if len(at):
+                return tried, int(at[0])
+        raise AssertionError(f"row {row} was not tried")
+
+    def _status(self, tried: _Tried, position: int) -> Status:
+        row = int(tried.rows[position])
+        found = tried.single.get(row)
+        if found is not None:
+            assert isinstance(found, Status), f"row {row} is a candidate"
+            return found
+        assert tried.victims is not None, f"row {row} was not tried"
+        index = int(np.searchsorted(tried.together, position))
+        if not tried.victims.lower[index].any():
+            return unresolvable(NO_VICTIMS)
+        status = tried.victims.verdict.status(index)
+        return status if not status.ok else _without_victims(self._name(row))
+
+    # -- trying --------------------------------------------------------------------------------
+
+    def _try(self, rows: IntArray) -> _Tried:
+        if not self._what_if.independent:
+            return self._one_by_one(rows[:1], np.zeros(1, np.bool_))
+        ranked = self._around.importance.take(rows)
+        together = comparable(ranked, self._now_ns) & ~self._protected(rows, ranked)
+        together &= ~self._what_if.beside_nominated(rows)
+        tried = self._one_by_one(rows, together)
+        at = np.flatnonzero(together)
+        if not len(at):
+            return tried
+        mine = _some(ranked, at) if len(at) < len(rows) else ranked
+        with self._what_if.on_rows(rows[at]) as sums:
+            victims = dry_run_many(sums, mine, self._pod.priority)
+        tried.costs[at] = costs_of(mine, victims.victim, self._now_ns)
+        tried.candidate[at] = victims.victim.any(axis=1)
+        return msgspec.structs.replace(tried, together=at, victims=victims)
+
+    def _protected(self, rows: IntArray, ranked: RankedPods) -> Mask:
+        """Return bool, (rows,): whether a budget counts any pod that may have to go."""
+        protected = np.zeros(len(rows), np.bool_)
+        budgets = self._around.budgets
+        if budgets.protect_any():
+            lower = ranked.priority < self._pod.priority
+            for position, row in enumerate(rows.tolist()):
+                pods = self._around.importance.pods(row)
+                ranks = np.flatnonzero(lower[position]).tolist()
+                protected[position] = any(budgets.protects(pods[rank]) for rank in ranks)
+        return protected
+
+    def _one_by_one(self, rows: IntArray, left_out: Mask) -> _Tried:
+        single: dict[int, Candidate | Status] = {}
+        costs = np.zeros((len(rows), CRITERIA), np.int64)
+        candidate = np.zeros(len(rows), np.bool_)
+        for position in np.flatnonzero(~left_out).tolist():
+            row = int(rows[position])
+            found = single[row] = self._try_one(row)
+            if isinstance(found, Candidate):
+                costs[position] = list(self._costs(found))
+                candidate[position] = True
+        return _Tried(rows, costs, candidate, single, np.empty(0, np.int64))
+
+    def _try_one(self, row: int) -> Candidate | Status:
+        snapshot = self._around.snapshot
+        lower = [pod for pod in snapshot.pods(row) if pod.priority < self._pod.priority]
+        with self._what_if.on_row(row) as trial:
+            return dry_run(
+                trial,
+                lower,
+                node_name=snapshot.names[row],
+                budgets=self._around.budgets,
+                now_ns=self._now_ns,
+            )
+
+    def _costs(self, candidate: Candidate) -> Iterator[int]:
+        victims = candidate.victims
+        top = max(pod.priority for pod in victims)
+        yield candidate.violations
+        yield top
+        yield sum(pod.priority + PRIORITY_SHIFT for pod in victims)
+        yield len(victims)
+        yield -min(started_ns(pod, self._now_ns) for pod in victims if pod.priority == top)
+
+    def _name(self, row: int) -> str:
+        return self._around.snapshot.names[row]
+
+
+def _without_victims(node_name: str) -> Status:
+    return error(f'expected at least one victim pod on node "{node_name}"')
+
+
+def _some(ranked: RankedPods, at: IntArray) -> RankedPods:
+    requests = {name: array[at] for name, array in ranked.requests.items()}
+    return RankedPods(ranked.priority[at], ranked.start_ns[at], requests)
+
+
+def _cut(tried: _Tried, size: int) -> _Tried:
+    """Return the first rows; what was tried beyond them stays unused."""
+    if size == len(tried.rows):
+        return tried
+    return msgspec.structs.replace(
+        tried,
+        rows=tried.rows[:size],
+        costs=tried.costs[:size],
+        candidate=tried.candidate[:size],
+    )

@@ -1,0 +1,106 @@
+"""Who would have to go from each of many nodes, where nodes are independent: all at once.
+
+Part of DefaultPreemption. Where no Filter sees more of a node's pods than their sums, taking pods
+off is subtraction, and the reprieve goes rank by rank over all nodes together.
+
+Rules mirrored: those of `preemption_victims`, to which tests hold it equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.what_if import RowsTrial, RowsVerdict
+from moorage.snapshot.importance import NOT_STARTED, RankedPods
+
+_LOWEST = np.iinfo(np.int64).min
+CRITERIA = 5
+"""By how many criteria candidates are compared."""
+PRIORITY_SHIFT = 2**31
+"""Makes every priority positive, so that more victims never cost less."""
+
+IntArray = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """What a dry run of many rows found.
+
+    Parameters
+    ----------
+    lower
+        bool, (rows, ranks): pods of lower priority than the preemptor.
+    victim
+        bool, (rows, ranks): those of them that would be evicted.
+    verdict
+        Of every Filter with all of them gone.
+    """
+
+    lower: Mask
+    victim: Mask
+    verdict: RowsVerdict
+
+
+def comparable(ranked: RankedPods, now_ns: int) -> Mask:
+    """Return bool, (rows,): whether nobody was started in the future, as clocks may say.
+
+    The order by importance takes a pod not started for started now, which is only then the last.
+    """
+    started = ranked.start_ns
+    late: Mask = ((started > now_ns) & (started != NOT_STARTED)).any(axis=1)
+    return ~late
+
+
+def dry_run_many(trial: RowsTrial, ranked: RankedPods, priority: int) -> Victims:
+    """Find the victims of every row of a trial.
+
+    Parameters
+    ----------
+    trial
+        The rows.
+    ranked
+        Their pods, in the same order.
+    priority
+        The preemptor's.
+    """
+    lower = ranked.priority < priority
+    trial.shift(_sums(ranked.requests, lower), -lower.sum(axis=1))
+    verdict = trial.judge()
+    fits = verdict.passed
+    victim = np.zeros_like(lower)
+    for rank in range(lower.shape[1]):
+        back = lower[:, rank] & fits
+        if not back.any():
+            continue
+        amounts = {name: array[:, rank] * back for name, array in ranked.requests.items()}
+        trial.shift(amounts, back.astype(np.int64))
+        gone = back & ~trial.judge_sums()
+        if gone.any():
+            victim[:, rank] = gone
+            less = {name: -array[:, rank] * gone for name, array in ranked.requests.items()}
+            trial.shift(less, -gone.astype(np.int64))
+    return Victims(lower, victim, verdict)
+
+
+def costs_of(ranked: RankedPods, victim: Mask, now_ns: int) -> IntArray:
+    """Return int64, (rows, 5): what each row loses, by criterion; less is better.
+
+    In order: budgets broken (none), greatest priority, sum of priorities, number of pods, and
+    minus the earliest start among the victims of greatest priority. Rows without victims mean
+    nothing.
+    """
+    top = np.where(victim, ranked.priority, _LOWEST).max(axis=1, initial=_LOWEST)
+    total = np.where(victim, ranked.priority + PRIORITY_SHIFT, 0).sum(axis=1)
+    of_top = victim & (ranked.priority == top[:, None])
+    started = np.where(ranked.start_ns == NOT_STARTED, now_ns, ranked.start_ns)
+    earliest = np.where(of_top, started, NOT_STARTED).min(axis=1, initial=NOT_STARTED)
+    count = victim.sum(axis=1)
+    return np.stack([np.zeros_like(top), top, total, count, -earliest], axis=1)
+
+
+def _sums(requests: Mapping[str, IntArray], which: Mask) -> dict[str, IntArray]:
+    return {name: -(array * which).sum(axis=1) for name, array in requests.items()}

@@ -1,0 +1,154 @@
+"""The pods of each row by importance, as arrays: whom preemption would take first, last.
+
+Row by row and rank by rank: priority, start and requests. A row is compiled when it is first
+asked for, and again when a pod came, went or changed.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/util`` ``MoreImportantPod``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.base.clock import parse_rfc3339
+from moorage.snapshot.columns import ChangeLog
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.table import NodeTable
+
+NOT_STARTED = np.iinfo(np.int64).max
+"""Start of a pod that has none: it counts as started now, after every other."""
+
+_NO_POD = np.iinfo(np.int64).max  # priority where a row has no pod of this rank: never lower
+_FIRST_RANKS = 8
+
+RankArray = NDArray[np.int64]
+Rows = NDArray[np.int64]
+
+
+@lru_cache(maxsize=65536)
+def _parsed_ns(text: str) -> int:
+    return parse_rfc3339(text)
+
+
+def start_ns(pod: PodInfo) -> int:
+    """Return when a pod was started, nanoseconds, or `NOT_STARTED`."""
+    text = pod.pod.status.start_time
+    return int(NOT_STARTED) if text is None else _parsed_ns(text)
+
+
+class RankedPods(msgspec.Struct, frozen=True):
+    """Some rows' pods, most important first; arrays are int64, (rows, ranks).
+
+    Parameters
+    ----------
+    priority
+        The greatest int64 where a row has no pod of this rank.
+    start_ns
+        Nanoseconds, or `NOT_STARTED`.
+    requests
+        By resource, in the units of the columns; a resource no pod requests is missing.
+    """
+
+    priority: RankArray
+    start_ns: RankArray
+    requests: Mapping[str, RankArray]
+
+
+class Importance:
+    """The pods of a table by rank, kept row by row.
+
+    Parameters
+    ----------
+    table
+        The pods by row. Not to be asked while a trial is open.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._structure = -1
+        self._positions = (0, 0)
+        self._reset(0)
+
+    def take(self, rows: Rows) -> RankedPods:
+        """Return the ranks of these rows, in this order."""
+        self._follow()
+        for row in rows[self._stale[rows]].tolist():
+            self._compile(row)
+        ranks = int(self._count[rows].max(initial=0))
+        return RankedPods(
+            self._priority[rows, :ranks],
+            self._start[rows, :ranks],
+            {name: array[rows, :ranks] for name, array in self._requests.items()},
+        )
+
+    def pods(self, row: int) -> tuple[PodInfo, ...]:
+        """Return a row's pods by rank, as last taken."""
+        return self._pods[row]
+
+    def _follow(self) -> None:
+        table = self._table
+        logs = (table.pod_log, table.version_log)
+        if self._structure != table.columns.structure:
+            self._structure = table.columns.structure
+            self._reset(table.columns.n)
+        else:
+            for log, position in zip(logs, self._positions, strict=True):
+                self._mark(log, position)
+        self._positions = (logs[0].position, logs[1].position)
+
+    def _mark(self, log: ChangeLog, position: int) -> None:
+        changed = log.since(position)
+        if changed is None:
+            self._stale[:] = True
+        elif changed:
+            self._stale[changed] = True
+
+    def _reset(self, rows: int) -> None:
+        self._ranks = _FIRST_RANKS
+        self._stale = np.ones(rows, np.bool_)
+        self._count = np.zeros(rows, np.int64)
+        self._priority = np.full((rows, self._ranks), _NO_POD, np.int64)
+        self._start = np.full((rows, self._ranks), NOT_STARTED, np.int64)
+        self._requests: dict[str, RankArray] = {}
+        self._pods: list[tuple[PodInfo, ...]] = [()] * rows
+
+    def _compile(self, row: int) -> None:
+        found = [(-p.priority, start_ns(p), p) for p in self._table.pods_by_row[row].values()]
+        found.sort(key=lambda each: each[:2])  # stable: equals stay in the row's order
+        if len(found) > self._ranks:
+            self._widen(len(found))
+        self._priority[row] = _NO_POD
+        self._count[row] = len(found)
+        self._pods[row] = tuple(pod for _, _, pod in found)
+        for array in self._requests.values():
+            array[row] = 0
+        for rank, (lowered, start, pod) in enumerate(found):
+            self._priority[row, rank] = -lowered
+            self._start[row, rank] = start
+            for name, amount in pod.part(RESOURCES).value.balanced.items():
+                if amount:
+                    self._of(name)[row, rank] = amount
+        self._stale[row] = False
+
+    def _of(self, resource: str) -> RankArray:
+        found = self._requests.get(resource)
+        if found is None:
+            found = self._requests[resource] = np.zeros_like(self._priority)
+        return found
+
+    def _widen(self, ranks: int) -> None:
+        more = max(ranks, 2 * self._ranks) - self._ranks
+        self._ranks += more
+
+        def wider(array: RankArray, fill: int) -> RankArray:
+            return np.pad(array, ((0, 0), (0, more)), constant_values=fill)
+
+        self._priority = wider(self._priority, int(_NO_POD))
+        self._start = wider(self._start, int(NOT_STARTED))
+        self._requests = {name: wider(array, 0) for name, array in self._requests.items()}
