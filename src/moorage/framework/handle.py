@@ -7,10 +7,12 @@ verbs of the API client.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
 
+from moorage.api.meta import ObjectMeta, ObjectReference
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
@@ -31,6 +33,46 @@ class BindingClient(Protocol):
         TransportError
             No answer; the pod may be bound nevertheless.
         """
+        ...
+
+    async def bind_volume(
+        self, volume: ObjectMeta, claim: ObjectReference, *, annotations: Mapping[str, str]
+    ) -> str:
+        """Write a PersistentVolume's claimRef and annotations, at the version given.
+
+        Parameters
+        ----------
+        volume
+            Name and resourceVersion the decision was made from.
+        claim
+            The claimRef.
+        annotations
+            Set besides; others stay.
+
+        Returns
+        -------
+        str
+            The new resourceVersion.
+
+        Raises
+        ------
+        ApiError
+            The server refused; ConflictError when the volume has changed.
+        TransportError
+            No answer.
+        """
+        ...
+
+    async def annotate_claim(self, claim: ObjectMeta, annotations: Mapping[str, str]) -> str:
+        """Set annotations of a PersistentVolumeClaim at the version given; as `bind_volume`."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in the binding task."""
+        ...
+
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether the API still shows a pod of this name."""
         ...
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from moorage.config.plugin_args import ARGS_KINDS
 from moorage.framework.registry import PluginEntry, Registry
-from moorage.plugins import not_built
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.dynamic_resources import DynamicResources
@@ -25,10 +24,14 @@ from moorage.plugins.node_ports import NodePorts
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.node_unschedulable import NodeUnschedulable
+from moorage.plugins.node_volume_limits import NodeVolumeLimits
 from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.priority_sort import PrioritySort
 from moorage.plugins.scheduling_gates import SchedulingGates
 from moorage.plugins.taint_toleration import TaintToleration
+from moorage.plugins.volume_binding import VolumeBinding
+from moorage.plugins.volume_restrictions import VolumeRestrictions
+from moorage.plugins.volume_zone import VolumeZone
 
 _PLUGINS: Final[tuple[type[Any], ...]] = (
     SchedulingGates,
@@ -39,10 +42,10 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
-    not_built.VolumeRestrictions,
-    not_built.NodeVolumeLimits,
-    not_built.VolumeBinding,
-    not_built.VolumeZone,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,

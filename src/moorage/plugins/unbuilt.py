@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from moorage.api.pod import Pod, Volume
+from moorage.api.pod import Pod
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import PartKind
 
@@ -17,42 +17,11 @@ FieldFinder = Callable[[Pod], str | None]
 """A pod to the field that needs the plugin, as a path in the pod; None when none does."""
 
 
-def _volume_field(*sources: tuple[str, Callable[[Volume], object | None]]) -> FieldFinder:
-    def find(pod: Pod) -> str | None:
-        for index, volume in enumerate(pod.spec.volumes):
-            for field, read in sources:
-                if read(volume) is not None:
-                    return f"spec.volumes[{index}].{field}"
-        return None
-
-    return find
-
-
 def _claims_field(pod: Pod) -> str | None:
     return "spec.resourceClaims" if pod.spec.resource_claims else None
 
 
-_CLAIM = ("persistentVolumeClaim", lambda volume: volume.persistent_volume_claim)
-_EPHEMERAL = ("ephemeral", lambda volume: volume.ephemeral)
-_GCE = ("gcePersistentDisk", lambda volume: volume.gce_persistent_disk)
-_AWS = ("awsElasticBlockStore", lambda volume: volume.aws_elastic_block_store)
-_RBD = ("rbd", lambda volume: volume.rbd)
-_ISCSI = ("iscsi", lambda volume: volume.iscsi)
-_MIGRATABLE = (
-    _GCE,
-    _AWS,
-    ("azureDisk", lambda volume: volume.azure_disk),
-    ("azureFile", lambda volume: volume.azure_file),
-    ("cinder", lambda volume: volume.cinder),
-    ("vsphereVolume", lambda volume: volume.vsphere_volume),
-    ("portworxVolume", lambda volume: volume.portworx_volume),
-)
-
 NEEDED_BY: Final[Mapping[str, FieldFinder]] = {
-    "VolumeRestrictions": _volume_field(_CLAIM, _GCE, _AWS, _RBD, _ISCSI),
-    "NodeVolumeLimits": _volume_field(_CLAIM, _EPHEMERAL, *_MIGRATABLE),
-    "VolumeBinding": _volume_field(_CLAIM, _EPHEMERAL),
-    "VolumeZone": _volume_field(_CLAIM),
     "DynamicResources": _claims_field,
 }
 """By plugin name, in the order the plugins run; empty once all are built."""

@@ -7,16 +7,23 @@ binding; every outcome goes back to the state as a stimulus.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from moorage.api.changes import Action, ClusterEvent, Resource
-from moorage.api.meta import ObjectReference
-from moorage.api.resources import PODS
+from moorage.api.codec import encode
+from moorage.api.meta import ObjectMeta, ObjectReference
+from moorage.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    ResourceType,
+)
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError, NotFoundError, TransportError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
+from moorage.client.requests import MERGE_PATCH
 from moorage.client.writes import Client
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
 from moorage.framework.diagnosis import Diagnosis, of_one_node
@@ -57,6 +64,62 @@ class ApiBinding:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.pod_lookup: Callable[[str, str], object | None] | None = None
+        """Newest version of a pod by namespace and name; until it is set every pod is there."""
+
+    async def bind_volume(
+        self, volume: ObjectMeta, claim: ObjectReference, *, annotations: Mapping[str, str]
+    ) -> str:
+        """Write a PersistentVolume's claimRef and annotations, at the version given.
+
+        Raises
+        ------
+        ApiError
+            The server refused; ConflictError when the volume has changed.
+        TransportError
+            No answer.
+        """
+        metadata = {
+            "resourceVersion": volume.resource_version,
+            "annotations": dict(annotations),
+        }
+        return await self._patch(
+            PERSISTENT_VOLUMES, volume, {"metadata": metadata, "spec": {"claimRef": claim}}
+        )
+
+    async def annotate_claim(self, claim: ObjectMeta, annotations: Mapping[str, str]) -> str:
+        """Set annotations of a PersistentVolumeClaim at the version given.
+
+        Raises
+        ------
+        ApiError
+            The server refused; ConflictError when the claim has changed.
+        TransportError
+            No answer.
+        """
+        metadata = {"resourceVersion": claim.resource_version, "annotations": dict(annotations)}
+        return await self._patch(PERSISTENT_VOLUME_CLAIMS, claim, {"metadata": metadata})
+
+    async def _patch(
+        self, resource: ResourceType, obj: ObjectMeta, change: Mapping[str, object]
+    ) -> str:
+        stored = await self._client.patch(
+            resource,
+            obj.name,
+            encode(change),
+            namespace=obj.namespace,
+            content_type=MERGE_PATCH,
+        )
+        metadata = stored.get("metadata")
+        return str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in the binding task."""
+        await aio.sleep(seconds)
+
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether the API still shows a pod of this name."""
+        return self.pod_lookup is None or self.pod_lookup(namespace, name) is not None
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         """Bind a pod to a node.

@@ -139,9 +139,9 @@ class Scheduler:
         self._tasks = TaskOwner(self._task_failed)
         self._client = client = Client(transport, rng=streams.stream("client"))
         self.facts = Facts(clock)
-        self.core: Core = build_core(
-            config, registry, clock=clock, streams=streams, client=ApiBinding(client)
-        )
+        binding = ApiBinding(client)
+        self.core: Core = build_core(config, registry, clock=clock, streams=streams, client=binding)
+        binding.pod_lookup = self.core.store.get
         self._recorder = EventRecorder(client, host=host, clock=clock, rng=streams.stream("events"))
         self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
         self._pump: Pump | None = None

@@ -1,0 +1,196 @@
+"""NodeVolumeLimits: a node can attach so many volumes of a CSI driver.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelimits/csi.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod, Volume
+from moorage.api.volume import CSINode, VolumeAttachment
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    FilterAnswer,
+    ReasonTable,
+    Status,
+    error,
+    unresolvable,
+)
+from moorage.plugins.volume_attached import (
+    AttachedVolumes,
+    ClaimMissingError,
+    VolumeId,
+    VolumeResolver,
+    limits_of,
+)
+from moorage.plugins.volume_claims import VolumeError, referenced_claim_hint
+from moorage.plugins.volume_translation import DRIVER_OF, source_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+from moorage.snapshot.volume_pods import VOLUMES
+
+REASON: Final = "node(s) exceed max volume count"
+
+BoolArray = NDArray[np.bool_]
+_New = tuple[VolumeId, ...] | Status
+"""The volumes a pod brings, or the status it fails with."""
+
+
+class NodeVolumeLimits:
+    """PreFilter and Filter plugin; takes no arguments."""
+
+    name = "NodeVolumeLimits"
+    filter_reads = Reads.CLUSTER
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reasons = handle.reasons
+        self._reason = handle.reasons.intern(REASON)
+        # What a volume that does not exist yet is called must only differ from real handles.
+        prefix = f"{handle.streams.stream(self.name).getrandbits(64):016x}"
+        self._resolver = VolumeResolver(handle.snapshot.listers, prefix)
+        self._attached = AttachedVolumes(handle.snapshot, self._resolver)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Skip a pod without volumes that could be attached."""
+        del state, snapshot
+        return None, SUCCESS if pod.part(VOLUMES).value.attachable else SKIP
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows whose limit for a driver the pod's volumes would exceed."""
+        del state
+        self._attached.follow()
+        verdict = _Verdict(self._reasons, self._reason, self._snapshot.num_nodes)
+        with_csi = self._attached.has_csi_node()
+        on_csi = self._new(pod, has_csi_node=True)
+        elsewhere = self._new(pod, has_csi_node=False)
+        if on_csi == elsewhere:
+            self._judge(on_csi, np.ones(len(with_csi), np.bool_), verdict)
+        else:
+            self._judge(on_csi, with_csi, verdict)
+            self._judge(elsewhere, ~with_csi, verdict)
+        return verdict.answer(view)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: greater limits, pods or attachments that go, the pod's claims."""
+        csi_node = ClusterEvent(Resource.CSI_NODE, Action.ADD)
+        update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE)
+        claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+        return (
+            EventRegistration(csi_node),
+            EventRegistration(update, _csi_node_hint),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
+            EventRegistration(claim, referenced_claim_hint),
+            EventRegistration(
+                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _attachment_hint
+            ),
+        )
+
+    def _new(self, pod: PodInfo, *, has_csi_node: bool) -> _New:
+        try:
+            found = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=False)
+        except ClaimMissingError as missing:
+            return unresolvable(str(missing))
+        except VolumeError as fault:
+            return error(str(fault))
+        return tuple(found)
+
+    def _judge(self, new: _New, where_n: BoolArray, verdict: _Verdict) -> None:
+        """Judge the rows of a mask for these new volumes."""
+        if isinstance(new, Status):
+            verdict.fail(where_n, new.code, new.message)
+            return
+        by_driver: dict[str, list[VolumeId]] = {}
+        for volume in new:
+            by_driver.setdefault(volume[0], []).append(volume)
+        for driver, volumes in by_driver.items():
+            limit_n = self._attached.limits(driver)
+            limited = limit_n >= 0
+            if not limited.any():
+                continue
+            count_n = np.full(len(limit_n), len(volumes), np.int64)
+            for volume in volumes:
+                count_n[self._attached.rows_with(volume)] -= 1
+            too_many = limited & (count_n > 0)
+            too_many &= self._attached.used(driver) + count_n > limit_n
+            verdict.exceed(where_n & too_many)
+        faults = self._attached.faults() if by_driver else {}
+        if faults:
+            limited = self._attached.any_limit()
+            for row, text in faults.items():
+                if where_n[row] and limited[row]:
+                    verdict.fail(np.arange(len(where_n)) == row, Code.ERROR, text)
+
+
+class _Verdict:
+    """Codes and reasons by row, filled step by step; a failure replaces an exceeded limit."""
+
+    def __init__(self, reasons: ReasonTable, exceeded: int, n: int) -> None:
+        self._reasons = reasons
+        self._exceeded = exceeded
+        self._code_n = np.zeros(n, np.uint8)
+        self._reason_n = np.zeros(n, np.int32)
+        self._any = False
+
+    def exceed(self, where_n: BoolArray) -> None:
+        if where_n.any():
+            self._any = True
+            self._code_n[where_n] = Code.UNSCHEDULABLE
+            self._reason_n[where_n] = self._exceeded
+
+    def fail(self, where_n: BoolArray, code: Code, text: str) -> None:
+        self._any = True
+        self._code_n[where_n] = code
+        self._reason_n[where_n] = self._reasons.intern(text)
+
+    def answer(self, view: NodeView) -> FilterAnswer | None:
+        if not self._any:
+            return None
+        return FilterAnswer(view.take(self._code_n), view.take(self._reason_n))
+
+
+def _csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting
+    assert isinstance(new, CSINode)
+    before = limits_of(old if isinstance(old, CSINode) else None)
+    return any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
+
+
+def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting, new
+    assert isinstance(old, Pod)
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return False
+    return bool(VOLUMES.of(old).value.attachable)
+
+
+def _attachment_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del new
+    assert isinstance(old, VolumeAttachment)
+    attacher = old.spec.attacher
+    for volume in waiting.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return True
+        if _driver_of(volume) == attacher:
+            return True
+    return False
+
+
+def _driver_of(volume: Volume) -> str | None:
+    found = source_of(volume)
+    return None if found is None else DRIVER_OF[found[0]]
