@@ -15,7 +15,6 @@ from moorage.snapshot.listers import Listers
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 KEYS = (HOSTNAME, ZONE, "rack")
-NAMESPACES = ("a", "b")
 NODE_NAMES = tuple(f"n{i}" for i in range(7))
 OWNERS = {
     "ReplicationController": "v1",
@@ -32,7 +31,7 @@ labels = st.fixed_dictionaries(
         "tier": st.just("x"),
     },
 )
-namespaces = st.sampled_from(NAMESPACES)
+namespaces = st.sampled_from(("a", "a", "a", "b"))
 
 expressions = st.one_of(
     st.fixed_dictionaries(
@@ -59,7 +58,12 @@ selectors = st.fixed_dictionaries(
 pairs = st.dictionaries(st.sampled_from(["app", "ver"]), st.sampled_from(["web", "1"]), max_size=2)
 
 
-def constraints(*, selected: bool = True) -> st.SearchStrategy[dict[str, Any]]:
+ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+
+
+def constraints(
+    *, selected: bool = True, actions: tuple[str, ...] = ACTIONS
+) -> st.SearchStrategy[dict[str, Any]]:
     optional: dict[str, Any] = {
         "minDomains": st.integers(1, 4),
         "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
@@ -70,9 +74,9 @@ def constraints(*, selected: bool = True) -> st.SearchStrategy[dict[str, Any]]:
         optional["matchLabelKeys"] = st.lists(st.sampled_from(["ver", "tier"]), max_size=2)
     return st.fixed_dictionaries(
         {
-            "maxSkew": st.integers(1, 4),
+            "maxSkew": st.sampled_from([1, 1, 2, 4]),
             "topologyKey": st.sampled_from(KEYS),
-            "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+            "whenUnsatisfiable": st.sampled_from(actions),
         },
         optional=optional,
     )
@@ -126,10 +130,11 @@ def placed(draw: st.DrawFn, name: str) -> Pod:
 
 
 @st.composite
-def asking(draw: st.DrawFn, *, explicit: bool = True) -> Pod:
+def asking(draw: st.DrawFn, *, explicit: bool = True, actions: tuple[str, ...] = ACTIONS) -> Pod:
     spec: dict[str, Any] = {"containers": [{"name": "c"}]}
     if explicit:
-        spec["topologySpreadConstraints"] = draw(st.lists(constraints(), min_size=1, max_size=3))
+        rules = st.lists(constraints(actions=actions), min_size=1, max_size=3)
+        spec["topologySpreadConstraints"] = draw(rules)
     if draw(st.booleans()):
         spec["nodeSelector"] = {"disk": "ssd"}
     if draw(st.booleans()):

@@ -170,6 +170,34 @@ def test_terminating_pods_are_not_counted_but_their_removal_is():
     assert plugin.filter(state, asked, snapshot.all()).code_n.tolist() == [0, 2]  # z1 has -1
 
 
+@pytest.mark.parametrize(
+    ("moves", "expected"),
+    [
+        pytest.param([], [0, 0, 2], id="nothing moved"),
+        pytest.param([("n2", +1)], [0, 2, 2], id="the smallest domain stays the smallest"),
+        pytest.param([("n1", +1)], [0, 0, 0], id="it becomes as large as the next"),
+        pytest.param([("n1", +1)] * 3, [2, 0, 0], id="it becomes larger: the next counts"),
+        pytest.param([("n3", -1)] * 2, [0, 0, 0], id="a large one becomes as small as it"),
+        pytest.param([("n2", -1)] * 3, [2, 0, 2], id="another becomes smaller"),
+        pytest.param([("n1", +1), ("n2", +1)], [0, 0, 0], id="two become larger"),
+    ],
+)
+def test_pods_that_come_and_go_move_the_smallest_count(moves, expected):
+    nodes = [a_node("n1", "z1"), a_node("n2", "z2"), a_node("n3", "z3")]
+    snapshot = cluster(*nodes, pods=webs(n2=1, n3=2))
+    plugin, _ = make(NAME, snapshot)
+    asked, state = PodInfo(a_pod("p", WEB, rule(skew=2))), CycleState()
+    plugin.pre_filter(state, asked, snapshot)
+    for name, step in moves:
+        move = plugin.add_pod if step > 0 else plugin.remove_pod
+        move(state, asked, PodInfo(a_pod("other", WEB)), row=snapshot.row_of(name))
+    answer = plugin.filter(state, asked, snapshot.all())
+    assert (answer.code_n.tolist() if answer is not None else [0] * 3) == expected
+    for row, code in enumerate(expected):
+        one = plugin.filter(state, asked, snapshot.rows([row]))
+        assert (0 if one is None else int(one.code_n[0])) == code
+
+
 # -- scores ------------------------------------------------------------------------------------
 
 

@@ -144,10 +144,6 @@ class Layout:
         self._existing: list[Domains | None] = [None] * len(axes)
         self._whole: list[int | None] = [None] * len(axes)
 
-    def has_all_keys(self, row: int) -> bool:
-        """Whether a row is complete."""
-        return self.complete_n is None or bool(self.complete_n[row])
-
     def existing(self, index: int) -> Domains:
         """Return the existing domains of an axis; found once."""
         found = self._existing[index]

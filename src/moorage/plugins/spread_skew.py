@@ -85,7 +85,7 @@ class HardSkew:
         step
             +1 when it is added, -1 when it is removed.
         """
-        if other.namespace != pod.namespace or not self._layout.has_all_keys(row):
+        if other.namespace != pod.namespace:
             return None
         labels = other.pod.metadata.labels
         moved = list(self._moved or ({},) * len(self._constraints))
