@@ -43,7 +43,7 @@ bench: $(STAMP)  ## measure; ARGS='--nodes 500 --mode server'
 	$(BIN)/moorage bench basic $(ARGS)
 
 docs: $(STAMP)  ## write the generated reference pages
-	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.generate && $(BIN)/python -m docs.conformance_table
 
 docs-check: $(STAMP)
 	$(BIN)/python -m docs.generate --check

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import conformance_table
 from moorage.testing.conformance import check_recordings
 from tests.conformance.expected import EQUAL, WHOLE
 
@@ -28,6 +29,7 @@ def test_recorded_decisions_are_reproduced(family):
     assert tally.equal >= EQUAL[family], report.as_text()
     assert tally.different == 0, report.as_text()
     assert tally.equal + tally.unsupported == tally.cases
+    assert conformance_table.row(family, tally) in conformance_table.PAGE.read_text(), "make docs"
     if family in WHOLE:
         assert tally.equal == tally.cases, report.as_text()
         assert tally.unsupported_fields == set()

@@ -1,0 +1,65 @@
+"""Writes ``docs/reference/conformance.md``: ``python -m docs.conformance_table``.
+
+The table is what ``moorage conformance tests/conformance/data`` counts. A run takes half a minute,
+so freshness is not checked here: ``tests/conformance`` compares its own run with each row.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from moorage.testing.conformance import check_recordings
+from moorage.testing.conformance_report import Report, Tally
+
+_DOCS = Path(__file__).resolve().parent
+PAGE = _DOCS / "reference" / "conformance.md"
+DATA = _DOCS.parent / "tests" / "conformance" / "data"
+
+_HEADER = """# Conformance
+
+<!-- Written by `make docs` from a run of the recordings. Do not edit. -->
+
+Decisions recorded from kube-scheduler v1.36.2, and how many of the recorded scenarios moorage
+reproduces in every supported field: filter verdicts and reasons, raw, normalised and weighted
+scores, winners, victims, messages. *Unsupported* scenarios need something that is not built yet;
+none is skipped for another reason. Run it yourself:
+
+```console
+$ .venv/bin/moorage conformance tests/conformance/data
+```
+
+| Family | Scenarios | Equal | Different | Unsupported |
+|---|---:|---:|---:|---:|
+"""
+
+
+def row(family: str, tally: Tally) -> str:
+    """Return the line of one family."""
+    return (
+        f"| {family} | {tally.cases} | {tally.equal} | {tally.different} | {tally.unsupported} |\n"
+    )
+
+
+def page(report: Report) -> str:
+    """Return the whole page for a run."""
+    families = sorted(report.families.items())
+    total = Tally()
+    for _, tally in families:
+        total.cases += tally.cases
+        total.equal += tally.equal
+        total.different += tally.different
+        total.unsupported += tally.unsupported
+        total.needs.update(tally.needs)
+    needs = "".join(f"- {need}: {count}\n" for need, count in sorted(total.needs.items()))
+    rows = "".join(row(family, tally) for family, tally in families)
+    text = f"{_HEADER}{rows}{row('**all**', total)}"
+    return (
+        f"{text}\nWhat unsupported scenarios need, and how many of them:\n\n{needs}"
+        if needs
+        else text
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(check_recordings([DATA], progress=sys.stderr)))
