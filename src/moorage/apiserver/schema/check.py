@@ -20,7 +20,7 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind
 from moorage.apiserver.schema.catalog import DEFINITIONS, go_name, kind_definition, short_name
 from moorage.apiserver.schema.language import Definition, TypeRef
-from moorage.base.clock import parse_rfc3339
+from moorage.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 
 INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)
@@ -94,6 +94,9 @@ def decode_error(kind: Kind | ResourceType, obj: Any) -> str | None:
 def prune(kind: Kind | ResourceType, obj: dict[str, Any]) -> None:
     """Drop nulls, and fields the kind does not have, in place, as decoding into Go would.
 
+    Times become UTC, ``Time`` with whole seconds and ``MicroTime`` with six decimals: clients
+    that read ``Z`` and send ``+00:00`` have changed nothing.
+
     The object has to be one that `type_errors` finds right.
     """
     _prune_object(_definition_of(kind), obj)
@@ -106,6 +109,19 @@ def _prune_object(definition: Definition, obj: dict[str, Any]) -> None:
     for key, value in obj.items():
         if isinstance(value, dict | list):
             _prune_value(fields[key].type, value)
+        elif isinstance(value, str) and fields[key].type.name in _TIMES:
+            obj[key] = _canonical_time(value, _TIMES[fields[key].type.name])
+
+
+_TIMES: Mapping[str, Callable[[int], str]] = {"t": rfc3339, "mt": rfc3339_micro}
+
+
+def _canonical_time(text: str, write: Callable[[int], str]) -> str:
+    try:
+        return write(parse_rfc3339(text))
+    except (ValueError, OverflowError):
+        # Beyond the years the platform knows in UTC.
+        return text
 
 
 def _prune_value(type_ref: TypeRef, value: Any) -> None:

@@ -4,8 +4,8 @@ Place in the flow: nearly every body is in order, so `check` asks here first and
 itself only to find out what is wrong. The definitions are compiled to `msgspec` types once, on
 first use.
 
-The answer yes is exact: all types right, nothing unknown, nothing null. The answer no may mean
-only that a value is spelled in a way too rare to be known here.
+The answer yes is exact: all types right, nothing unknown or null, times as the server writes
+them. The answer no may mean only that a value is spelled in a way too rare to be known here.
 """
 
 from __future__ import annotations
@@ -23,24 +23,22 @@ from moorage.apiserver.schema.language import TypeRef
 _MONTH_AND_DAY = (
     "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
 )
-_TIME = (
-    rf"\A[12][0-9]{{3}}-{_MONTH_AND_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-    r"(\.[0-9]{6})?Z\Z"
-)
+_SECOND = rf"[12][0-9]{{3}}-{_MONTH_AND_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_TIME = rf"\A{_SECOND}Z\Z"
+_MICRO_TIME = rf"\A{_SECOND}\.[0-9]{{6}}Z\Z"
 _QUANTITY = r"\A[0-9]{1,12}(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?\Z"
 _BASE64 = r"\A([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
 
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_Time = Annotated[str, msgspec.Meta(pattern=_TIME)]
 
 _SCALARS: Mapping[str, Any] = {
     "s": str,
     "i": _Int32,
     "l": _Int64,
     "b": bool,
-    "t": _Time,
-    "mt": _Time,
+    "t": Annotated[str, msgspec.Meta(pattern=_TIME)],
+    "mt": Annotated[str, msgspec.Meta(pattern=_MICRO_TIME)],
     "q": _Int64 | Annotated[str, msgspec.Meta(pattern=_QUANTITY)],
     "io": _Int32 | str,
     "bytes": Annotated[str, msgspec.Meta(pattern=_BASE64)],

@@ -1,0 +1,1 @@
+"""Clients nobody here wrote, against the API server over HTTPS."""
