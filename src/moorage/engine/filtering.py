@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.engine.nominated import filters_by_sums, nominated_first, nominated_sums
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import count_reasons
@@ -24,6 +25,7 @@ from moorage.framework.status import (
     error,
 )
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
@@ -81,6 +83,14 @@ class FilterPass:
         self.code_n[at] = other.code_n
         self.reason_n[at] = other.reason_n
         self.plugin_n[at] = other.plugin_n
+
+    def put_failures(self, at: NDArray[np.int64], other: FilterPass) -> None:
+        """Overwrite rows with the verdicts of a pass over just those rows, where it fails."""
+        failed = ~other.passed
+        rows = at[failed]
+        self.code_n[rows] = other.code_n[failed]
+        self.reason_n[rows] = other.reason_n[failed]
+        self.plugin_n[rows] = other.plugin_n[failed]
 
     def copy(self) -> FilterPass:
         """Return an independent copy."""
@@ -203,29 +213,38 @@ def filter_nominated(
     """Judge rows again where pods of equal or higher priority are nominated.
 
     Such a row must pass twice: with those pods added, then without them. What they add is local
-    to their row, so each row is a trial of its own. `verdict` is changed in place.
+    to their row: it is a trial of its own, or, where Filters see sums only, one shift for all
+    rows. `verdict` is changed in place.
     """
+    if filters_by_sums(profile, state) is not None:
+        _filter_beside_sums(profile, state, pod, snapshot, view=view, verdict=verdict)
+        return
     for name, nominated in snapshot.nominations.items():
         row = snapshot.row_of(name) if nominated else None
         position = None if row is None else _position(view, row)
         if row is None or position is None:
             continue
         first = filter_beside_nominated(profile, state, pod, snapshot, row=row, nominated=nominated)
-        if first is not None and first.plugin_n[0] != PASSED:
-            verdict.put(np.array([position]), first)
+        if first is not None:
+            verdict.put_failures(np.array([position]), first)
 
 
-def nominated_first(
-    snapshot: Snapshot, pod: PodInfo, nominated: Sequence[PodInfo]
-) -> list[PodInfo]:
-    """Return the nominated pods that a pod has to leave room for."""
-    return [
-        other
-        for other in nominated
-        if other.priority >= pod.priority
-        and other.uid != pod.uid
-        and snapshot.table.node_of_pod(other.uid) is None
-    ]
+def _filter_beside_sums(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    *,
+    view: NodeView,
+    verdict: FilterPass,
+) -> None:
+    positions, added = nominated_sums(snapshot, pod).among(view.row_numbers())
+    if not len(positions):
+        return
+    rows = snapshot.rows(added.rows)
+    with ShiftedSums(snapshot.table, rows, frozenset(added.amounts)) as sums:
+        sums.shift(added.amounts, added.pods)
+        verdict.put_failures(positions, run_filters(profile, state, pod, rows))
 
 
 def filter_beside_nominated(

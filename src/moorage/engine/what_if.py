@@ -8,7 +8,7 @@ Rules: scheduling spec, cycle sections 3.4 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -21,13 +21,12 @@ from moorage.engine.filtering import (
     ask_filter,
     broken_filter,
     filter_beside_nominated,
-    nominated_first,
     put_on_row,
     run_filters,
     take_off_row,
 )
+from moorage.engine.nominated import NominatedSums, filters_by_sums, nominated_sums
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import Reads
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.snapshot.pod_info import PodInfo
@@ -124,6 +123,7 @@ class SearchWhatIf:
         self._attempt = attempt
         self._statuses = statuses
         self._by_sums = filters_by_sums(attempt.profile, attempt.state)
+        self._all_nominated: NominatedSums | None = None
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
         """Return int64: the rows whose status in the search has this code, ascending."""
@@ -151,17 +151,16 @@ class SearchWhatIf:
         )
         resources = frozenset(pod.part(RESOURCES).value.filter)
         with ShiftedSums(snapshot.table, view, resources) as sums:
-            yield TriedRows(self._attempt, view, sums, self._by_sums)
+            yield TriedRows(self._attempt, view, sums, self._by_sums, self._nominated(rows))
 
-    def beside_nominated(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return bool, (rows,): rows with nominated pods that come first."""
-        at = self._attempt
-        beside = np.zeros(at.snapshot.num_nodes, np.bool_)
-        for name, nominated in at.snapshot.nominations.items():
-            row = at.snapshot.row_of(name)
-            if row is not None and nominated_first(at.snapshot, at.pod, nominated):
-                beside[row] = True
-        return beside[rows]
+    def _nominated(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NominatedSums] | None:
+        """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
+        if not self._attempt.snapshot.nominations:
+            return None
+        if self._all_nominated is None:
+            self._all_nominated = nominated_sums(self._attempt.snapshot, self._attempt.pod)
+        found = self._all_nominated.among(rows)
+        return found if len(found[0]) else None
 
     @contextmanager
     def on_row(self, row: int) -> Iterator[TriedRow]:
@@ -234,47 +233,60 @@ class Verdict:
 
 
 class TriedRows:
-    """`RowsTrial` over shifted sums of the snapshot."""
+    """`RowsTrial` over shifted sums of the snapshot.
+
+    Parameters
+    ----------
+    attempt, view
+        Who asks, about which rows.
+    sums
+        The rows' sums.
+    by_sums
+        Indexes of the Filters that read them.
+    nominated
+        Where in the view nominated pods come first, and what they add; None for nowhere.
+    """
 
     def __init__(
-        self, attempt: Attempt, view: NodeView, sums: ShiftedSums, by_sums: tuple[int, ...]
+        self,
+        attempt: Attempt,
+        view: NodeView,
+        sums: ShiftedSums,
+        by_sums: tuple[int, ...],
+        nominated: tuple[NDArray[np.int64], NominatedSums] | None,
     ) -> None:
         self._attempt = attempt
         self._view = view
         self._by_sums = by_sums
+        self._nominated = nominated
         self.shift = sums.shift
 
     def judge(self) -> Verdict:
         """Run every Filter on the rows as they are now."""
-        return Verdict(self._attempt.profile, self._run(None))
+        return Verdict(self._attempt.profile, self._run(range(len(self._attempt.profile.filters))))
 
     def judge_sums(self) -> NDArray[np.bool_]:
         """Return bool, (rows,): whether the Filters that read sums pass."""
         return self._run(self._by_sums).passed
 
-    def _run(self, only: tuple[int, ...] | None) -> FilterPass:
-        at, view = self._attempt, self._view
+    def _run(self, only: Iterable[int]) -> FilterPass:
+        found = self._pass(only, self._view)
+        if self._nominated is not None:
+            positions, added = self._nominated
+            snapshot = self._attempt.snapshot
+            view = snapshot.rows(added.rows)
+            with ShiftedSums(snapshot.table, view, frozenset(added.amounts)) as sums:
+                sums.shift(added.amounts, added.pods)
+                found.put_failures(positions, self._pass(only, view))
+        return found
+
+    def _pass(self, only: Iterable[int], view: NodeView) -> FilterPass:
+        at = self._attempt
         found = FilterPass(len(view))
-        for index in range(len(at.profile.filters)) if only is None else only:
+        for index in only:
             plugin = at.profile.filters[index]
             if plugin.name not in at.state.skip_filter:
                 answer = ask_filter(at.profile, plugin, at.state, at.pod, view)
                 if answer is not None:
                     found.record(index, answer)
         return found
-
-
-def filters_by_sums(profile: Profile, state: CycleState) -> tuple[int, ...] | None:
-    """Return which Filters read the pods of a row as sums; None if one reads more than that.
-
-    A Filter that reads its row's node alone answers the same whatever pods are there.
-    """
-    found: list[int] = []
-    for index, plugin in enumerate(profile.filters):
-        if plugin.name in state.skip_filter or plugin.filter_reads == Reads.NODE:
-            continue
-        if not getattr(plugin, "filter_sees_sums", False):
-            return None
-        found.append(index)
-    followers = any(plugin.name not in state.skip_filter for plugin in profile.extensions)
-    return None if followers else tuple(found)

@@ -86,10 +86,6 @@ class WhatIf(Protocol):
         """Try things out on many rows at once, where they are independent."""
         ...
 
-    def beside_nominated(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return bool, (rows,): rows with nominated pods that come first, which need `on_row`."""
-        ...
-
     def on_row(self, row: int) -> AbstractContextManager[RowTrial]:
         """Try things out on a row; one trial is open at a time."""
         ...

@@ -175,7 +175,6 @@ class Search:
             return self._one_by_one(rows[:1], np.zeros(1, np.bool_))
         ranked = self._around.importance.take(rows)
         together = comparable(ranked, self._now_ns) & ~self._protected(rows, ranked)
-        together &= ~self._what_if.beside_nominated(rows)
         tried = self._one_by_one(rows, together)
         at = np.flatnonzero(together)
         if not len(at):
