@@ -238,7 +238,7 @@ def _filter_beside_sums(
     view: NodeView,
     verdict: FilterPass,
 ) -> None:
-    positions, added = nominated_sums(snapshot, pod).among(view.row_numbers())
+    positions, added = nominated_sums(snapshot, state, pod).among(view.row_numbers())
     if not len(positions):
         return
     rows = snapshot.rows(added.rows)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.cycle_state import CycleState
+from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.points import Reads
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
@@ -55,8 +55,19 @@ class NominatedSums(msgspec.Struct, frozen=True):
         return positions, NominatedSums(rows[positions], amounts, self.pods[mine])
 
 
-def nominated_sums(snapshot: Snapshot, pod: PodInfo) -> NominatedSums:
-    """Add up what nominated pods of equal or higher priority would add to each row."""
+_SUMS: StateKey[NominatedSums] = StateKey("nominated sums")
+
+
+def nominated_sums(snapshot: Snapshot, state: CycleState, pod: PodInfo) -> NominatedSums:
+    """Return what nominated pods that come first would add; added up once an attempt."""
+    found = state.find(_SUMS)
+    if found is None:
+        found = _added_up(snapshot, pod)
+        state.write(_SUMS, found)
+    return found
+
+
+def _added_up(snapshot: Snapshot, pod: PodInfo) -> NominatedSums:
     resources = [name for name, amount in pod.part(RESOURCES).value.filter.items() if amount]
     found: list[tuple[int, list[PodInfo]]] = []
     for name, nominated in snapshot.nominations.items():
@@ -64,15 +75,15 @@ def nominated_sums(snapshot: Snapshot, pod: PodInfo) -> NominatedSums:
         if row is not None and (added := nominated_first(snapshot, pod, nominated)):
             found.append((row, added))
     found.sort(key=lambda each: each[0])
-    requests = [[other.part(RESOURCES).value.balanced for other in added] for _, added in found]
-    amounts = {
-        resource: np.array(
-            [sum(each.get(resource, 0) for each in row) for row in requests], np.int64
-        )
-        for resource in resources
-    }
+    # One entry a pod, summed by numpy: this is run over every nomination there is.
+    at = [i for i, (_, added) in enumerate(found) for _ in added]
+    requests = [other.part(RESOURCES).value.balanced for _, added in found for other in added]
+    amounts = {}
+    for resource in resources:
+        amounts[resource] = np.zeros(len(found), np.int64)
+        np.add.at(amounts[resource], at, [each.get(resource, 0) for each in requests])
     rows = np.array([row for row, _ in found], np.int64)
-    return NominatedSums(rows, amounts, np.array([len(row) for row in requests], np.int64))
+    return NominatedSums(rows, amounts, np.bincount(np.array(at, np.int64), minlength=len(found)))
 
 
 def nominated_first(

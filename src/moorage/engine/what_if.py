@@ -123,7 +123,6 @@ class SearchWhatIf:
         self._attempt = attempt
         self._statuses = statuses
         self._by_sums = filters_by_sums(attempt.profile, attempt.state)
-        self._all_nominated: NominatedSums | None = None
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
         """Return int64: the rows whose status in the search has this code, ascending."""
@@ -143,12 +142,7 @@ class SearchWhatIf:
         """Try things out on many rows at once, where they are independent."""
         assert self._by_sums is not None, "rows depend on one another"
         snapshot, pod = self._attempt.snapshot, self._attempt.pod
-        connected = bool((np.diff(rows) == 1).all())
-        view = (
-            NodeView.span(snapshot.num_nodes, int(rows[0]), int(rows[-1]) + 1)
-            if connected
-            else snapshot.rows(rows)
-        )
+        view = NodeView.spanning(snapshot.num_nodes, rows)
         resources = frozenset(pod.part(RESOURCES).value.filter)
         with ShiftedSums(snapshot.table, view, resources) as sums:
             yield TriedRows(self._attempt, view, sums, self._by_sums, self._nominated(rows))
@@ -157,9 +151,8 @@ class SearchWhatIf:
         """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
         if not self._attempt.snapshot.nominations:
             return None
-        if self._all_nominated is None:
-            self._all_nominated = nominated_sums(self._attempt.snapshot, self._attempt.pod)
-        found = self._all_nominated.among(rows)
+        at = self._attempt
+        found = nominated_sums(at.snapshot, at.state, at.pod).among(rows)
         return found if len(found[0]) else None
 
     @contextmanager

@@ -31,8 +31,8 @@ from moorage.snapshot.importance import Importance, RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
-# Rows tried together once the first lot was not enough; a guess between overhead and waste.
-_FURTHER_ROWS_MIN = 64
+# Rows tried beyond those that are missing: a guess between one more lot and waste.
+_MORE_ROWS = 16
 
 IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -85,7 +85,8 @@ class Search:
         self._wanted = wanted
         at = clean = total = 0
         while at < len(rows) and not (clean and total >= wanted):
-            size = wanted if at == 0 else max(wanted - total, _FURTHER_ROWS_MIN)
+            # A few more than are missing: in most clusters some rows are no candidates.
+            size = max(wanted - total, 0) * 9 // 8 + _MORE_ROWS if self._what_if.independent else 1
             tried = self._try(rows[at : at + size])
             good = tried.candidate
             cleans = clean + np.cumsum(good & (tried.costs[:, 0] == 0))
@@ -172,7 +173,7 @@ class Search:
 
     def _try(self, rows: IntArray) -> _Tried:
         if not self._what_if.independent:
-            return self._one_by_one(rows[:1], np.zeros(1, np.bool_))
+            return self._one_by_one(rows, np.zeros(len(rows), np.bool_))
         ranked = self._around.importance.take(rows)
         together = comparable(ranked, self._now_ns) & ~self._protected(rows, ranked)
         tried = self._one_by_one(rows, together)

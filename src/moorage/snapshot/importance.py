@@ -20,6 +20,7 @@ from moorage.snapshot.columns import ChangeLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.table import NodeTable
+from moorage.snapshot.view import as_index
 
 NOT_STARTED = np.iinfo(np.int64).max
 """Start of a pod that has none: it counts as started now, after every other."""
@@ -76,15 +77,16 @@ class Importance:
         self._reset(0)
 
     def take(self, rows: Rows) -> RankedPods:
-        """Return the ranks of these rows, in this order."""
+        """Return the ranks of these rows, in this order; good until a row is taken again."""
         self._follow()
         for row in rows[self._stale[rows]].tolist():
             self._compile(row)
-        ranks = int(self._count[rows].max(initial=0))
+        index = as_index(rows)
+        ranks = int(self._count[index].max(initial=0))
         return RankedPods(
-            self._priority[rows, :ranks],
-            self._start[rows, :ranks],
-            {name: array[rows, :ranks] for name, array in self._requests.items()},
+            self._priority[index, :ranks],
+            self._start[index, :ranks],
+            {name: array[index, :ranks] for name, array in self._requests.items()},
         )
 
     def pods(self, row: int) -> tuple[PodInfo, ...]:

@@ -12,6 +12,14 @@ A = TypeVar("A", bound=np.generic)
 Rows = NDArray[np.int64]
 
 
+def as_index(rows: Rows) -> Rows | slice:
+    """Return what to index with for these rows: a slice where they follow one another."""
+    first, n = (int(rows[0]), len(rows)) if len(rows) else (0, 0)
+    if n and int(rows[-1]) - first == n - 1 and bool((rows[1:] - rows[:-1] == 1).all()):
+        return slice(first, first + n)
+    return rows
+
+
 class NodeView:
     """A selection of rows; an answer for a view has one entry for each of them, in order.
 
@@ -36,10 +44,10 @@ class NodeView:
             self._index = slice(row, row + 1)
 
     @classmethod
-    def span(cls, n_all: int, start: int, stop: int) -> NodeView:
-        """Return the view of the rows from `start` to before `stop`; it costs no copies."""
-        view = cls(n_all, np.arange(start, stop))
-        view._index = slice(start, stop)
+    def spanning(cls, n_all: int, rows: Rows) -> NodeView:
+        """Return the view of these rows; takes no copies where they follow one another."""
+        view = cls(n_all, rows)
+        view._index = as_index(rows)
         return view
 
     @property
