@@ -16,7 +16,7 @@ EQUAL: Final = {
     "edges-nominated": 68,
     "edges-preemption": 129,
     "edges-resources": 124,
-    "edges-volumes": 0,
+    "edges-volumes": 126,
     "extender": 0,
     "hints": 0,
     "hintsgang": 0,
@@ -41,7 +41,7 @@ EQUAL: Final = {
     "schedulinggates": 25,
     "spreaddefaults": 65,
     "tainttoleration": 55,
-    "volumes": 0,
+    "volumes": 100,
 }
 
 WHOLE: Final = frozenset(
@@ -52,6 +52,7 @@ WHOLE: Final = frozenset(
         "edges-nominated",
         "edges-preemption",
         "edges-resources",
+        "edges-volumes",
         "imagelocality",
         "interpodaffinity",
         "large",
@@ -69,6 +70,7 @@ WHOLE: Final = frozenset(
         "schedulinggates",
         "spreaddefaults",
         "tainttoleration",
+        "volumes",
     }
 )
 """Families of which every case is supported and equal, fields not compared left aside."""

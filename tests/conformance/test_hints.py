@@ -29,6 +29,15 @@ from moorage.api.claims import DeviceClass
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.defaults import default_config
@@ -44,7 +53,18 @@ from moorage.testing.conformance_needs import is_built
 from moorage.testing.conformance_run import _snapshot
 
 PUBLIC = Path(__file__).parent / "data" / "public"
-TYPES: dict[str, type[Any]] = {"Pod": Pod, "Node": Node, "DeviceClass": DeviceClass}
+TYPES: dict[str, type[Any]] = {
+    "Pod": Pod,
+    "Node": Node,
+    "DeviceClass": DeviceClass,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
+    "StorageClass": StorageClass,
+    "CSINode": CSINode,
+    "CSIDriver": CSIDriver,
+    "CSIStorageCapacity": CSIStorageCapacity,
+    "VolumeAttachment": VolumeAttachment,
+}
 ACTIONS = {action_name(action): action for action in Action.__members__.values()}
 BUILT = [entry.name for entry in IN_TREE if is_built(in_tree_registry(), entry.name)]
 

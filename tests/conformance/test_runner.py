@@ -252,12 +252,9 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
         ),
         pytest.param(
             lambda line: with_pending(
-                line,
-                lambda pod: pod["spec"].update(
-                    volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-                ),
+                line, lambda pod: pod["spec"].update(resourceClaims=[{"name": "r"}])
             ),
-            {"NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"},
+            {"DynamicResources"},
             id="a claim",
         ),
     ],

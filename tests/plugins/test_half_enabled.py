@@ -22,7 +22,15 @@ def affine(*wishes: dict[str, Any]) -> PodInfo:
 
 
 @pytest.mark.parametrize(
-    "name", ["NodePorts", "NodeResourcesFit", "NodeDeclaredFeatures", "DynamicResources"]
+    "name",
+    [
+        "NodePorts",
+        "NodeResourcesFit",
+        "NodeDeclaredFeatures",
+        "DynamicResources",
+        "VolumeBinding",
+        "VolumeRestrictions",
+    ],
 )
 def test_filter_without_pre_filter_breaks(name):
     plugin, _ = make(name, snapshot := cluster(node()))

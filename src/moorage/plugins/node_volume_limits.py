@@ -34,7 +34,7 @@ from moorage.plugins.volume_attached import (
     VolumeResolver,
     limits_of,
 )
-from moorage.plugins.volume_claims import VolumeError, referenced_claim_hint
+from moorage.plugins.volume_claims import VolumeError, used_claim_hint
 from moorage.plugins.volume_translation import DRIVER_OF, source_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -95,7 +95,7 @@ class NodeVolumeLimits:
             EventRegistration(csi_node),
             EventRegistration(update, _csi_node_hint),
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
-            EventRegistration(claim, referenced_claim_hint),
+            EventRegistration(claim, used_claim_hint),
             EventRegistration(
                 ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _attachment_hint
             ),

@@ -35,7 +35,7 @@ from moorage.plugins.volume_claims import (
     delays_binding,
     is_fully_bound,
     ownership_fault,
-    referenced_claim_hint,
+    used_claim_hint,
 )
 from moorage.plugins.volume_finder import (
     AFFINITY,
@@ -193,12 +193,18 @@ class VolumeBinding:
         return np.zeros(len(view), np.int64)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Assume the bindings and provisions of the chosen node."""
+        """Assume the bindings and provisions of the chosen node.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
         if not claims_of(pod):
             return SUCCESS
-        claims = state.find(_STATE)
+        claims = state.read(_STATE)
         row = self._snapshot.row_of(node_name)
-        if claims is None or claims.found is None or row is None or not claims.delayed:
+        if claims.found is None or row is None or not claims.delayed:
             return SUCCESS
         bindings, provisions = claims.found.on_row(row)
         plan = claims.plan = Plan([], [])
@@ -231,10 +237,17 @@ class VolumeBinding:
         claims.plan = None
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Skip when every claim was bound already."""
-        del pod, node_name
-        claims = state.find(_STATE)
-        return SKIP if claims is None or claims.plan is None else SUCCESS
+        """Skip when every claim was bound already.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del node_name
+        if not claims_of(pod):
+            return SKIP
+        return SKIP if state.read(_STATE).plan is None else SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write what Reserve assumed and wait until every claim is bound."""
@@ -259,7 +272,7 @@ class VolumeBinding:
         return (
             EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, changed), class_hint),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), referenced_claim_hint
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), used_claim_hint
             ),
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed)),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),

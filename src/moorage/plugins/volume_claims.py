@@ -135,19 +135,27 @@ def claims_of(pod: PodInfo) -> tuple[ClaimVolume, ...]:
     return pod.part(VOLUMES).value.claims
 
 
-def references_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether a pod uses a claim, by name or as the claim of an ephemeral volume."""
+def _references(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bool:
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
     volumes = (claim_volume(volume) for volume in pod.spec.volumes)
     return any(
-        volume is not None and volume.name_for(pod.metadata.name) == claim.metadata.name
+        volume is not None
+        and (ephemeral or not volume.ephemeral)
+        and volume.name_for(pod.metadata.name) == claim.metadata.name
         for volume in volumes
     )
 
 
-def referenced_claim_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod when a claim it uses appears or changes."""
+def used_claim_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue a pod when a claim it uses appears or changes, also one of an ephemeral volume."""
     del old
     assert isinstance(new, PersistentVolumeClaim)
-    return references_claim(waiting, new)
+    return _references(waiting, new, ephemeral=True)
+
+
+def named_claim_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue a pod when a claim it names appears or changes; ephemeral volumes name none."""
+    del old
+    assert isinstance(new, PersistentVolumeClaim)
+    return _references(waiting, new, ephemeral=False)

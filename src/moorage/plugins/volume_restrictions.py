@@ -26,7 +26,7 @@ from moorage.framework.status import (
     answer_where,
     unresolvable,
 )
-from moorage.plugins.volume_claims import claim_not_found, claims_of, referenced_claim_hint
+from moorage.plugins.volume_claims import claim_not_found, claims_of, named_claim_hint
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -132,7 +132,7 @@ class VolumeRestrictions:
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), referenced_claim_hint
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), named_claim_hint
             ),
         )
 

@@ -33,7 +33,7 @@ from moorage.plugins.volume_claims import (
     claim_not_found,
     claims_of,
     class_not_found,
-    referenced_claim_hint,
+    named_claim_hint,
     volume_not_found,
     waits_for_consumer,
 )
@@ -117,7 +117,7 @@ class VolumeZone:
             EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_hint),
             EventRegistration(ClusterEvent(Resource.NODE, node)),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), referenced_claim_hint
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), named_claim_hint
             ),
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _volume_hint),
         )
