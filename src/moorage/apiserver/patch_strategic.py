@@ -137,7 +137,8 @@ def _merge_list(old: Any, patch: list[Any], field: Field | None, *, order: Any) 
     if not isinstance(old, list):
         old = []
     if not field.merge_key:
-        merged = old + [value for value in patch if value not in old]
+        known = set(old)
+        merged = old + [value for value in patch if value not in known]
         return _ordered(merged, patch, order, "")
     return _merge_by_key(old, patch, field, order=order)
 
@@ -153,7 +154,11 @@ def _replaced_list(patch: list[Any]) -> list[Any]:
 def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any) -> list[Any]:
     key = field.merge_key
     definition = _inner_definition(field)
-    merged = list(old)
+    merged: list[Any] = list(old)
+    # Key -> where its elements are; looking for each would take a large patch minutes.
+    places: dict[Any, list[int]] = {}
+    for index, each in enumerate(merged):
+        places.setdefault(_key_of(each, key), []).append(index)
     for entry in patch:
         if not isinstance(entry, dict):
             raise PatchError(f"{field.name}: every element of the patch must be an object")
@@ -164,21 +169,20 @@ def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any)
             return _replaced_list(others + ([rest] if rest else []))
         if key not in entry:
             raise PatchError(f"map: {entry} does not contain declared merge key: {key}")
-        position = _position(merged, key, entry[key])
+        found = places.get(entry[key])
         if directive == "delete":
-            merged = [each for each in merged if _key_of(each, key) != entry[key]]
-        elif position is None:
+            for index in places.pop(entry[key], ()):
+                merged[index] = _GONE
+        elif found is None:
+            places[entry[key]] = [len(merged)]
             merged.append(_merge_object({}, entry, definition))
         else:
-            merged[position] = _merge_object(merged[position], entry, definition)
-    return _ordered(merged, patch, order, key)
+            merged[found[0]] = _merge_object(merged[found[0]], entry, definition)
+    return _ordered([each for each in merged if each is not _GONE], patch, order, key)
 
 
-def _position(entries: list[Any], key: str, value: Any) -> int | None:
-    for index, entry in enumerate(entries):
-        if _key_of(entry, key) == value:
-            return index
-    return None
+# Stands where an element of a list was.
+_GONE = object()
 
 
 def _key_of(entry: Any, key: str) -> Any:
@@ -195,7 +199,9 @@ def _ordered(merged: list[Any], patch: list[Any], order: Any, key: str) -> list[
     """
     if not isinstance(order, list):
         return merged
-    wanted = [_key_of(entry, key) for entry in order]
+    wanted: dict[Any, int] = {}
+    for index, entry in enumerate(order):
+        wanted.setdefault(_key_of(entry, key), index)
     missing = [
         _key_of(entry, key)
         for entry in patch
@@ -204,11 +210,11 @@ def _ordered(merged: list[Any], patch: list[Any], order: Any, key: str) -> list[
     ]
     if missing:
         raise PatchError(
-            f"The order in patch list:\n{missing}\n doesn't match {_ORDER} list:\n{wanted}\n"
+            f"The order in patch list:\n{missing}\n doesn't match {_ORDER} list:\n{list(wanted)}\n"
         )
     named = sorted(
         (each for each in merged if _key_of(each, key) in wanted),
-        key=lambda each: wanted.index(_key_of(each, key)),
+        key=lambda each: wanted[_key_of(each, key)],
     )
     unnamed = [each for each in merged if _key_of(each, key) not in wanted]
     return _interleave(named, unnamed, merged)

@@ -9,16 +9,27 @@ from typing import Any
 
 import jsonpatch
 import jsonpointer
+import msgspec
 
+from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.patch_strategic import strategic_merge
-from moorage.apiserver.status import StatusError, bad_request, unsupported_media_type
+from moorage.apiserver.status import (
+    StatusError,
+    bad_request,
+    too_large,
+    unsupported_media_type,
+)
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+# kube-apiserver's maxJSONPatchOperations.
+_OPERATIONS_MAX = 10_000
+_encode = msgspec.json.Encoder().encode
 
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
@@ -77,11 +88,35 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return result
 
 
+def _apply_operations(obj: Any, patch: list[Any]) -> Any:
+    """Apply operations one by one, bounding what copying may add up to.
+
+    Notes
+    -----
+    Both bounds are kube-apiserver's (v1.36 endpoints/handlers/patch.go): few operations that
+    copy the object into itself would double it each time.
+    """
+    if len(patch) > _OPERATIONS_MAX:
+        text = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_MAX}"
+        raise StatusError(413, "RequestEntityTooLarge", f"{text}, got {len(patch)}")
+    # Reads all of them, so that nothing is applied of a patch that is none.
+    jsonpatch.JsonPatch(patch)
+    copied = 0
+    for operation in patch:
+        if operation.get("op") == "copy":
+            source = jsonpointer.JsonPointer(operation.get("from")).resolve(obj)
+            copied += len(_encode(source))
+            if copied > BODY_LIMIT_BYTES:
+                raise too_large(BODY_LIMIT_BYTES)
+        obj = jsonpatch.JsonPatch([operation]).apply(obj, in_place=True)
+    return obj
+
+
 def _json_patch(obj: Obj, patch: Any) -> Any:
     if not isinstance(patch, list):
         raise bad_request("a JSON patch must be a list of operations")
     try:
-        return jsonpatch.JsonPatch(patch).apply(obj, in_place=True)
+        return _apply_operations(obj, patch)
     except (jsonpatch.InvalidJsonPatch, TypeError, AttributeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:

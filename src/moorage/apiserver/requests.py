@@ -6,11 +6,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
 from moorage.apiserver.status import StatusError, bad_request
+
+_WHOLE = re.compile("[+-]?[0-9]+")
+_INT64 = range(-(2**63), 2**63)
+# Letters of the longest int64; Python refuses to read numbers of thousands.
+_INT64_LENGTH_MAX = 20
+# How much of a bad value is repeated in the message.
+_SHOWN = 60
 
 
 class User(msgspec.Struct, frozen=True):
@@ -114,12 +122,12 @@ class Query:
         text = self._values.get(name, "")
         if not text:
             return None
-        try:
-            return int(text)
-        except ValueError:
-            raise bad_request(
-                f'strconv.ParseInt: parsing "{text}": invalid syntax ({name})'
-            ) from None
+        shown = f'strconv.ParseInt: parsing "{text[:_SHOWN]}"'
+        if not _WHOLE.fullmatch(text):
+            raise bad_request(f"{shown}: invalid syntax ({name})")
+        if len(text) > _INT64_LENGTH_MAX or int(text) not in _INT64:
+            raise bad_request(f"{shown}: value out of range ({name})")
+        return int(text)
 
 
 def version_number(text: str, *, field: str = "resourceVersion") -> int | None:
@@ -132,6 +140,7 @@ def version_number(text: str, *, field: str = "resourceVersion") -> int | None:
     """
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()):
-        raise StatusError(400, "BadRequest", f'Invalid value: "{text}": {field} is not a number')
+    if not (text.isascii() and text.isdigit() and len(text) < _INT64_LENGTH_MAX):
+        shown = text[:_SHOWN]
+        raise StatusError(400, "BadRequest", f'Invalid value: "{shown}": {field} is not a number')
     return int(text)

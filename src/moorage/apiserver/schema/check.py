@@ -118,10 +118,14 @@ _TIMES: Mapping[str, Callable[[int], str]] = {"t": rfc3339, "mt": rfc3339_micro}
 
 def _canonical_time(text: str, write: Callable[[int], str]) -> str:
     try:
-        return write(parse_rfc3339(text))
+        ns = parse_rfc3339(text)
     except (ValueError, OverflowError):
-        # Beyond the years the platform knows in UTC.
         return text
+    # Outside these years the platform may not know how to write them; no clock is there.
+    return write(ns) if 0 <= ns < _YEAR_9999_NS else text
+
+
+_YEAR_9999_NS = 253_370_764_800 * 10**9
 
 
 def _prune_value(type_ref: TypeRef, value: Any) -> None:
