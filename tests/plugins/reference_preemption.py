@@ -1,0 +1,128 @@
+"""Preemption where only cpu, memory and the number of pods count, straight from the spec.
+
+Nothing of the engine is used: a node is its room and a list of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Resident:
+    """A pod on a node, or nominated to it."""
+
+    name: str
+    priority: int
+    cpu: int
+    memory: int
+    started: int | None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Budget:
+    """A budget with one label to select by."""
+
+    label: str
+    allowed: int
+    disrupted: Sequence[str] = ()
+
+
+@dataclass
+class Room:
+    """A node."""
+
+    name: str
+    cpu: int
+    memory: int
+    pods: int
+    residents: list[Resident]
+    nominated: list[Resident] = field(default_factory=list)
+
+
+def fits(pod: Resident, node: Room, residents: Sequence[Resident]) -> bool:
+    """Twice: beside nominated pods of equal or higher priority, and without them."""
+    first = [other for other in node.nominated if other.priority >= pod.priority]
+    return _fits(pod, node, [*residents, *first]) and _fits(pod, node, residents)
+
+
+def _fits(pod: Resident, node: Room, residents: Sequence[Resident]) -> bool:
+    cpu = sum(each.cpu for each in residents)
+    memory = sum(each.memory for each in residents)
+    return (
+        len(residents) + 1 <= node.pods
+        and (pod.cpu == 0 or cpu + pod.cpu <= node.cpu)
+        and (pod.memory == 0 or memory + pod.memory <= node.memory)
+    )
+
+
+def start(pod: Resident, now: int) -> int:
+    return now if pod.started is None else pod.started
+
+
+def importance(now: int) -> Callable[[Resident], tuple[int, int]]:
+    return lambda pod: (-pod.priority, start(pod, now))
+
+
+def victims(
+    pod: Resident, node: Room, budgets: Sequence[Budget], now: int
+) -> tuple[list[Resident], int] | str:
+    """Return the victims, most important first, and how many are protected; or why none."""
+    lower = [each for each in node.residents if each.priority < pod.priority]
+    if not lower:
+        return "No preemption victims found for incoming pod"
+    staying = [each for each in node.residents if each.priority >= pod.priority]
+    if not fits(pod, node, staying):
+        return "does not fit"
+    left = [budget.allowed for budget in budgets]
+    violating: list[Resident] = []
+    others: list[Resident] = []
+    for each in sorted(lower, key=importance(now)):
+        broken = False
+        for index, budget in enumerate(budgets):
+            if budget.label in each.labels and each.name not in budget.disrupted:
+                left[index] -= 1
+                broken = broken or left[index] < 0
+        (violating if broken else others).append(each)
+    gone: list[Resident] = []
+    for each in [*violating, *others]:
+        if fits(pod, node, [*staying, each]):
+            staying.append(each)
+        else:
+            gone.append(each)
+    count = sum(each in violating for each in gone)
+    return (sorted(gone, key=importance(now)) if violating and others else gone), count
+
+
+def choose(candidates: Mapping[str, tuple[list[Resident], int]], now: int) -> list[str]:
+    """Return the names of the nodes that lose least, sorted."""
+
+    def earliest(gone: list[Resident]) -> int:
+        top = max(each.priority for each in gone)
+        return min(start(each, now) for each in gone if each.priority == top)
+
+    def cost(name: str) -> tuple[int, ...]:
+        gone, count = candidates[name]
+        total = sum(each.priority + 2**31 for each in gone)
+        return (count, gone[0].priority, total, len(gone), -earliest(gone))
+
+    least = min(map(cost, candidates))
+    return sorted(name for name in candidates if cost(name) == least)
+
+
+def search(
+    found: Sequence[tuple[str, tuple[list[Resident], int] | str]], wanted: int
+) -> dict[str, tuple[list[Resident], int]]:
+    """Return the candidates among nodes tried in this order, as far as they are tried."""
+    clean: dict[str, tuple[list[Resident], int]] = {}
+    broken: dict[str, tuple[list[Resident], int]] = {}
+    for name, outcome in found:
+        if not isinstance(outcome, str):
+            into = broken if outcome[1] else clean
+            if len(into) < wanted:
+                into[name] = outcome
+        if clean and len(clean) + len(broken) >= wanted:
+            break
+    return {**clean, **broken}
