@@ -6,6 +6,7 @@ binding; every outcome goes back to the state as a stimulus.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
@@ -20,7 +21,14 @@ from moorage.api.resources import (
 )
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.errors import MoorageError, NotFoundError, TransportError
+from moorage.base.errors import (
+    CacheCorruptedError,
+    CacheError,
+    MoorageError,
+    NotFoundError,
+    RefusedError,
+    TransportError,
+)
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.requests import MERGE_PATCH
@@ -134,6 +142,8 @@ class ApiBinding:
         target = ObjectReference(namespace=namespace, name=name, uid=uid)
         try:
             await self._client.bind(target, node_name=node_name)
+        except RefusedError:
+            raise  # nothing was sent, so there is nothing to look for
         except TransportError as lost:
             if not await self._happened(target.namespace, target.name, uid, node_name):
                 raise
@@ -199,7 +209,14 @@ class Effects:
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
         """Assume the pod on the chosen node, reserve, and start its binding cycle."""
         node_name, pod = decision.node_name, queued.pod
-        self._cache.assume_pod(pod, node_name)
+        try:
+            self._cache.assume_pod(pod, node_name)
+        except CacheCorruptedError:
+            raise
+        except CacheError as problem:
+            _log.error("pod %s cannot be assumed: %s", pod.full_name, problem)
+            self._fail(queued, error(str(problem)), None)
+            return
         self._queue.nominator.delete(pod)
         status = run_reserve(profile, decision.state, decision.pod, node_name)
         if status.ok:
@@ -222,7 +239,7 @@ class Effects:
 
     async def _bind(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
         try:
-            status = await self._binding_cycle(profile, queued, decision)
+            status = await self._contained(profile, queued, decision)
             if status.ok:
                 self._facts.bound += 1
                 self._scheduled(queued, decision.node_name)
@@ -233,6 +250,20 @@ class Effects:
             self.binding -= 1
             self._on_slot()
 
+    async def _contained(self, profile: Profile, queued: QueuedPod, decision: Decision) -> Status:
+        """Run the binding cycle; whatever breaks in it, the pod is not left assumed for ever."""
+        try:
+            return await self._binding_cycle(profile, queued, decision)
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is None or own.cancelling():
+                raise
+            # Not this task was cancelled, but something a plugin awaited.
+            return error("binding was cancelled by a plugin")
+        except Exception as problem:
+            _log.exception("binding of pod %s broke", queued.pod.full_name)
+            return error(str(problem) or type(problem).__name__)
+
     async def _binding_cycle(
         self, profile: Profile, queued: QueuedPod, decision: Decision
     ) -> Status:
@@ -240,13 +271,17 @@ class Effects:
         ahead = run_pre_bind_pre_flight(profile, state, pod, node_name)
         if ahead.code is Code.ERROR or ahead.rejected:
             return ahead
-        if ahead.ok and self._writes is not None and profile.pre_binds:
+        wanted = bool(profile.pre_binds) and self._cache.is_assumed(queued.uid)
+        if ahead.ok and self._writes is not None and wanted:
             self._writes.report_status(queued.pod, None, nominated=node_name)
         self._queue.done(queued.uid)
         if profile.pre_binds:
             status = await run_pre_bind(profile, state, pod, node_name)
             if not status.ok:
                 return status
+        if self._writes is not None:
+            # What is still on its way about the pod was true before; after the binding it is not.
+            await self._writes.settled(queued.uid)
         return await run_bind(profile, state, pod, node_name)
 
     def _binding_failed(
@@ -254,23 +289,26 @@ class Effects:
     ) -> None:
         """Undo, wake others that the freed room may help, and return the pod to the queue."""
         self._facts.bind_failures += 1
-        self._undo(profile, decision)
+        freed = self._undo(profile, decision)
         pod = queued.pod
-        if status.rejected:
-            self._fail(queued, status, None)
+        if freed and not status.rejected:
+            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        self._fail(queued, status, None)
+        if freed and status.rejected:
             others = pod.metadata.uid
             self._queue.move_all(
                 ASSIGNED_POD_DELETE, pod, None, precheck=lambda other: other.uid != others
             )
-        else:
-            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-            self._fail(queued, status, None)
 
-    def _undo(self, profile: Profile, decision: Decision) -> None:
+    def _undo(self, profile: Profile, decision: Decision) -> bool:
+        """Take back what the attempt did; False if the watch has confirmed the pod meanwhile."""
         run_unreserve(profile, decision.state, decision.pod, decision.node_name)
-        # The pod as the cache holds it: a watch event may have confirmed or removed it meanwhile.
-        if self._cache.is_assumed(decision.pod.uid):
+        try:
             self._cache.forget_pod(decision.pod.pod)
+        except CacheError as bound:
+            _log.info("nothing to take back: %s", bound)
+            return False
+        return True
 
     def _fail(self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None) -> None:
         message = diagnosis.message if diagnosis is not None else status.message

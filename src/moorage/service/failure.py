@@ -100,8 +100,8 @@ class FailureHandler:
     ) -> None:
         if self._recorder is not None:
             self._recorder.record(failed_scheduling(pod, message))
-        if self._writes is None:
-            return
+        if self._writes is None or pod.spec.node_name:
+            return  # a bound pod is scheduled, whatever this attempt thought
         condition = Condition(
             type="PodScheduled",
             status="False",

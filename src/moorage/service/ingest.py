@@ -112,10 +112,13 @@ class NodeIngest(_Reporting):
         super().__init__("Node", facts)
         self._cache = cache
         self._queue = queue
+        # Nodes whose newest version makes no sense -> the version the cache holds, None if none.
+        self._left_alone: dict[str, Node | None] = {}
 
     def on_add(self, node: Node) -> None:
         """Take in a node that appeared."""
         if not self._readable(node):
+            self._left_alone[node.name] = None
             return
         with _tolerated():
             self._cache.add_node(node)
@@ -124,14 +127,21 @@ class NodeIngest(_Reporting):
     def on_update(self, old: Node, new: Node) -> None:
         """Take in a changed node; one that cannot be read leaves the version before in place."""
         if not self._readable(new):
+            self._left_alone.setdefault(new.name, old)
+            return
+        before = self._left_alone.pop(new.name, old)
+        if before is None:
+            self.on_add(new)
             return
         with _tolerated():
-            self._cache.update_node(old, new)
-        for event in node_changes(old, new):
-            self._queue.move_all(event, old, new)
+            self._cache.update_node(before, new)
+        for event in node_changes(before, new):
+            self._queue.move_all(event, before, new)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone; pods on it stay known until they are deleted."""
+        if self._left_alone.pop(node.name, node) is None:
+            return
         self._queue.move_all(NODE_DELETE, node, None)
         with _tolerated():
             self._cache.remove_node(node)
@@ -192,15 +202,17 @@ class PodIngest(_Reporting):
         """Take in a changed pod; one that cannot be read leaves the version before in place."""
         if not self._readable(new):
             return
+        before = self._store.get(*new.key)
+        if before is None:
+            self.on_add(new)  # no version before could be read
+            return
+        old = before
         self._store.put(new)
         if self._writes is not None:
             self._writes.seen(new)
         if old.spec.node_name:
             with _tolerated():
-                if self._known_assigned(new):
-                    self._cache.update_pod(old, new)
-                else:
-                    self._cache.add_pod(new)  # the version before could not be read
+                self._cache.update_pod(old, new)
             for event in pod_changes(old, new):
                 self._queue.move_all(event, old, new)
         elif new.spec.node_name:
@@ -212,6 +224,8 @@ class PodIngest(_Reporting):
 
     def on_delete(self, pod: Pod, *, missed: bool) -> None:
         """Take in that a pod is gone, or finished and so no longer watched."""
+        if self._store.get(*pod.key) is None:
+            return  # no version of it could be read
         self._store.remove(pod)
         if self._writes is not None:
             self._writes.gone(pod)
@@ -220,7 +234,7 @@ class PodIngest(_Reporting):
             with _tolerated():
                 self._cache.remove_pod(pod)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        if not assigned and self._responsible(pod):
+        if (missed or not assigned) and self._responsible(pod):
             self._unassigned_delete(pod)
 
     def _readable(self, pod: Pod) -> bool:

@@ -66,6 +66,12 @@ class PodWrites:
         task.add_done_callback(lambda done: self._ended(uid, done))
         return task
 
+    async def settled(self, uid: str) -> None:
+        """Wait until every write about a pod started so far has ended."""
+        last = self._last.get(uid)
+        if last is not None:
+            await asyncio.wait([last])
+
     def status_in_hand(self, pod: Pod) -> PodStatus:
         """Return the pod's status with what was written and not yet seen on the watch."""
         return self._overlay.get(pod.metadata.uid, pod.status)

@@ -7,13 +7,15 @@ state of the world without a lock or a copy.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.client.events import EventRecorder
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Outcome
+from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
+from moorage.framework.status import error
 from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
@@ -22,6 +24,8 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.state.cache import Cache
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
 
 # Attempts between two looks at the network: a few milliseconds at 100 to 300 us each.
 _BATCH = 16
@@ -103,14 +107,23 @@ class Pump:
     def attempt(self, queued: QueuedPod) -> None:
         """Decide about one popped pod and carry the decision out."""
         cycle = self._cycles.get(queued.profile)
+        if cycle is None:
+            _log.error("profile not found for scheduler name %r", queued.profile)
         if cycle is None or self._skip(queued.pod):
             self._queue.done(queued.uid)
             return
-        decision = cycle.decide(PodInfo(queued.pod))
+        try:
+            decision = cycle.decide(PodInfo(queued.pod))
+        except Exception as problem:
+            self._broken(queued, problem)
+            return
         self._facts.note(decision)
         if decision.outcome is Outcome.BIND:
             self._effects.carry_out(cycle.profile, queued, decision)
-            return
+        else:
+            self._failed(queued, decision)
+
+    def _failed(self, queued: QueuedPod, decision: Decision) -> None:
         if self._evictor is not None and decision.victims:
             self._evictor.start(decision)
         self._failures.handle(
@@ -119,6 +132,15 @@ class Pump:
             decision.diagnosis,
             message=decision.message,
             nomination=decision.nomination,
+        )
+
+    def _broken(self, queued: QueuedPod, problem: Exception) -> None:
+        """Retry a pod whose attempt broke; one pod must not keep the others waiting for ever."""
+        _log.error("attempt for pod %s broke", queued.pod.full_name, exc_info=problem)
+        status = error(str(problem) or type(problem).__name__)
+        self._facts.errors += 1
+        self._failures.handle(
+            queued, status, None, message=status.message, nomination=CLEAR_NOMINATION
         )
 
     def _skip(self, pod: Pod) -> bool:
