@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from moorage.api.resources import ResourceType, resource_path
 from moorage.apiserver.kinds import all_kinds
-from tests.apiserver.harness import JSON_PATCH, MERGE, PODS, STRATEGIC, Cluster, pod
+from tests.apiserver.harness import (
+    JSON_PATCH,
+    MERGE,
+    NODES,
+    PODS,
+    STRATEGIC,
+    Cluster,
+    binding,
+    pod,
+)
 
 RESOURCES = [kind.resource for kind in all_kinds()]
 
@@ -183,3 +192,164 @@ async def test_nesting_beyond_reason(method, path, content_type):
     body = b'{"metadata": {"name": "b"}, "spec": ' + DEEP + b"}"
     reply = await cluster.reply(method, path, body, content_type=content_type)
     assert reply.status in {400, 422}, reply.body
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "expected"),
+    [
+        pytest.param(PODS, {"labelSelector": "a in (b"}, (400, "BadRequest"), id="half a selector"),
+        pytest.param(PODS, {"labelSelector": "=,="}, (400, "BadRequest"), id="no label named"),
+        pytest.param(PODS, {"fieldSelector": "spec.x=1"}, (400, "BadRequest"), id="unknown field"),
+        pytest.param(PODS, {"fieldSelector": "a"}, (400, "BadRequest"), id="no field selector"),
+        pytest.param(
+            PODS, {"fieldSelector": "spec.x=1", "watch": "1"}, (400, "BadRequest"), id="in a watch"
+        ),
+        pytest.param(PODS, {"continue": "zz"}, (400, "BadRequest"), id="no continue token"),
+        pytest.param(PODS, {"continue": "W10="}, (400, "BadRequest"), id="a token of a list"),
+        pytest.param(PODS, {"limit": "x"}, (400, "BadRequest"), id="a limit that is a word"),
+        pytest.param(PODS, {"limit": "1_0"}, (400, "BadRequest"), id="a number as in Python"),
+        pytest.param(PODS, {"limit": "9" * 30}, (400, "BadRequest"), id="a limit beyond int64"),
+        pytest.param(PODS, {"limit": "9" * 6000}, (400, "BadRequest"), id="an endless limit"),
+        pytest.param(
+            PODS, {"resourceVersion": "9" * 6000}, (400, "BadRequest"), id="an endless version"
+        ),
+        pytest.param(PODS, {"resourceVersion": "-1"}, (400, "BadRequest"), id="a version below 0"),
+        pytest.param(PODS, {"resourceVersion": "9999"}, (504, "Timeout"), id="a future version"),
+        pytest.param(
+            PODS,
+            {"timeoutSeconds": "9" * 40, "watch": "1"},
+            (400, "BadRequest"),
+            id="a watch until the end of time",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/foos", {}, (404, "NotFound"), id="an unknown kind"
+        ),
+        pytest.param(
+            "/apis/apps/v1/namespaces/default/pods", {}, (404, "NotFound"), id="the wrong group"
+        ),
+        pytest.param("/apis/apps/v9/deployments", {}, (404, "NotFound"), id="the wrong version"),
+        pytest.param("/api/v1//pods", {}, (404, "NotFound"), id="an empty part in the path"),
+        pytest.param(f"{PODS}/a\0b", {}, (404, "NotFound"), id="a zero byte in the path"),
+    ],
+)
+async def test_reads_that_cannot_be_answered(path, query, expected):
+    status, body = await Cluster().call("GET", path, query=query)
+    assert (status, body["reason"]) == expected
+    assert (body["kind"], body["status"], body["code"]) == ("Status", "Failure", status)
+
+
+async def test_a_limit_below_zero_is_no_limit():
+    cluster = Cluster()
+    for name in "ab":
+        await cluster.ok("POST", PODS, pod(name))
+    assert await cluster.names(PODS, limit="-1") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        pytest.param("\x00;;;q=q,,,", 406, id="garbage"),
+        pytest.param("text/xml", 406, id="XML"),
+        pytest.param("application/yaml", 406, id="YAML"),
+        pytest.param("application/json;q=nan", 200, id="a quality that is no number"),
+        pytest.param(";,", 406, id="punctuation"),
+    ],
+)
+async def test_odd_accept_headers(accept, expected):
+    status, body = await Cluster().call("GET", PODS, accept=accept)
+    assert (status, body.get("reason", "")) == (expected, "NotAcceptable" * (expected == 406))
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    ["", "1 Gi", "0x10", "NaN", "Infinity", "1KI", ".", "+", "\u0661", "9" * 5000, True, []],
+)
+async def test_impossible_quantities(quantity):
+    body = _with(RICH_POD, ("spec", "containers", 0, "resources", "requests"), {"cpu": quantity})
+    status, found = await Cluster().call("POST", PODS, body)
+    assert (status, found["reason"]) == (400, "BadRequest")
+
+
+async def test_a_node_may_be_without_allocatable():
+    cluster = Cluster()
+    node = await cluster.ok("POST", NODES, {"metadata": {"name": "n1"}})
+    assert "allocatable" not in node["status"]
+
+
+async def test_a_pod_in_another_namespace_than_the_path():
+    body = pod() | {"metadata": {"name": "a", "namespace": "kube-system"}}
+    status, found = await Cluster().call("POST", PODS, body)
+    assert (status, found["reason"]) == (400, "BadRequest")
+
+
+async def test_a_pod_of_a_thousand_containers_lives_a_life():
+    cluster = Cluster()
+    body = pod()
+    body["spec"]["containers"] = [{"name": f"c{n}", "image": "i"} for n in range(1000)]
+    await cluster.ok("POST", PODS, body)
+    statuses = [{"name": f"c{n}", "ready": True, "image": "i"} for n in range(1000)]
+    patch = {"status": {"phase": "Running", "containerStatuses": statuses}}
+    await cluster.ok("PATCH", f"{PODS}/a/status", patch, content_type=STRATEGIC)
+    await cluster.ok("POST", f"{PODS}/a/binding", binding())
+    found = await cluster.ok("GET", f"{PODS}/a")
+    assert (len(found["spec"]["containers"]), found["spec"]["nodeName"]) == (1000, "n1")
+
+
+async def test_a_thousand_containers_of_one_name_are_told_by_field():
+    body = pod()
+    body["spec"]["containers"] = [{"name": "c", "image": "i"}] * 1000
+    status, found = await Cluster().call("POST", PODS, body)
+    assert (status, len(found["details"]["causes"])) == (422, 999)
+
+
+@pytest.mark.timeout(30)
+async def test_a_large_strategic_patch_is_not_slow():
+    # 20000 conditions took minutes when each was looked for among the others.
+    cluster = Cluster()
+    await cluster.ok("POST", PODS, pod())
+    names = [{"type": f"t{n}"} for n in range(20_000)]
+    conditions = [each | {"status": "True"} for each in names]
+    patch = {"status": {"$setElementOrder/conditions": names, "conditions": conditions}}
+    for _ in range(2):
+        found = await cluster.ok("PATCH", f"{PODS}/a/status", patch, content_type=STRATEGIC)
+        assert len(found["status"]["conditions"]) == 20_000
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "operations",
+    [
+        pytest.param(
+            [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 1000}}]
+            + [{"op": "copy", "from": "/metadata", "path": f"/metadata/{n}"} for n in range(30)],
+            id="each copies all before it",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/metadata/labels", "value": {}}] * 10_001, id="10001 operations"
+        ),
+    ],
+)
+async def test_a_json_patch_that_grows_without_end_is_refused(operations):
+    cluster = Cluster()
+    before = await cluster.ok("POST", PODS, pod())
+    status, found = await cluster.call("PATCH", f"{PODS}/a", operations, content_type=JSON_PATCH)
+    assert (status, found["reason"]) == (413, "RequestEntityTooLarge")
+    assert await cluster.ok("GET", f"{PODS}/a") == before
+
+
+@pytest.mark.parametrize(
+    "when",
+    ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999-23:59"],
+)
+async def test_times_at_the_ends_of_the_calendar(when):
+    body = {"metadata": {"name": "e"}, "involvedObject": {}, "lastTimestamp": when}
+    found = await Cluster().ok("POST", "/api/v1/namespaces/default/events", body)
+    assert found["lastTimestamp"] == when
+
+
+@pytest.mark.parametrize("grace", ["x", 2**70, 1.5, []])
+async def test_a_grace_that_is_no_number_of_seconds(grace):
+    cluster = Cluster()
+    await cluster.ok("POST", PODS, pod())
+    status, found = await cluster.call("DELETE", f"{PODS}/a", {"gracePeriodSeconds": grace})
+    assert (status, found["reason"]) == (400, "BadRequest")

@@ -7,13 +7,14 @@ for good when it has stopped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.protobuf import PROTOBUF, read_delete_options
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query, Request
@@ -52,7 +53,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         ``("All",)``: change nothing.
     """
 
-    grace_period_seconds: int | None = None
+    grace_period_seconds: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     preconditions: Preconditions = Preconditions()
     propagation_policy: str | None = None
     dry_run: tuple[str, ...] = ()
@@ -71,13 +72,14 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
     Raises
     ------
     StatusError
-        400: not DeleteOptions. 415: not JSON.
+        400: not DeleteOptions. 415: neither JSON nor protobuf.
     """
     raw: Any = {}
     if request.body:
-        if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
-            raise unsupported_media_type([JSON])
-        raw = decode_json(request)
+        form = content_type(request.headers.get("content-type", ""))
+        if form not in {"", JSON, PROTOBUF}:
+            raise unsupported_media_type([JSON, PROTOBUF])
+        raw = read_delete_options(request.body) if form == PROTOBUF else decode_json(request)
     if not isinstance(raw, dict):
         raise bad_request("the body of a delete must be DeleteOptions")
     grace = query.whole("gracePeriodSeconds")

@@ -1,0 +1,100 @@
+"""The one protobuf message read here: ``DeleteOptions``, as ``kubectl drain`` sends it.
+
+Generated Go clients send the body of a delete in protobuf, and no answer makes them send JSON
+(kubernetes v1.36 client-go rest/request.go). The message is small, so `deleting` takes it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.apiserver.status import bad_request
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+# Kubernetes' envelope: these bytes, then the message runtime.Unknown.
+_MAGIC = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT_LENGTH_MAX = 10
+
+
+def read_delete_options(body: bytes) -> dict[str, Any]:
+    """Return the JSON form of a ``DeleteOptions`` in protobuf.
+
+    Raises
+    ------
+    StatusError
+        400: not protobuf in the envelope of Kubernetes, or another kind.
+
+    Notes
+    -----
+    Field numbers of apimachinery v1.36 pkg/runtime and pkg/apis/meta/v1 generated.proto.
+    """
+    if not body.startswith(_MAGIC):
+        raise _malformed("provided data does not appear to be a protobuf message")
+    envelope = dict(_fields(body[len(_MAGIC) :]))
+    kind = _text(dict(_fields(_bytes(envelope.get(1, b"")))).get(2, b""))
+    if kind != "DeleteOptions":
+        raise _malformed(f'expected kind "DeleteOptions", not "{kind}"')
+    options: dict[str, Any] = {}
+    for number, value in _fields(_bytes(envelope.get(2, b""))):
+        if number == 1 and isinstance(value, int):
+            options["gracePeriodSeconds"] = value - (value >> 63 << 64)
+        elif number == 2:
+            names = {1: "uid", 2: "resourceVersion"}
+            found = _fields(_bytes(value))
+            options["preconditions"] = {names[n]: _text(v) for n, v in found if n in names}
+        elif number == 4:
+            options["propagationPolicy"] = _text(value)
+        elif number == 5:
+            options.setdefault("dryRun", []).append(_text(value))
+    return options
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield (number, value) of a message's fields."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        wire = tag & 7
+        if wire == _VARINT:
+            number, place = _varint(data, place)
+            yield tag >> 3, number
+            continue
+        if wire == _BYTES:
+            size, place = _varint(data, place)
+        elif wire in (_FIXED64, _FIXED32):
+            size = 8 if wire == _FIXED64 else 4
+        else:
+            raise _malformed(f"unknown wire type {wire}")
+        if place + size > len(data):
+            raise _malformed("unexpected end")
+        yield tag >> 3, data[place : place + size]
+        place += size
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = 0
+    for count, byte in enumerate(data[place : place + _VARINT_LENGTH_MAX]):
+        value |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            return value & (2**64 - 1), place + count + 1
+    raise _malformed("unexpected end")
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise _malformed("a number where a message or text is expected")
+    return value
+
+
+def _text(value: int | bytes) -> str:
+    try:
+        return _bytes(value).decode()
+    except UnicodeDecodeError as error:
+        raise _malformed(str(error)) from error
+
+
+def _malformed(why: str) -> Exception:
+    return bad_request(f"DeleteOptions cannot be read: {why}")
