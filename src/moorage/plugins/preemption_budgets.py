@@ -26,11 +26,6 @@ class _Budget(msgspec.Struct, frozen=True):
     allowed: int
     disrupted: frozenset[str]
 
-    def protects(self, pod: PodInfo) -> bool:
-        """Whether the pod counts against it; one being disrupted already does not."""
-        labels = pod.pod.metadata.labels
-        return self.selector.matches(labels) and pod.name not in self.disrupted
-
 
 class Budgets:
     """The budgets of the cluster, compiled when they changed.
@@ -45,48 +40,55 @@ class Budgets:
         self._lister = lister
         self._generation = -1
         self._by_namespace: dict[str, list[_Budget]] = {}
+        # Replicas share their labels; as the budgets, it is forgotten at the next change of one.
+        self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Budget]] = {}
 
     def protect_any(self) -> bool:
         """Whether there is any budget that can protect a pod."""
         return bool(self._current())
 
-    def protects(self, pod: PodInfo) -> bool:
-        """Whether any budget counts the pod."""
-        return bool(self._matching(pod))
-
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Tell pods whose eviction breaks a budget from the others.
+        """Tell pods whose eviction breaks a budget from the others, each in the given order."""
+        broken = frozenset(self.violating(pods))
+        violating = [pod for index, pod in enumerate(pods) if index in broken]
+        return violating, [pod for index, pod in enumerate(pods) if index not in broken]
+
+    def violating(self, pods: Sequence[PodInfo]) -> list[int]:
+        """Return the indexes of pods whose eviction breaks a budget.
 
         Parameters
         ----------
         pods
             Victims of one node, most important first: the budget goes to them in this order.
-
-        Returns
-        -------
-        tuple of list
-            The violating pods and the others, each in the given order.
         """
         spent: dict[int, int] = {}
-        violating: list[PodInfo] = []
-        others: list[PodInfo] = []
-        for pod in pods:
+        violating: list[int] = []
+        for index, pod in enumerate(pods):
             broken = False
             for budget in self._matching(pod):
                 spent[budget.index] = spent.get(budget.index, 0) + 1
                 broken |= spent[budget.index] > budget.allowed
-            (violating if broken else others).append(pod)
-        return violating, others
+            if broken:
+                violating.append(index)
+        return violating
 
     def _matching(self, pod: PodInfo) -> list[_Budget]:
-        if not pod.pod.metadata.labels:
+        labels = pod.pod.metadata.labels
+        if not labels:
             return []
-        return [each for each in self._current().get(pod.namespace, ()) if each.protects(pod)]
+        current = self._current()
+        key = (pod.namespace, tuple(labels.items()))
+        found = self._by_labels.get(key)
+        if found is None:
+            there = current.get(pod.namespace, ())
+            found = self._by_labels[key] = [b for b in there if b.selector.matches(labels)]
+        return [budget for budget in found if pod.name not in budget.disrupted]
 
     def _current(self) -> dict[str, list[_Budget]]:
         if self._generation != self._lister.generation:
             self._generation = self._lister.generation
             self._by_namespace = {}
+            self._by_labels = {}
             for index, budget in enumerate(self._lister.all()):
                 compiled = _compiled(index, budget)
                 if compiled is not None:

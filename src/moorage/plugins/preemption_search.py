@@ -21,12 +21,13 @@ from moorage.plugins.preemption_budgets import Budgets
 from moorage.plugins.preemption_sums import (
     CRITERIA,
     PRIORITY_SHIFT,
+    Protection,
     Victims,
     comparable,
     costs_of,
     dry_run_many,
 )
-from moorage.plugins.preemption_victims import NO_VICTIMS, dry_run, started_ns
+from moorage.plugins.preemption_victims import NO_VICTIMS, by_importance, dry_run, started_ns
 from moorage.snapshot.importance import Importance, RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -127,8 +128,11 @@ class Search:
         assert tried.victims is not None, f"row {row} is no candidate: {found}"
         index = int(np.searchsorted(tried.together, position))
         pods = self._around.importance.pods(row)
-        ranks = np.flatnonzero(tried.victims.victim[index]).tolist()
-        return Candidate(self._name(row), tuple(pods[rank] for rank in ranks), 0)
+        victim, protection = tried.victims.victim[index], tried.victims.protection
+        ranks = range(len(pods)) if protection is None else protection.order[index].tolist()
+        victims = [pods[rank] for rank in ranks if rank < len(pods) and victim[rank]]
+        violations = int(tried.costs[position, 0])
+        return Candidate(self._name(row), tuple(by_importance(victims, self._now_ns)), violations)
 
     def rejected(self) -> dict[str, Status]:
         """Return why the other tried nodes are no candidates, in the order tried."""
@@ -175,29 +179,37 @@ class Search:
         if not self._what_if.independent:
             return self._one_by_one(rows, np.zeros(len(rows), np.bool_))
         ranked = self._around.importance.take(rows)
-        together = comparable(ranked, self._now_ns) & ~self._protected(rows, ranked)
+        together = comparable(ranked, self._now_ns)
         tried = self._one_by_one(rows, together)
         at = np.flatnonzero(together)
         if not len(at):
             return tried
         mine = _some(ranked, at) if len(at) < len(rows) else ranked
+        protection = self._protection(rows[at], mine)
         with self._what_if.on_rows(rows[at]) as sums:
-            victims = dry_run_many(sums, mine, self._pod.priority)
-        tried.costs[at] = costs_of(mine, victims.victim, self._now_ns)
+            victims = dry_run_many(sums, mine, self._pod.priority, protection)
+        tried.costs[at] = costs_of(mine, victims, self._now_ns)
         tried.candidate[at] = victims.victim.any(axis=1)
         return msgspec.structs.replace(tried, together=at, victims=victims)
 
-    def _protected(self, rows: IntArray, ranked: RankedPods) -> Mask:
-        """Return bool, (rows,): whether a budget counts any pod that may have to go."""
-        protected = np.zeros(len(rows), np.bool_)
+    def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
+        """Return in what order pods are put back, where a budget counts one of them."""
         budgets = self._around.budgets
-        if budgets.protect_any():
-            lower = ranked.priority < self._pod.priority
-            for position, row in enumerate(rows.tolist()):
-                pods = self._around.importance.pods(row)
-                ranks = np.flatnonzero(lower[position]).tolist()
-                protected[position] = any(budgets.protects(pods[rank]) for rank in ranks)
-        return protected
+        if not budgets.protect_any():
+            return None
+        lower = ranked.priority < self._pod.priority
+        order = np.tile(np.arange(lower.shape[1]), (len(rows), 1))
+        violating = np.zeros_like(lower)
+        for position, row in enumerate(rows.tolist()):
+            pods = self._around.importance.pods(row)
+            # Ranks go by priority: the lower pods are the last ones.
+            first = len(pods) - int(lower[position].sum())
+            broken = [first + index for index in budgets.violating(pods[first:])]
+            if broken:
+                violating[position, broken] = True
+                others = [rank for rank in range(lower.shape[1]) if rank not in broken]
+                order[position] = [*broken, *others]
+        return Protection(order, violating) if violating.any() else None
 
     def _one_by_one(self, rows: IntArray, left_out: Mask) -> _Tried:
         single: dict[int, Candidate | Status] = {}

@@ -27,6 +27,21 @@ IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
+class Protection(msgspec.Struct, frozen=True):
+    """What disruption budgets make of some rows' pods.
+
+    Parameters
+    ----------
+    order
+        int64, (rows, ranks): the ranks in the order in which they are put back.
+    violating
+        bool, (rows, ranks): the ranks whose eviction breaks a budget.
+    """
+
+    order: IntArray
+    violating: Mask
+
+
 class Victims(msgspec.Struct, frozen=True):
     """What a dry run of many rows found.
 
@@ -38,24 +53,29 @@ class Victims(msgspec.Struct, frozen=True):
         bool, (rows, ranks): those of them that would be evicted.
     verdict
         Of every Filter with all of them gone.
+    protection
+        The budgets' part; None where they have none.
     """
 
     lower: Mask
     victim: Mask
     verdict: RowsVerdict
+    protection: Protection | None
 
 
 def comparable(ranked: RankedPods, now_ns: int) -> Mask:
-    """Return bool, (rows,): whether nobody was started in the future, as clocks may say.
+    """Return bool, (rows,): whether nobody was started now or later, as clocks may say.
 
     The order by importance takes a pod not started for started now, which is only then the last.
     """
     started = ranked.start_ns
-    late: Mask = ((started > now_ns) & (started != NOT_STARTED)).any(axis=1)
+    late: Mask = ((started >= now_ns) & (started != NOT_STARTED)).any(axis=1)
     return ~late
 
 
-def dry_run_many(trial: RowsTrial, ranked: RankedPods, priority: int) -> Victims:
+def dry_run_many(
+    trial: RowsTrial, ranked: RankedPods, priority: int, protection: Protection | None
+) -> Victims:
     """Find the victims of every row of a trial.
 
     Parameters
@@ -66,40 +86,48 @@ def dry_run_many(trial: RowsTrial, ranked: RankedPods, priority: int) -> Victims
         Their pods, in the same order.
     priority
         The preemptor's.
+    protection
+        None where no budget protects any of the pods.
     """
     lower = ranked.priority < priority
     trial.shift(_sums(ranked.requests, lower), -lower.sum(axis=1))
     verdict = trial.judge()
     fits = verdict.passed
     victim = np.zeros_like(lower)
-    for rank in range(lower.shape[1]):
-        back = lower[:, rank] & fits
+    every = np.arange(len(lower))
+    for step in range(lower.shape[1]):
+        at = (slice(None), step) if protection is None else (every, protection.order[:, step])
+        back = lower[at] & fits
         if not back.any():
             continue
-        amounts = {name: array[:, rank] * back for name, array in ranked.requests.items()}
+        amounts = {name: array[at] * back for name, array in ranked.requests.items()}
         trial.shift(amounts, back.astype(np.int64))
         gone = back & ~trial.judge_sums()
         if gone.any():
-            victim[:, rank] = gone
-            less = {name: -array[:, rank] * gone for name, array in ranked.requests.items()}
+            victim[at] = gone
+            less = {name: -amount * gone for name, amount in amounts.items()}
             trial.shift(less, -gone.astype(np.int64))
-    return Victims(lower, victim, verdict)
+    return Victims(lower, victim, verdict, protection)
 
 
-def costs_of(ranked: RankedPods, victim: Mask, now_ns: int) -> IntArray:
+def costs_of(ranked: RankedPods, victims: Victims, now_ns: int) -> IntArray:
     """Return int64, (rows, 5): what each row loses, by criterion; less is better.
 
-    In order: budgets broken (none), greatest priority, sum of priorities, number of pods, and
-    minus the earliest start among the victims of greatest priority. Rows without victims mean
+    In order: victims that budgets protect, greatest priority, sum of priorities, number of pods,
+    and minus the earliest start among the victims of greatest priority. Rows without victims mean
     nothing.
     """
+    victim = victims.victim
     top = np.where(victim, ranked.priority, _LOWEST).max(axis=1, initial=_LOWEST)
     total = np.where(victim, ranked.priority + PRIORITY_SHIFT, 0).sum(axis=1)
     of_top = victim & (ranked.priority == top[:, None])
     started = np.where(ranked.start_ns == NOT_STARTED, now_ns, ranked.start_ns)
     earliest = np.where(of_top, started, NOT_STARTED).min(axis=1, initial=NOT_STARTED)
     count = victim.sum(axis=1)
-    return np.stack([np.zeros_like(top), top, total, count, -earliest], axis=1)
+    broken = np.zeros_like(top)
+    if victims.protection is not None:
+        broken = (victim & victims.protection.violating).sum(axis=1)
+    return np.stack([broken, top, total, count, -earliest], axis=1)
 
 
 def _sums(requests: Mapping[str, IntArray], which: Mask) -> dict[str, IntArray]:
