@@ -1,0 +1,150 @@
+"""The failure handler: where the pod goes, what it hopes for, and what is told about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.pod import Pod
+from moorage.client.event_series import SeriesBook
+from moorage.engine.decision import CLEAR_NOMINATION, Nomination
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.status import Status, error, unschedulable
+from moorage.service.failure import failed_scheduling
+from tests.service.build import World, pod
+
+REJECTED = Diagnosis(
+    num_nodes=1,
+    reason_counts={"Insufficient cpu": 1},
+    unschedulable_plugins=frozenset({"NodeResourcesFit"}),
+)
+WHY = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def fail(
+    world: World,
+    *,
+    shown: Pod | None,
+    nomination: Nomination | None = CLEAR_NOMINATION,
+    status: Status | None = None,
+    diagnosis: Diagnosis | None = REJECTED,
+) -> None:
+    """Pop a pod, let the watch show a version of it, and fail its attempt."""
+    queued = world.popped(pod())
+    if shown is None:
+        world.store.remove(pod())
+    else:
+        world.store.put(shown)
+    world.watch_queue("done", "add_unschedulable_if_not_present")
+    nominate = world.queue.nominator.add
+
+    def add(one: Pod, info: Any) -> None:
+        world.log.append(f"nominate {None if info is None else info.node_name!r}")
+        nominate(one, info)
+
+    setattr(world.queue.nominator, "add", add)  # noqa: B010 - mypy forbids the plain form
+    status = status or unschedulable(WHY)
+    world.handler().handle(queued, status, diagnosis, message=status.message, nomination=nomination)
+    world.queue.validate()
+
+
+REQUEUED = "queue.add_unschedulable_if_not_present p"
+DONE = "queue.done uid-p"
+
+
+@pytest.mark.parametrize(
+    ("shown", "log", "place"),
+    [
+        pytest.param(
+            pod(version="2"),
+            [REQUEUED, "nominate ''", "event FailedScheduling", "patch Unschedulable nominated=''"],
+            "unschedulable",
+            id="a pod that is there: requeued, nominated, told, patched",
+        ),
+        pytest.param(None, [DONE, "nominate ''"], "", id="a pod that is gone"),
+        pytest.param(
+            pod(version="2", node_name="n7"),
+            [DONE, "nominate ''", "event FailedScheduling"],
+            "",
+            id="a pod bound meanwhile: its status is not touched",
+        ),
+        pytest.param(pod(uid="another"), [DONE], "", id="another pod of that name: nothing told"),
+    ],
+)
+def test_what_the_api_shows_decides(shown: Pod | None, log: list[str], place: str) -> None:
+    world = World()
+    fail(world, shown=shown)
+    assert world.log == log
+    assert world.place("p") == place
+
+
+@pytest.mark.parametrize(
+    ("status", "diagnosis", "reason", "place"),
+    [
+        pytest.param(unschedulable(WHY), REJECTED, "Unschedulable", "unschedulable", id="rejected"),
+        pytest.param(
+            unschedulable("no nodes available to schedule pods"),
+            None,
+            "Unschedulable",
+            "backoff",
+            id="rejected by nobody in particular",
+        ),
+        pytest.param(error("broken"), None, "SchedulerError", "backoff", id="an error"),
+    ],
+)
+def test_the_condition_says_why(
+    status: Status, diagnosis: Diagnosis | None, reason: str, place: str
+) -> None:
+    world = World()
+    fail(world, shown=pod(version="2"), status=status, diagnosis=diagnosis)
+    ((name, condition, nominated),) = world.statuses
+    assert condition is not None
+    assert (name, condition.type, condition.status, condition.reason, condition.message) == (
+        *("p", "PodScheduled", "False"),
+        reason,
+        status.message,
+    )
+    assert condition.observed_generation == 7
+    assert nominated == ""
+    assert world.place("p") == place
+    (note,) = world.notes
+    assert note == failed_scheduling(pod(version="2"), status.message)
+    assert (note.type, note.action) == ("Warning", "Scheduling")
+
+
+@pytest.mark.parametrize(
+    ("nomination", "written", "held"),
+    [
+        pytest.param(None, None, "n1", id="left alone"),
+        pytest.param(CLEAR_NOMINATION, "", "", id="cleared"),
+        pytest.param(Nomination("n2"), "n2", "n2", id="set"),
+    ],
+)
+def test_the_nomination_follows_the_decision(
+    nomination: Nomination | None, written: str | None, held: str
+) -> None:
+    world = World()
+    fail(world, shown=pod(version="2", nominated="n1"), nomination=nomination)
+    ((_, _, nominated),) = world.statuses
+    assert nominated == written
+    assert (world.queue.nominator.node_of("uid-p") or "") == held
+
+
+def test_the_newest_version_is_what_is_tried_next() -> None:
+    world = World()
+    fail(world, shown=pod(version="2", labels={"a": "b"}))
+    (waiting,) = world.queue.pending().unschedulable
+    assert waiting.pod.metadata.resource_version == "2"
+
+
+def test_a_long_text_is_cut_in_the_event_and_whole_in_the_condition() -> None:
+    long = "x" * 2000
+    world = World()
+    fail(world, shown=pod(version="2"), status=error(long), diagnosis=None)
+    ((_, condition, _),) = world.statuses
+    assert condition is not None
+    assert condition.message == long
+    write = SeriesBook(host="here").observe(world.notes[0], now_ns=0)
+    assert write is not None
+    assert write.body["note"] == "x" * 1020 + " ..."
