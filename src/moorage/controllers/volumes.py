@@ -1,0 +1,300 @@
+"""Plays the volume side of a cluster: watches, asks ``volume_steps`` what is next, and writes.
+
+One loop for everything: a change of anything makes the claims, volumes and pods it touches due.
+A write that came too late (conflict, gone) is dropped, because the watch will show why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from moorage.api.meta import ApiObject
+from moorage.api.pod import Pod
+from moorage.api.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    ResourceType,
+)
+from moorage.api.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.errors import (
+    ApiError,
+    ConflictError,
+    DecodeError,
+    MoorageError,
+    NotFoundError,
+)
+from moorage.base.rng import Streams
+from moorage.client.objects import Key
+from moorage.client.reflector import Reflector
+from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.writes import Client
+from moorage.controllers.volume_steps import (
+    Create,
+    Patch,
+    Step,
+    VolumeWorld,
+    claim_step,
+    orphaned_claims,
+    pod_steps,
+    volume_step,
+)
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+
+DEFAULT_CLASS: Final[dict[str, object]] = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {
+        "name": "standard",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    },
+    "provisioner": "volumes.moorage.dev",
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "WaitForFirstConsumer",
+    "allowVolumeExpansion": True,
+}
+"""The class claims get that name none, unless the cluster has classes when this starts."""
+
+# After an answer that may be better later; a guess.
+_RETRY_SECONDS = 1.0
+
+
+class VolumeControllers:
+    """Binds claims, makes volumes for them, and makes and removes claims of ephemeral volumes.
+
+    Every provisioner named by a StorageClass is played, so run it only where no real one is.
+
+    Parameters
+    ----------
+    client
+        Verbs of the server.
+    clock, streams
+        Time and randomness for the watches.
+
+    Attributes
+    ----------
+    ready
+        Set once everything has been listed and the default class is there.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
+        self._client = client
+        self._clock = clock
+        self._streams = streams
+        self._wake = asyncio.Event()
+        self._claims: _Seen[PersistentVolumeClaim] = _Seen(self._changed)
+        self._volumes: _Seen[PersistentVolume] = _Seen(self._changed)
+        self._classes: _Seen[StorageClass] = _Seen(self._changed)
+        self._pods: _Seen[Pod] = _Seen(self._changed)
+        self._world = VolumeWorld(
+            claims=self._claims.objects,
+            volumes=self._volumes.objects,
+            classes=self._classes.objects,
+            pods=self._pods.objects,
+        )
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Play until cancelled.
+
+        Raises
+        ------
+        ApiError
+            The server refused the default class (credentials); nothing is running then.
+        """
+        tasks = aio.TaskOwner()
+        try:
+            reflectors = self._reflectors()
+            for reflector in reflectors:
+                tasks.spawn(reflector.run(), name=f"controllers {reflector!r}")
+            for reflector in reflectors:
+                await reflector.synced.wait()
+            await self._ensure_default_class()
+            self.ready.set()
+            await self._work()
+        finally:
+            await tasks.cancel_all()
+
+    def _reflectors(self) -> list[Reflector[Any]]:
+        return [
+            self._reflector(STORAGE_CLASSES, StorageClass, self._classes),
+            self._reflector(PERSISTENT_VOLUMES, PersistentVolume, self._volumes),
+            self._reflector(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim, self._claims),
+            self._reflector(PODS, Pod, self._pods),
+        ]
+
+    def _reflector(self, resource: ResourceType, kind: type[T], seen: _Seen[T]) -> Reflector[T]:
+        return Reflector(
+            self._client.transport,
+            resource,
+            kind,
+            handler=seen,
+            clock=self._clock,
+            rng=self._streams.stream(f"controllers/{resource.plural}"),
+        )
+
+    async def _ensure_default_class(self) -> None:
+        if self._classes.objects:
+            return
+        try:
+            await self._client.create(STORAGE_CLASSES, DEFAULT_CLASS)
+        except ConflictError:
+            _log.info("storage class standard is there already")
+
+    def _changed(self) -> None:
+        self._wake.set()
+
+    # -- working -------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            failed = False
+            for step in self._steps():
+                failed |= not await self._carry_out(step)
+            if failed:
+                await aio.sleep(_RETRY_SECONDS)
+                self._wake.set()
+
+    def _steps(self) -> list[Step]:
+        """Return what is due now, at most one step for each object."""
+        volumes, claims = self._volumes, self._claims
+        pods_moved = self._pods.take_dirty()
+        claims_moved, volumes_moved = claims.take_dirty(), volumes.take_dirty()
+        steps: list[Step] = []
+        for key in pods_moved:
+            pod = self._pods.objects.get(key)
+            if pod is not None:
+                steps += pod_steps(pod, self._world)
+        if any(key not in self._pods.objects for key in pods_moved):
+            steps += orphaned_claims(self._world)
+        due_claims, due_volumes = dict.fromkeys(claims_moved), dict.fromkeys(volumes_moved)
+        if self._classes.take_dirty() or volumes_moved:
+            due_claims.update(dict.fromkeys(self._unfinished_claims()))
+        if claims_moved:
+            due_volumes.update(dict.fromkeys(self._volumes_of(claims_moved)))
+        taken: set[Key] = set()
+        for key in due_claims:
+            claim = claims.objects.get(key)
+            step = None if claim is None else self._judged(claim)
+            if step is not None and not _writes_any(step, taken):
+                steps.append(step)
+        for key in due_volumes:
+            volume = volumes.objects.get(key)
+            volume_due = None if volume is None else volume_step(volume, self._world)
+            if volume_due is not None and not _writes_any(volume_due, taken):
+                steps.append(volume_due)
+        return steps
+
+    def _judged(self, claim: PersistentVolumeClaim) -> Step | None:
+        try:
+            return claim_step(claim, self._world)
+        except ValueError as problem:
+            _log.warning("claim %s/%s is left alone: %s", claim.namespace, claim.name, problem)
+            return None
+
+    def _unfinished_claims(self) -> list[Key]:
+        return [key for key, c in self._claims.objects.items() if c.status.phase != "Bound"]
+
+    def _volumes_of(self, claims: dict[Key, None]) -> list[Key]:
+        return [
+            key
+            for key, volume in self._volumes.objects.items()
+            if volume.spec.claim_ref is not None
+            and (volume.spec.claim_ref.namespace, volume.spec.claim_ref.name) in claims
+        ]
+
+    async def _carry_out(self, step: Step) -> bool:
+        """Do a step; False when it should be tried again."""
+        try:
+            await self._send(step)
+        except (ConflictError, NotFoundError) as late:
+            _log.debug("too late: %s", late)
+            self._look_again()
+        except MoorageError as problem:
+            if isinstance(problem, ApiError):
+                _log.warning("volumes: %s", problem)
+            self._look_again()
+            return False
+        return True
+
+    async def _send(self, step: Step) -> None:
+        if isinstance(step, Create):
+            await self._client.create(step.resource, step.body, namespace=step.namespace)
+        elif isinstance(step, Patch):
+            namespace, name = step.key
+            await self._client.patch(
+                step.resource,
+                name,
+                patch_body(step.change),
+                namespace=namespace,
+                subresource=step.subresource,
+                content_type=MERGE_PATCH,
+            )
+        else:
+            namespace, name = step.key
+            await self._client.delete(step.resource, name, namespace=namespace)
+
+    def _look_again(self) -> None:
+        """Judge everything unfinished again when the next change, or the next try, comes."""
+        self._claims.dirty.update(dict.fromkeys(self._unfinished_claims()))
+        self._pods.dirty.update(dict.fromkeys(self._pods.objects))
+        self._volumes.dirty.update(dict.fromkeys(self._volumes.objects))
+
+
+def _writes_any(step: Step, taken: set[Key]) -> bool:
+    """Whether an earlier step of the round writes the same object; notes it if not.
+
+    So two claims that want one free volume are judged one after the other.
+    """
+    if isinstance(step, Create):
+        return False
+    key = (step.resource.plural, "/".join(step.key))
+    if key in taken:
+        return True
+    taken.add(key)
+    return False
+
+
+class _Seen(Generic[T]):
+    """The newest version of every object of a kind, and which changed since they were taken."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.objects: dict[Key, T] = {}
+        self.dirty: dict[Key, None] = {}
+        self._changed = changed
+
+    def take_dirty(self) -> dict[Key, None]:
+        dirty, self.dirty = self.dirty, {}
+        return dirty
+
+    def on_add(self, obj: T) -> None:
+        key = (obj.namespace, obj.name)
+        self.objects[key] = obj
+        self.dirty[key] = None
+        self._changed()
+
+    def on_update(self, old: T, new: T) -> None:
+        self.on_add(new)
+
+    def on_delete(self, obj: T, *, missed: bool) -> None:
+        key = (obj.namespace, obj.name)
+        self.objects.pop(key, None)
+        self.dirty[key] = None
+        self._changed()
+
+    def on_synced(self) -> None:
+        self._changed()
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        _log.warning("%s cannot be read and is left alone: %s", "/".join(key), error)

@@ -1,0 +1,269 @@
+"""Claims in a whole cluster under the virtual clock: bound, provisioned, and their pods Running.
+
+Covers VolumeBinding's writes and waiting together with the volume controllers; single rules of
+the plugin are in tests/plugins, single steps in test_volume_steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.controllers.volumes import VolumeControllers
+from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def claim(name: str = "c", *, storage: str = "1Gi", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": storage}},
+            **spec,
+        },
+    }
+
+
+def storage_class(name: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "disks.example",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        **fields,
+    }
+
+
+def local_volume(name: str, node_name: str, *, storage: str = "1Gi") -> dict[str, Any]:
+    term = {
+        "matchExpressions": [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}
+        ]
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": storage},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "local",
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+    }
+
+
+def using(*claims: str, name: str = "p") -> dict[str, Any]:
+    volumes = [
+        {"name": f"v{index}", "persistentVolumeClaim": {"claimName": each}}
+        for index, each in enumerate(claims)
+    ]
+    return pod_manifest(name, volumes=volumes)
+
+
+def nodes() -> list[dict[str, Any]]:
+    return [node_manifest(f"n{i}", labels={ZONE: f"z{i}"}) for i in (1, 2, 3)]
+
+
+class Volumes:
+    """A cluster with volume controllers beside it."""
+
+    def __init__(self, *, controllers: bool = True) -> None:
+        self.clock = ManualClock()
+        self._controllers = controllers
+
+    def run(self, scenario: Any) -> None:
+        async def main() -> None:
+            async with VirtualCluster(self.clock, nodes=nodes()) as cluster:
+                tasks = TaskOwner()
+                try:
+                    if self._controllers:
+                        made = VolumeControllers(
+                            cluster.client, clock=self.clock, streams=Streams(3)
+                        )
+                        tasks.spawn(made.run(), name="controllers")
+                        await made.ready.wait()
+                    await scenario(cluster)
+                finally:
+                    await tasks.cancel_all()
+
+        run_virtual(main(), self.clock)
+
+
+def stored(cluster: VirtualCluster, plural: str, name: str, namespace: str = "") -> Any:
+    record = cluster.server.store.shelf(plural).get((namespace, name))
+    return None if record is None else record.decode()
+
+
+def test_a_claim_of_the_default_class_is_provisioned_for_its_pod():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(claim(), using("c"))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        found = stored(cluster, "persistentvolumeclaims", "c", "default")
+        assert found["status"]["phase"] == "Bound"
+        assert found["spec"]["storageClassName"] == "standard"
+        annotations = found["metadata"]["annotations"]
+        assert annotations["volume.kubernetes.io/selected-node"] == cluster.node_of("p")
+        volume = stored(cluster, "persistentvolumes", found["spec"]["volumeName"])
+        assert volume["status"]["phase"] == "Bound"
+
+    Volumes().run(scenario)
+
+
+def test_allowed_topologies_choose_the_node_and_stay_with_the_volume():
+    async def scenario(cluster: VirtualCluster) -> None:
+        allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]
+        await cluster.create(
+            storage_class("zonal", allowedTopologies=allowed),
+            claim(storageClassName="zonal"),
+            using("c"),
+        )
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        assert cluster.node_of("p") == "n2"
+        await cluster.create(using("c", name="q"))
+        await cluster.until(lambda: cluster.phase_of("q") == "Running")
+        assert cluster.node_of("q") == "n2"
+
+    Volumes().run(scenario)
+
+
+def test_local_volumes_are_matched_smallest_first_and_taken_once():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(
+            storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+            local_volume("big", "n1", storage="5Gi"),
+            local_volume("small", "n3", storage="2Gi"),
+        )
+        await cluster.until(
+            lambda: stored(cluster, "persistentvolumes", "small")["status"]["phase"] == "Available"
+        )
+        for index in range(3):
+            await cluster.create(
+                claim(f"c{index}", storageClassName="local", storage="2Gi"),
+                using(f"c{index}", name=f"p{index}"),
+            )
+        await cluster.until(
+            lambda: sum(cluster.phase_of(f"p{index}") == "Running" for index in range(3)) == 2
+        )
+        await cluster.until(
+            lambda: (
+                "" in cluster.placements().values()
+                and any(
+                    "available persistent volumes" in cluster.condition_of(f"p{i}")[2]
+                    for i in range(3)
+                )
+            )
+        )
+        assert sorted(cluster.placements().values()) == ["", "n1", "n3"]
+
+    Volumes().run(scenario)
+
+
+def test_an_immediate_claim_is_bound_before_its_pod_is_scheduled():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(storage_class("now", volumeBindingMode="Immediate"), using("c"))
+        await cluster.until(lambda: "not found" in cluster.condition_of("p")[2])
+        await cluster.create(claim(storageClassName="now"))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+
+    Volumes().run(scenario)
+
+
+def test_an_ephemeral_volume_gets_a_claim_that_goes_with_the_pod():
+    async def scenario(cluster: VirtualCluster) -> None:
+        template = {"spec": claim()["spec"]}
+        volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": template}}
+        await cluster.create(pod_manifest("p", volumes=[volume]))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        assert stored(cluster, "persistentvolumeclaims", "p-v", "default") is not None
+        await cluster.client.delete(PODS, "p", namespace="default")
+        await cluster.until(
+            lambda: not list(cluster.server.store.shelf("persistentvolumes").records(""))
+        )
+        assert stored(cluster, "persistentvolumeclaims", "p-v", "default") is None
+
+    Volumes().run(scenario)
+
+
+def test_a_volume_that_nobody_makes_times_out_and_the_claim_can_go_elsewhere_later():
+    volumes = Volumes(controllers=False)
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(storage_class("slow"), claim(storageClassName="slow"), using("c"))
+        await cluster.until(
+            lambda: "binding volumes: context deadline exceeded" in cluster.condition_of("p")[2],
+            seconds=700,
+        )
+        assert cluster.seconds >= 600
+        assert cluster.node_of("p") == ""
+
+    volumes.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(
+            {"volume.kubernetes.io/selected-node": None, "other": "x"},
+            'binding volumes: provisioning failed for PVC "c"',
+            id="a provisioner gives the claim back",
+        ),
+        pytest.param(
+            {"volume.kubernetes.io/selected-node": None},
+            'binding volumes: selectedNode annotation reset for PVC "c"',
+            id="no annotation is left at all",
+        ),
+    ],
+)
+def test_a_claim_given_back_ends_the_binding(change, message):
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(storage_class("slow"), claim(storageClassName="slow"), using("c"))
+        await cluster.until(
+            lambda: (
+                "volume.kubernetes.io/selected-node"
+                in stored(cluster, "persistentvolumeclaims", "c", "default")["metadata"].get(
+                    "annotations", {}
+                )
+            )
+        )
+        await cluster.patch(
+            PERSISTENT_VOLUME_CLAIMS,
+            "c",
+            {"metadata": {"annotations": change}},
+            namespace="default",
+        )
+        await cluster.until(lambda: message in cluster.condition_of("p")[2])
+
+    Volumes(controllers=False).run(scenario)
+
+
+def test_a_volume_that_changes_while_its_pod_is_scheduled_is_bound_all_the_same():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(
+            storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+            local_volume("only", "n2"),
+            claim(storageClassName="local"),
+        )
+        await cluster.until(
+            lambda: stored(cluster, "persistentvolumes", "only")["status"]["phase"] == "Available"
+        )
+        await cluster.create(using("c"))
+        await cluster.patch(PERSISTENT_VOLUMES, "only", {"metadata": {"labels": {"a": "b"}}})
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        assert cluster.node_of("p") == "n2"
+
+    Volumes().run(scenario)
