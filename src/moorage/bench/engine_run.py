@@ -24,6 +24,7 @@ from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
+from moorage.service.scheduler import settle_memory
 from moorage.snapshot.pod_info import PodInfo
 
 Progress = Callable[[str], None]
@@ -88,6 +89,7 @@ class EngineRun:
         UsageError
             The workload does not fit its own nodes.
         """
+        settle_memory()
         placements: list[tuple[str, str]] = []
         times, seconds = _Times(), 0.0
         for op in self._workload.ops:
