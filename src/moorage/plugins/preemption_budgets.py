@@ -42,6 +42,7 @@ class Budgets:
         self._by_namespace: dict[str, list[_Budget]] = {}
         # Replicas share their labels; as the budgets, it is forgotten at the next change of one.
         self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Budget]] = {}
+        self._by_row: dict[int, tuple[tuple[PodInfo, ...], int, tuple[int, ...]]] = {}
 
     def protect_any(self) -> bool:
         """Whether there is any budget that can protect a pod."""
@@ -52,6 +53,25 @@ class Budgets:
         broken = frozenset(self.violating(pods))
         violating = [pod for index, pod in enumerate(pods) if index in broken]
         return violating, [pod for index, pod in enumerate(pods) if index not in broken]
+
+    def violating_ranks(self, row: int, pods: tuple[PodInfo, ...], first: int) -> tuple[int, ...]:
+        """Return the ranks from `first` on whose eviction breaks a budget.
+
+        Parameters
+        ----------
+        row
+            For remembering: asked again with the same tuple, the answer is known.
+        pods
+            Pods of the row by rank.
+        first
+            Rank of the most important victim.
+        """
+        self._current()
+        known = self._by_row.get(row)
+        if known is None or known[0] is not pods or known[1] != first:
+            found = tuple(first + index for index in self.violating(pods[first:]))
+            known = self._by_row[row] = pods, first, found
+        return known[2]
 
     def violating(self, pods: Sequence[PodInfo]) -> list[int]:
         """Return the indexes of pods whose eviction breaks a budget.
@@ -89,6 +109,7 @@ class Budgets:
             self._generation = self._lister.generation
             self._by_namespace = {}
             self._by_labels = {}
+            self._by_row = {}
             for index, budget in enumerate(self._lister.all()):
                 compiled = _compiled(index, budget)
                 if compiled is not None:

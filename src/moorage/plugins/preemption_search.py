@@ -86,8 +86,7 @@ class Search:
         self._wanted = wanted
         at = clean = total = 0
         while at < len(rows) and not (clean and total >= wanted):
-            # A few more than are missing: in most clusters some rows are no candidates.
-            size = max(wanted - total, 0) * 9 // 8 + _MORE_ROWS if self._what_if.independent else 1
+            size = self._rows_at_once(wanted - total, at, total)
             tried = self._try(rows[at : at + size])
             good = tried.candidate
             cleans = clean + np.cumsum(good & (tried.costs[:, 0] == 0))
@@ -97,6 +96,15 @@ class Search:
             clean, total = int(cleans[last]), int(totals[last])
             at += len(tried.rows)
             self._tried.append(_cut(tried, last + 1))
+
+    def _rows_at_once(self, missing: int, tried: int, found: int) -> int:
+        """Return how many rows to try next: as many as will do at the rate so far, and a few."""
+        if not self._what_if.independent:
+            return 1
+        if missing <= 0:  # only one is missing that breaks no budget, and nobody knows where
+            return tried
+        expected = missing * tried // found if found else max(missing, tried)
+        return expected * 9 // 8 + _MORE_ROWS
 
     # -- what came of it -----------------------------------------------------------------------
 
@@ -200,11 +208,11 @@ class Search:
         lower = ranked.priority < self._pod.priority
         order = np.tile(np.arange(lower.shape[1]), (len(rows), 1))
         violating = np.zeros_like(lower)
+        lower_pods = lower.sum(axis=1).tolist()
         for position, row in enumerate(rows.tolist()):
             pods = self._around.importance.pods(row)
             # Ranks go by priority: the lower pods are the last ones.
-            first = len(pods) - int(lower[position].sum())
-            broken = [first + index for index in budgets.violating(pods[first:])]
+            broken = budgets.violating_ranks(row, pods, len(pods) - lower_pods[position])
             if broken:
                 violating[position, broken] = True
                 others = [rank for rank in range(lower.shape[1]) if rank not in broken]
