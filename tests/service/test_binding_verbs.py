@@ -1,0 +1,98 @@
+"""Binding when the answer is lost: whether it happened is looked up before the attempt fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.base.clock import ManualClock
+from moorage.base.errors import (
+    ConflictError,
+    MoorageError,
+    NotFoundError,
+    RefusedError,
+    TransportError,
+)
+from moorage.base.rng import Streams
+from moorage.client.writes import Client
+from moorage.service.effects import ApiBinding
+from tests.client.fakes import ScriptedTransport, answer, failure, instant_sleep
+
+LOST = TransportError("timed out")
+BIND = "POST /api/v1/namespaces/default/pods/p/binding"
+LOOK = "GET /api/v1/namespaces/default/pods/p"
+
+
+def shown(node_name: str = "", uid: str = "uid-p") -> Any:
+    spec = {"nodeName": node_name} if node_name else {}
+    return answer({"metadata": {"name": "p", "uid": uid}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("script", "raised", "calls", "seconds"),
+    [
+        pytest.param([answer({}, status=201)], None, [BIND], 0, id="accepted"),
+        pytest.param(
+            [answer(failure(409, "Conflict", "taken"), status=409)],
+            ConflictError,
+            [BIND],
+            0,
+            id="refused: nothing to look for",
+        ),
+        pytest.param(
+            [answer(failure(404, "NotFound", "gone"), status=404)],
+            NotFoundError,
+            [BIND],
+            0,
+            id="the pod is gone",
+        ),
+        pytest.param(
+            [RefusedError("refused")], RefusedError, [BIND], 0, id="never sent: nothing to look for"
+        ),
+        pytest.param([LOST, shown("n1")], None, [BIND, LOOK], 0, id="lost, and it had happened"),
+        pytest.param(
+            [LOST, shown()], TransportError, [BIND, LOOK], 0, id="lost, and it had not happened"
+        ),
+        pytest.param(
+            [LOST, shown("n2")], TransportError, [BIND, LOOK], 0, id="lost, and another node won"
+        ),
+        pytest.param(
+            [LOST, shown("n1", uid="another")],
+            TransportError,
+            [BIND, LOOK],
+            0,
+            id="lost, and another pod of that name is there",
+        ),
+        pytest.param(
+            [LOST, answer(failure(404, "NotFound"), status=404)],
+            TransportError,
+            [BIND, LOOK],
+            0,
+            id="lost, and the pod is gone",
+        ),
+        pytest.param(
+            [LOST, LOST, LOST, shown("n1")],
+            None,
+            [BIND, LOOK, LOOK, LOOK],
+            2,
+            id="lost, and looking takes a while",
+        ),
+        pytest.param(
+            [LOST] * 6, TransportError, [BIND, *[LOOK] * 5], 5, id="lost, and nobody can be asked"
+        ),
+    ],
+)
+async def test_a_binding_is_looked_at_when_its_answer_is_lost(
+    script: list[Any], raised: type[MoorageError] | None, calls: list[str], seconds: int
+) -> None:
+    transport = ScriptedTransport(*script)
+    binding = ApiBinding(Client(transport, rng=Streams(1).stream("client")))
+    with instant_sleep(ManualClock()) as slept:
+        if raised is None:
+            await binding.bind("default", "p", "uid-p", "n1")
+        else:
+            with pytest.raises(raised):
+                await binding.bind("default", "p", "uid-p", "n1")
+    assert transport.targets == calls
+    assert sum(slept) == seconds

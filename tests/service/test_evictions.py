@@ -1,0 +1,45 @@
+"""The ledger of evictions under way: when a preemptor may enter the queue again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.service.evictions import EvictionLedger
+from moorage.testing.builders import pod
+
+VICTIM = pod("victim")
+
+
+def changed(given: Pod, **metadata: str) -> Pod:
+    return msgspec.structs.replace(
+        given, metadata=msgspec.structs.replace(given.metadata, **metadata)
+    )
+
+
+def test_from_begin_to_end_the_preemptor_is_held_and_nobody_else() -> None:
+    ledger = EvictionLedger(lambda _namespace, _name: VICTIM)
+    assert not ledger.running_for("p")
+    ledger.begin("p")
+    assert (ledger.running_for("p"), ledger.running_for("q")) == (True, False)
+    ledger.only("p", VICTIM)
+    assert ledger.running_for("p")
+    ledger.end("p")
+    assert not ledger.running_for("p")
+    ledger.end("p")
+
+
+def test_the_last_victim_lets_the_preemptor_in_as_soon_as_it_is_leaving_or_gone() -> None:
+    shown: dict[tuple[str, str], Pod] = {VICTIM.key: VICTIM}
+    ledger = EvictionLedger(lambda namespace, name: shown.get((namespace, name)))
+    ledger.begin("p")
+    shown.clear()
+    assert ledger.running_for("p")  # others are left
+    ledger.only("p", VICTIM)
+    assert not ledger.running_for("p")
+    shown[VICTIM.key] = changed(VICTIM, deletion_timestamp="2026-01-01T00:00:00Z")
+    assert not ledger.running_for("p")
+    shown[VICTIM.key] = changed(VICTIM, uid="another of that name")
+    assert not ledger.running_for("p")
+    shown[VICTIM.key] = VICTIM
+    assert ledger.running_for("p")
