@@ -5,8 +5,10 @@ Runs in a process of its own (``server_process``), or in the caller's loop (``--
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
@@ -21,6 +23,7 @@ from moorage.base.rng import Streams
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.writes import Client
+from moorage.controllers.volumes import VolumeControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerSettings
 
@@ -69,25 +72,38 @@ class SandboxServer:
         )
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
-        """Play kubelet for the nodes until cancelled; says when all are registered.
+        """Play kubelet for the nodes, and the volume side, until cancelled.
+
+        Parameters
+        ----------
+        on_ready
+            Called once when all nodes are registered and volumes are looked after.
 
         Raises
         ------
         ApiError
-            A node was refused.
+            A node, or the default storage class, was refused.
         """
         access = ServerAccess(
             self.url,
             FixedCredentials(Credential(headers=(bearer(self._token),))),
             ca_pem=self._authority.certificate,
         )
-        await play_nodes(
+        transport = HttpTransport(access, user_agent="moorage-controllers")
+        client = Client(transport, rng=self._streams.stream("controllers/client"))
+        controllers = VolumeControllers(client, clock=self._clock, streams=self._streams)
+        nodes = play_nodes(
             access,
             self._settings.nodes,
             clock=self._clock,
             streams=self._streams,
             on_ready=on_ready,
+            first=controllers.ready.wait,
         )
+        try:
+            await _together(controllers.run(), nodes)
+        finally:
+            await transport.close()
 
     async def stop(self) -> None:
         """End every stream and close every connection."""
@@ -101,6 +117,7 @@ async def play_nodes(
     clock: Clock,
     streams: Streams,
     on_ready: Callable[[], None],
+    first: Callable[[], Awaitable[object]] | None = None,
 ) -> None:
     """Play kubelet for nodes of any API server until cancelled.
 
@@ -112,6 +129,8 @@ async def play_nodes(
         Templates of the nodes.
     on_ready
         Called once when all are registered.
+    first
+        What to wait for besides before that.
 
     Raises
     ------
@@ -123,13 +142,31 @@ async def play_nodes(
     agents = NodeAgents(client, nodes, clock=clock, streams=streams)
     waiting = TaskOwner()
     try:
-        waiting.spawn(_tell(agents, on_ready), name="nodes ready")
+        waiting.spawn(_tell(agents, on_ready, first), name="nodes ready")
         await agents.run()
     finally:
         await waiting.cancel_all()
         await transport.close()
 
 
-async def _tell(agents: NodeAgents, on_ready: Callable[[], None]) -> None:
+async def _together(*works: Coroutine[Any, Any, None]) -> None:
+    """Run works that never end by themselves; the first that fails ends all, and is raised."""
+    tasks = TaskOwner(on_failure=lambda _name, _error: None)
+    try:
+        running = [tasks.spawn(work, name="sandbox") for work in works]
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        await tasks.cancel_all()
+
+
+async def _tell(
+    agents: NodeAgents,
+    on_ready: Callable[[], None],
+    first: Callable[[], Awaitable[object]] | None,
+) -> None:
+    if first is not None:
+        await first()
     await agents.registered.wait()
     on_ready()
