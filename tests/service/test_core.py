@@ -1,0 +1,144 @@
+"""The deciding half put together: plugins as the queue and the snapshot see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.config.defaults import with_defaults
+from moorage.config.types import (
+    KubeSchedulerConfiguration,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+from moorage.framework.points import EventRegistration
+from moorage.framework.registry import PluginEntry
+from moorage.framework.status import SUCCESS, Status, unresolvable
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.core import Core, build_core
+from moorage.state.nominations import NominatingInfo
+from tests.service.build import World, pod
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+
+
+def core_with(plugin_class: type[Any]) -> Core:
+    """The default profile and one plugin more."""
+    registry = in_tree_registry()
+    registry.register(PluginEntry("Mine", plugin_class))
+    enabled = PluginSet(enabled=[PluginRef(name="Mine")])
+    profile = Profile(scheduler_name="default-scheduler", plugins=Plugins(multi_point=enabled))
+    config = with_defaults(KubeSchedulerConfiguration(profiles=[profile]))
+    return build_core(config, registry, clock=ManualClock(), streams=Streams(1))
+
+
+class Hinting:
+    """Rejects; its hint answers what the class attribute says."""
+
+    name = "Mine"
+    answer: Any = None
+
+    def __init__(self, args: object, handle: object) -> None:
+        del args, handle
+
+    def filter_node(self, state: object, pod: object, node: object) -> Status:
+        del state, pod, node
+        return unresolvable("no")
+
+    def events_to_register(self) -> list[EventRegistration]:
+        return [EventRegistration(NODE_ADD, None if self.answer is None else self.hint)]
+
+    def hint(self, pod: Pod, old: object, new: object) -> bool:
+        del pod, old, new
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return bool(self.answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "places"),
+    [
+        pytest.param(None, (0, 1), id="no hint always means retry"),
+        pytest.param(True, (0, 1), id="true means retry"),
+        pytest.param(False, (1, 0), id="false leaves it waiting"),
+        pytest.param(RuntimeError("oops"), (0, 1), id="a hint that breaks means retry"),
+    ],
+)
+def test_a_hint_decides_whether_the_pod_is_retried(answer: Any, places: tuple[int, int]) -> None:
+    core = core_with(type("Mine", (Hinting,), {"answer": answer}))
+    core.queue.add(pod())
+    queued = core.queue.pop()
+    assert queued is not None
+    queued.rejected_by(["Mine"])
+    core.queue.add_unschedulable_if_not_present(queued)
+    core.queue.move_all(NODE_ADD, None, None)
+    pending = core.queue.pending()
+    assert (len(pending.unschedulable), len(pending.backoff) + len(pending.active)) == places
+
+
+class Gating:
+    """Answers at PreEnqueue what the class attribute says."""
+
+    name = "Mine"
+    answer: Any = SUCCESS
+
+    def __init__(self, args: object, handle: object) -> None:
+        del args, handle
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        del pod
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        assert isinstance(self.answer, Status)
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "gated"),
+    [
+        pytest.param(SUCCESS, None, id="let in"),
+        pytest.param(
+            unresolvable("wait"), ("UnschedulableAndUnresolvable", ("wait",)), id="refused"
+        ),
+        pytest.param(RuntimeError("oops"), ("Error", ("oops",)), id="a gate that breaks holds"),
+    ],
+)
+def test_a_gate_keeps_the_pod_out(answer: Any, gated: tuple[str, tuple[str, ...]] | None) -> None:
+    core = core_with(type("Mine", (Gating,), {"answer": answer}))
+    core.queue.add(pod())
+    pending = core.queue.pending()
+    assert len(pending.active) == (gated is None)
+    assert [each.gating_plugin for each in pending.gated] == ([] if gated is None else ["Mine"])
+    core.queue.validate()
+
+
+def test_the_snapshot_reads_nominations_as_they_are_now() -> None:
+    world = World()
+    nominations, nominator = world.core.nominations, world.queue.nominator
+
+    def read() -> dict[str, list[tuple[str, int]]]:
+        return {
+            name: [(info.name, info.priority) for info in infos]
+            for name, infos in nominations.items()
+        }
+
+    assert (read(), len(nominations)) == ({}, 0)
+    for name, node_name in (("a", "n1"), ("b", "n1"), ("c", "n2")):
+        one = pod(name, priority=3)
+        world.store.put(one)
+        world.queue.add(one)
+        nominator.add(one, NominatingInfo(node_name))
+    assert read() == {"n1": [("a", 3), ("b", 3)], "n2": [("c", 3)]}
+    nominator.delete(pod("a"))
+    nominator.delete(pod("c"))
+    assert (read(), len(nominations), "n2" in nominations) == ({"n1": [("b", 3)]}, 1, False)
+    world.queue.update(pod("b"), pod("b", version="2", priority=8))
+    assert read() == {"n1": [("b", 8)]}
+    assert world.core.snapshot.nominations is nominations
