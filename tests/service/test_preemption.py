@@ -268,3 +268,36 @@ def test_a_preemptor_is_held_at_the_gate_while_its_victims_are_told() -> None:
         assert cluster.seconds < SOON
 
     play(story, around=lambda inner: Slow(inner, "", ()))
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_wave_of_preemptors_lands_though_calls_fail_now_and_then(every: int) -> None:
+    nodes = [node_manifest(f"n{i}") for i in range(10)]
+    lows = [f"low-{i}" for i in range(20)]
+    highs = [f"high-{i}" for i in range(12)]
+
+    class Flaky(Watched):
+        """Answers every so many writes about pods by an error."""
+
+        writes = 0
+
+        async def request(self, call: Call) -> Answer:
+            if "/pods/low" in call.path and call.method in ("PATCH", "DELETE"):
+                self.writes += 1
+                if self.writes % every == 0:
+                    status = (409, 429, 500)[self.writes // every % 3]
+                    return Answer(status, {}, REFUSED.body.replace(b"500", b"%d" % status))
+            return await super().request(call)
+
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(*[low(name, cpu="2") for name in lows])
+        await running(cluster, *lows)
+        await cluster.create(*[high(name, cpu="2") for name in highs])
+        await cluster.until(
+            lambda: all(cluster.phase_of(name) == "Running" for name in highs), seconds=120
+        )
+        left = [name for name in lows if cluster.phase_of(name) == "Running"]
+        assert len(left) == len(lows) - len(highs)
+        assert len(cluster.scheduler.core.queue.nominator) == 0
+
+    play(story, nodes=nodes, around=lambda inner: Flaky(inner, "", ()))
