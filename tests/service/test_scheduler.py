@@ -14,6 +14,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import ManualClock
+from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.defaults import default_config
@@ -167,5 +168,70 @@ def test_the_state_does_not_grow_with_pods_that_came_and_went() -> None:
             assert (len(writes._overlay), len(writes._last)) == (0, 0)
             assert (core.cache.counts().pods, len(core.cache.lifecycle)) == (0, 0)
             assert (len(core.store.all()), len(core.queue), len(core.queue.nominator)) == (0, 0, 0)
+
+    run_virtual(main(), clock)
+
+
+class Faulty(Delayed):
+    """A transport on which the first bindings go wrong."""
+
+    def __init__(self, inner: Transport, clock: ManualClock, faults: list[str]) -> None:
+        super().__init__(inner, clock)
+        self.faults = faults
+
+    async def request(self, call: Call) -> Answer:
+        if not call.path.endswith("/binding") or not self.faults:
+            return await super().request(call)
+        fault = self.faults.pop(0)
+        if fault == "refused":
+            return Answer(500, {}, b'{"kind":"Status","message":"no","code":500}')
+        if fault == "answer lost":
+            await super().request(call)
+        raise TransportError("timed out")
+
+
+@pytest.mark.parametrize(
+    ("faults", "failures"),
+    [
+        pytest.param(["refused", "refused"], 2, id="refused twice"),
+        pytest.param(["call lost"], 1, id="never arrived"),
+        pytest.param(["answer lost"], 0, id="arrived, but the answer did not"),
+    ],
+)
+def test_a_binding_that_goes_wrong_is_repeated_after_backoff(
+    faults: list[str], failures: int
+) -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(
+            clock,
+            nodes=[node_manifest("n1")],
+            around=lambda inner: Faulty(inner, clock, list(faults)),
+        ) as cluster:
+            await cluster.create(pod_manifest("p", cpu="4"))
+            await cluster.until(lambda: cluster.phase_of("p") == "Running", seconds=20)
+            await aio.sleep(1)
+            facts = cluster.scheduler.facts
+            assert (facts.bound, facts.bind_failures) == (1, failures)
+            assert cluster.condition_of("p")[0] == "True"
+            assert len(await cluster.events("p", reason="Scheduled")) == 1
+            assert cluster.scheduler.compare().empty
+            cluster.scheduler.core.cache.validate()
+            cluster.scheduler.core.queue.validate()
+
+    run_virtual(main(), clock)
+
+
+def test_a_pod_no_event_can_help_is_looked_at_again_after_five_minutes() -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
+            await cluster.create(pod_manifest("p", cpu="400"))
+            await aio.sleep(290)
+            assert cluster.scheduler.facts.decisions == 1
+            await aio.sleep(60)
+            assert cluster.scheduler.facts.decisions == 2
 
     run_virtual(main(), clock)
