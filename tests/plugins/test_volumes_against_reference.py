@@ -94,7 +94,7 @@ class World:
         }
         self.listers.storage_classes.put(from_dict(StorageClass, body))
 
-    def add_capacity(self) -> None:
+    def _add_capacity(self) -> None:
         body = {
             "metadata": {"name": self.name("capacity")},
             "storageClassName": self.pick("one", "two"),
@@ -190,13 +190,13 @@ class World:
         self.snapshot.table.add_pod(pod, name)
         self.placed.setdefault(name, []).append(pod)
 
-    def unplace(self) -> None:
+    def _unplace(self) -> None:
         used = sorted(name for name, pods in self.placed.items() if pods)
         if used:
             pods = self.placed[self.pick(*used)]
             self.snapshot.table.remove_pod(pods.pop(self.draw.randrange(len(pods))).metadata.uid)
 
-    def attach(self) -> None:
+    def _attach(self) -> None:
         names = [volume.name for volume in self.listers.persistent_volumes.all()]
         body = {
             "metadata": {"name": f"attachment{self.pick(1, 2, 3, 4, 5)}"},
@@ -208,20 +208,20 @@ class World:
         }
         self.listers.volume_attachments.put(from_dict(VolumeAttachment, body))
 
-    def drop_volume(self) -> None:
+    def _drop_volume(self) -> None:
         volumes = list(self.listers.persistent_volumes.all())
         self.listers.persistent_volumes.remove(self.pick(*volumes))
 
-    def reserve_volume(self) -> None:
+    def _reserve_volume(self) -> None:
         volume = self.pick(*self.listers.persistent_volumes.all())
         ref = self.pick(None, {"namespace": "default", "name": "other", "uid": "u"})
         spec = {"claimRef": ref}
         self.listers.persistent_volumes.put(changed(volume, PersistentVolume, spec))
 
-    def relabel(self) -> None:
+    def _relabel(self) -> None:
         self.add_node(self.pick(*self.snapshot.names))
 
-    def drop_node(self) -> None:
+    def _drop_node(self) -> None:
         if self.snapshot.num_nodes > 1:
             name = self.pick(*self.snapshot.names)
             self.snapshot.table.remove_node(name)
@@ -230,16 +230,16 @@ class World:
     def change(self) -> None:
         steps: list[Callable[[], Any]] = [
             self.place,
-            self.unplace,
-            self.attach,
+            self._unplace,
+            self._attach,
             self.add_volume,
             self.add_claim,
-            self.add_capacity,
-            self.drop_volume,
-            self.reserve_volume,
-            self.relabel,
+            self._add_capacity,
+            self._drop_volume,
+            self._reserve_volume,
+            self._relabel,
             lambda: self.add_node(self.name("late")),
-            self.drop_node,
+            self._drop_node,
             lambda: self.add_csi_node(self.pick(*self.snapshot.names)),
             lambda: self.add_class("one", DRIVERS[0]),
         ]
