@@ -222,14 +222,6 @@ def test_every_fault_is_told_at_once_unknown_fields_and_types_included():
         pytest.param("extenders: [{urlPrefix: x}]", "extenders", id="extenders"),
         pytest.param("delayCacheUntilActive: true", "delayCacheUntilActive", id="delayed cache"),
         pytest.param(
-            "percentageOfNodesToScore: 0", "percentageOfNodesToScore", id="adaptive sampling"
-        ),
-        pytest.param(
-            "profiles: [{percentageOfNodesToScore: 50}]",
-            "profiles[0].percentageOfNodesToScore",
-            id="sampling in a profile",
-        ),
-        pytest.param(
             "profiles: [{plugins: {placementScore: {enabled: [{name: X}]}}}]",
             "profiles[0].plugins.placementScore",
             id="placement of pod groups",

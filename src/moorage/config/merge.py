@@ -73,7 +73,10 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     plugin_args
         Arguments by plugin name, defaulted; plugins that take none are absent.
     percentage_of_nodes_to_score
-        How many of the nodes are scored; always 100 so far.
+        How many of the nodes are searched for feasible ones: 1 to 100, or 0 for a share that
+        falls as the cluster grows. Unset means 100 (kube-scheduler: 0).
+    parallelism
+        Workers of kube-scheduler; sets how far a search in part goes beyond what is wanted.
     """
 
     scheduler_name: str
@@ -81,6 +84,7 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     score_weights: Mapping[str, int]
     plugin_args: Mapping[str, Any]
     percentage_of_nodes_to_score: int = 100
+    parallelism: int = 16
 
 
 def merge_plugins(user: Plugins) -> Plugins:
@@ -161,17 +165,15 @@ class _Expansion:
         points = {point: self._expand(point, sets[point], multi) for point in POINTS}
         self._check_counts(points)
         names = dict.fromkeys(name for order in points.values() for name in order)
-        own, shared = (
-            self._profile.percentage_of_nodes_to_score,
-            (self._config.percentage_of_nodes_to_score),
-        )
-        percentage = own if own is not None else shared
+        own = self._profile.percentage_of_nodes_to_score
+        percentage = self._config.percentage_of_nodes_to_score if own is None else own
         return ProfileSpec(
             scheduler_name=self._profile.scheduler_name,
             points=points,
             score_weights=self._weights(points["score"]),
             plugin_args=self._args(names),
             percentage_of_nodes_to_score=100 if percentage is None else percentage,
+            parallelism=self._config.parallelism,
         )
 
     def _fault(self, text: str) -> None:

@@ -111,7 +111,7 @@ class Profile(
 
     scheduler_name: str = ""
     percentage_of_nodes_to_score: int | None = None
-    """Overrides the global value when set."""
+    """Overrides the global value when set, 0 included."""
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] = []
 
@@ -124,14 +124,15 @@ class KubeSchedulerConfiguration(
     api_version: str = API_VERSION
     kind: str = KIND
     parallelism: int = 16
-    """Accepted for compatibility: decisions are made on one thread over whole columns."""
+    """Decisions are made on one thread over whole columns; this only sets the size of the chunks
+    after which a search of a part of the nodes stops."""
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: bool = True
     enable_contention_profiling: bool | None = None
     """None: as `enable_profiling`."""
     percentage_of_nodes_to_score: int | None = None
-    """None: every node is scored (kube-scheduler: an adaptive part of them)."""
+    """None: every node is scored (kube-scheduler: as 0). 0: an adaptive part of them."""
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     profiles: list[Profile] = []

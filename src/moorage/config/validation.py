@@ -61,14 +61,8 @@ def _general(config: KubeSchedulerConfiguration) -> Iterator[str]:
 def _percentage(path: str, value: int | None) -> Iterator[str]:
     if value is None:
         return
-    where = join(path, "percentageOfNodesToScore")
     if not 0 <= value <= 100:
-        yield invalid(where, value, "not in valid range [0-100]")
-    elif value != 100:
-        yield (
-            f"{where}: Forbidden: scoring a part of the nodes is {NOT_BUILT}: "
-            "leave it unset or say 100, every node is scored"
-        )
+        yield invalid(join(path, "percentageOfNodesToScore"), value, "not in valid range [0-100]")
 
 
 def _leader_election(value: LeaderElection) -> Iterator[str]:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
 from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
+from moorage.engine.sampling import Rotation, Sampler
 from moorage.engine.scoring import ask_score, normalized, run_scores
-from moorage.engine.select_node import TieBreak
+from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, Scores, ShapeCache
 from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
@@ -51,6 +52,8 @@ class Search(msgspec.Struct, frozen=True):
         The row of the pod's own nominated node when it fits there and nothing else was asked.
     nominated_rejectors
         The plugins that turned the pod away from its nominated node, when it does not fit there.
+    start
+        Where in the order of nodes the search began.
     """
 
     pre_filter: PreFilterOutcome
@@ -59,6 +62,7 @@ class Search(msgspec.Struct, frozen=True):
     entry: Entry | None = None
     nominated_row: int | None = None
     nominated_rejectors: frozenset[str] = frozenset()
+    start: int = 0
 
     @property
     def absent_status(self) -> Status:
@@ -90,6 +94,8 @@ class Cycle:
         Whether plugins' answers are reused for replicas; decisions are the same either way.
     budget_bytes
         Memory for reused answers.
+    rotation
+        Where searches of a part of the nodes start; the cycles of a scheduler share one.
     """
 
     def __init__(
@@ -100,11 +106,13 @@ class Cycle:
         *,
         reuse: bool = True,
         budget_bytes: int = DEFAULT_BUDGET_BYTES,
+        rotation: Rotation | None = None,
     ) -> None:
         self.profile = profile
         self.snapshot = snapshot
         self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
         self._tie_break = tie_break
+        self._sampler = Sampler(profile, snapshot, rotation or Rotation())
 
     def decide(self, pod: PodInfo) -> Decision:
         """Choose a node for a pod, or say why there is none."""
@@ -123,7 +131,7 @@ class Cycle:
             if len(rows) == 1:
                 return self._chosen(pod, state, search, row=int(rows[0]), ties=1)
             total_n = self._totals(state, pod, search, rows=rows)
-            best = rows[np.flatnonzero(total_n == total_n.max())]
+            best = self._best(search, rows, total_n)
             row = self._tie_break(best, self.snapshot.names)
         except CycleError as broken:
             return self._failed(pod, state, broken.status)
@@ -151,16 +159,19 @@ class Cycle:
         nominated = self._nominated(state, pod)
         if nominated is not None and nominated[1].passed[0]:
             return Search(outcome, nominated[0], nominated[1], nominated_row=nominated[2])
-        view, verdict = self._candidates(entry, outcome, state, pod)
+        start = self._sampler.rotation.start
+        view, verdict = self._looked_at(entry, outcome, state, pod)
         if nominated is not None:
             view, verdict = _with_row(view, verdict, nominated[2], nominated[1])
+        self._sampler.rotation.advance(len(view), self.snapshot.num_nodes)
         rejectors = frozenset() if nominated is None else nominated[1].rejectors(self.profile)
         return Search(
             outcome,
             view,
             verdict,
-            entry if view.is_all else None,
+            entry if outcome.node_names is None else None,
             nominated_rejectors=rejectors,
+            start=start,
         )
 
     def _pre_filter(self, entry: Entry | None, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
@@ -190,21 +201,34 @@ class Cycle:
             return None
         return view, verdict, row
 
-    def _candidates(
+    def _looked_at(
         self, entry: Entry | None, outcome: PreFilterOutcome, state: CycleState, pod: PodInfo
     ) -> tuple[NodeView, FilterPass]:
-        if outcome.node_names is not None:
-            known = (self.snapshot.row_of(name) for name in outcome.node_names)
-            view = self.snapshot.rows(sorted(row for row in known if row is not None))
-            return view, self._filtered(state, pod, view)
-        view = self.snapshot.all()
-        if entry is None or self.shapes is None:
-            return view, self._filtered(state, pod, view)
+        view = self._candidates(outcome)
+        if not self._sampler.on:
+            return view, self._judged(entry, state, pod, view)
+        try:
+            verdict = self._judged(entry, state, pod, view)
+        except CycleError:
+            return self._sampler.search(state, pod, view, self._filtered)
+        return self._sampler.take(view, verdict)
+
+    def _candidates(self, outcome: PreFilterOutcome) -> NodeView:
+        if outcome.node_names is None:
+            return self.snapshot.all()
+        known = (self.snapshot.row_of(name) for name in outcome.node_names)
+        return self.snapshot.rows(sorted(row for row in known if row is not None))
+
+    def _judged(
+        self, entry: Entry | None, state: CycleState, pod: PodInfo, view: NodeView
+    ) -> FilterPass:
+        if entry is None or self.shapes is None or not view.is_all:
+            return self._filtered(state, pod, view)
         verdict = self.shapes.filter_all(entry, state, pod)
         if self.snapshot.nominations:
             verdict = verdict.copy()
             filter_nominated(self.profile, state, pod, self.snapshot, view=view, verdict=verdict)
-        return view, verdict
+        return verdict
 
     def _filtered(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterPass:
         verdict = run_filters(self.profile, state, pod, view)
@@ -280,6 +304,16 @@ class Cycle:
         if not status.ok:
             raise CycleError(status)
         state.skip_score |= skipped
+
+    def _best(
+        self, search: Search, rows: NDArray[np.int64], total_n: ScoreArray
+    ) -> NDArray[np.int64]:
+        """Return the rows with the greatest total, in the order tie-breaks expect."""
+        best = rows[np.flatnonzero(total_n == total_n.max())]
+        if self._tie_break is not positional or len(best) == 1:
+            return best
+        found = self._sampler.order(self.snapshot.rows(rows), search.start)
+        return found[heap_order(np.flatnonzero(np.isin(found, best)))]
 
     # -- outcomes ------------------------------------------------------------------------------
 

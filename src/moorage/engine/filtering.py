@@ -92,6 +92,13 @@ class FilterPass:
         self.reason_n[rows] = other.reason_n[failed]
         self.plugin_n[rows] = other.plugin_n[failed]
 
+    def at(self, positions: NDArray[np.int64]) -> FilterPass:
+        """Return the verdict on some of the rows."""
+        part = FilterPass(0)
+        part.code_n, part.reason_n = self.code_n[positions], self.reason_n[positions]
+        part.plugin_n = self.plugin_n[positions]
+        return part
+
     def copy(self) -> FilterPass:
         """Return an independent copy."""
         twin = FilterPass(0)

@@ -23,8 +23,26 @@ def smallest_name(rows: NDArray[np.int64], names: Sequence[str]) -> int:
 
 
 def positional(rows: NDArray[np.int64], names: Sequence[str]) -> int:
-    """Take the first row."""
+    """Take the first row; the cycle gives a tie-break that is this one rows by `heap_order`."""
     return int(rows[0])
+
+
+def heap_order(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return positions in a heap as a walk meets them: a node, what is left of it, then right.
+
+    kube-scheduler v1.36 puts the feasible nodes, as they were found, into a heap by total, and
+    takes its root. Building a heap prefers a parent to its children and the left child to the
+    right one unless the other's total is greater, so of equal totals this walk's first wins
+    (scheduling spec, cycle section 3.6).
+
+    Parameters
+    ----------
+    positions
+        int64, ascending, 0 is the root.
+    """
+    depth = np.frexp(positions + 1)[1]  # bits of the path from the root, and one in front
+    aligned = (positions + 1) << (depth.max(initial=0) - depth)
+    return positions[np.lexsort((depth, aligned))]
 
 
 def seeded(rng: Random) -> TieBreak:

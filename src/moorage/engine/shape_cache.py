@@ -314,8 +314,8 @@ class ShapeCache:
                 rows = np.array(node_rows, np.int64)
                 self._refilter(entry.by_node, self._by_node, state, pod, rows)
             self._refilter(entry.by_pods, self._by_pods, state, pod, at)
-            merged = _slice(entry.by_node, at)
-            merged.merge(_slice(entry.by_pods, at))
+            merged = entry.by_node.at(at)
+            merged.merge(entry.by_pods.at(at))
             if (merged.passed != (entry.verdict.plugin_n[at] == PASSED)).any():
                 entry.feasible = None
             entry.verdict.put(at, merged)
@@ -380,10 +380,3 @@ class ShapeCache:
 
 def _key(parts: tuple[Part[Any], ...]) -> tuple[int, ...]:
     return tuple([part.id for part in parts])
-
-
-def _slice(verdict: FilterPass, rows: NDArray[np.int64]) -> FilterPass:
-    part = FilterPass(0)
-    part.code_n, part.reason_n = verdict.code_n[rows], verdict.reason_n[rows]
-    part.plugin_n = verdict.plugin_n[rows]
-    return part

@@ -15,6 +15,7 @@ from moorage.base.rng import Streams
 from moorage.config.merge import expand_profiles
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.engine.cycle import Cycle
+from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.containment import contained
 from moorage.framework.handle import BindingClient, Handle
@@ -125,7 +126,7 @@ def build_core(
     for spec in expand_profiles(config, registry):
         handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions)
         profiles[spec.scheduler_name] = Profile(spec, registry, handle)
-    draw = tie_break or seeded(streams.stream("tie-break"))
+    draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
     first = next(iter(profiles.values()))
     queue = SchedulingQueue(
@@ -146,7 +147,8 @@ def build_core(
         snapshot=snapshot,
         profiles=profiles,
         cycles={
-            name: Cycle(profile, snapshot, draw, reuse=reuse) for name, profile in profiles.items()
+            name: Cycle(profile, snapshot, draw, reuse=reuse, rotation=rotation)
+            for name, profile in profiles.items()
         },
         cache=Cache(snapshot.table, clock, lifecycle=lifecycle),
         queue=queue,

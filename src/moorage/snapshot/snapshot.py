@@ -86,6 +86,10 @@ class Snapshot(ResourceColumns):
         """Return the view of these rows, in this order."""
         return NodeView(self.num_nodes, np.asarray(rows, np.int64))
 
+    def search_order(self) -> NDArray[np.int64]:
+        """Return int64, (n,): every row, in the order in which kube-scheduler looks at nodes."""
+        return self.table.order.rows(self.row_of, self.table.columns.structure)
+
     # -- sets, labels, images, counts ----------------------------------------------------------
 
     @property

@@ -18,6 +18,7 @@ from moorage.snapshot.affinity_terms import AffinityTerms
 from moorage.snapshot.columns import ChangeLog, Columns
 from moorage.snapshot.images import Images, image_sizes
 from moorage.snapshot.labels import LabelColumn, Labels
+from moorage.snapshot.node_order import NodeOrder
 from moorage.snapshot.pod_columns import PodColumns
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.schema import FIXED
@@ -44,6 +45,7 @@ class NodeTable:
         self.pods = PodColumns(self.columns)
         self.terms = AffinityTerms(self.label_column)
         self.volume_pods = VolumePods()
+        self.order = NodeOrder()
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods_by_row: list[dict[str, PodInfo]] = []
@@ -108,6 +110,7 @@ class NodeTable:
             The node is not in the table.
         """
         row = self._row_by_name.pop(name)
+        self.order.remove(name)
         staying = self.pods_by_row[row]
         for info in staying.values():
             self.pods.remove(info.uid)
@@ -230,6 +233,7 @@ class NodeTable:
         twin.names, twin.nodes = self.names[:], self.nodes[:]
         twin.terms = self.terms.copy(twin.label_column)
         twin.volume_pods = self.volume_pods.copy()
+        twin.order = self.order.copy()
         twin.pods_by_row = [dict(pods) for pods in self.pods_by_row]
         twin.exact_limit = dict(self.exact_limit)
         twin._image_sizes = self._image_sizes[:]
@@ -242,6 +246,7 @@ class NodeTable:
 
     def _write_node(self, row: int, node: Node) -> None:
         ensure = self.columns.ensure
+        self.order.put(node)
         self._write_allocatable(row, node.status.allocatable)
         ensure("unschedulable")[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
