@@ -11,8 +11,16 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.cli import scheduling
-from moorage.cli.scheduling import SchedulerOptions, check_config, scheduler_access
-from moorage.config.load import load_config
+from moorage.cli.scheduling import (
+    SchedulerOptions,
+    check_config,
+    scheduler_access,
+    scheduler_transport,
+)
+from moorage.client.auth import FixedCredentials, ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.rate_limit import RateLimitedTransport
+from moorage.config.load import load_config, parse_config
 from moorage.framework.registry import PluginEntry
 from moorage.plugins.in_tree import IN_TREE
 from moorage.plugins.node_name import NodeName
@@ -104,3 +112,23 @@ def test_a_configuration_is_checked_down_to_its_plugins(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG)
     assert check_config(path).profiles[0].scheduler_name == "default-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind"),
+    [
+        pytest.param("", HttpTransport, id="without qps nothing holds calls back"),
+        pytest.param("qps: 20", RateLimitedTransport, id="a qps is honoured"),
+    ],
+)
+async def test_calls_are_limited_as_client_connection_asks(limits: str, kind: type) -> None:
+    config = parse_config(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"clientConnection: {{{limits}}}\n"
+    )
+    access = ServerAccess("http://127.0.0.1:1", FixedCredentials())
+    transport = scheduler_transport(config, access, ManualClock())
+    try:
+        assert type(transport) is kind
+    finally:
+        await transport.close()

@@ -14,7 +14,7 @@ from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.client.auth import ServerAccess
-from moorage.client.http_transport import HttpTransport
+from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
@@ -85,7 +85,7 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     config = default_config() if options.config is None else load_config(options.config)
     access = scheduler_access(options, config, clock)
     streams = Streams(options.seed)
-    transport = HttpTransport(access, user_agent="moorage-scheduler")
+    transport = scheduler_transport(config, access, clock)
     try:
         await _check_server(access, transport, streams, experimental=options.experimental)
         scheduler = Scheduler(
@@ -116,6 +116,16 @@ def scheduler_access(
     """
     kubeconfig = options.kubeconfig or config.client_connection.kubeconfig
     return find_access(kubeconfig, context=options.context, clock=clock)
+
+
+def scheduler_transport(
+    config: KubeSchedulerConfiguration, access: ServerAccess, clock: Clock
+) -> Transport:
+    """Return the transport to the server, limited as ``clientConnection`` asks; else not at all."""
+    limits = config.client_connection
+    return open_transport(
+        access, clock=clock, qps=limits.qps, burst=limits.burst, user_agent="moorage-scheduler"
+    )
 
 
 async def _check_server(
