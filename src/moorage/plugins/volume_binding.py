@@ -76,6 +76,8 @@ class _Claims(msgspec.Struct):
         Claims by what they need, in volume order.
     found
         What was found on every row; None until Filter asks.
+    structure
+        Of the columns when it was found: rows mean other nodes once that changed.
     plan
         What Reserve assumed; None when it had nothing to do.
     """
@@ -83,6 +85,7 @@ class _Claims(msgspec.Struct):
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
     found: Found | None = None
+    structure: int = -1
     plan: Plan | None = None
 
 
@@ -172,10 +175,7 @@ class VolumeBinding:
             A claim, class or volume is broken.
         """
         del pod
-        claims = state.read(_STATE)
-        if claims.found is None:
-            claims.found = self._finder.find(claims.bound, claims.delayed)
-        failed_n = claims.found.failed_n
+        failed_n = self._found(state.read(_STATE)).failed_n
         if failed_n is None:
             return None
         failed_n = view.take(failed_n)
@@ -204,11 +204,11 @@ class VolumeBinding:
             return SUCCESS
         claims = state.read(_STATE)
         row = self._snapshot.row_of(node_name)
-        if claims.found is None or row is None or not claims.delayed:
+        if row is None or not claims.delayed:
             return SUCCESS
-        bindings, provisions = claims.found.on_row(row)
         plan = claims.plan = Plan([], [])
         try:
+            bindings, provisions = self._found(claims).on_row(row)
             for claim, volume in bindings:
                 changed = with_claim(volume, claim)
                 if changed != volume:  # else another pod with the claim assumed it
@@ -280,6 +280,14 @@ class VolumeBinding:
             EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), csi_driver_hint),
             EventRegistration(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, changed), capacity_hint),
         )
+
+    def _found(self, claims: _Claims) -> Found:
+        """Return what was found for the claims, finding it unless it is known for these rows."""
+        structure = self._snapshot.table.columns.structure
+        if claims.found is None or claims.structure != structure:
+            claims.found = self._finder.find(claims.bound, claims.delayed)
+            claims.structure = structure
+        return claims.found
 
     def _claim_fault(self, pod: PodInfo, volumes: Sequence[ClaimVolume]) -> str | None:
         """Return what is wrong with the pod's claims as the API showed them."""
