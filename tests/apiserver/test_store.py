@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from moorage.apiserver.record import Record
 from moorage.apiserver.store import Key, Store
-from moorage.apiserver.watch_log import Limits
+from moorage.apiserver.watch_log import Limits, WatchLog
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
 
 Writes = list[tuple[str, Key]]
 
@@ -94,3 +96,33 @@ def test_the_log_counts_bytes_as_it_forgets():
     newest = log.since(store.version - 1, 1)
     assert newest is not None
     assert log.size_bytes == len(newest[0].record.data)
+
+
+async def test_readers_wake_in_the_order_they_fell_asleep():
+    log = WatchLog(Limits())
+    woken: list[int] = []
+
+    async def read(number: int) -> None:
+        await log.wait_for_change(60)
+        woken.append(number)
+
+    tasks = TaskOwner()
+    for number in range(200):
+        tasks.spawn(read(number), name=f"reader {number}")
+    await aio.sleep(0)
+    assert log.readers_asleep == 200
+    log.wake()
+    await aio.sleep(0)
+    await aio.sleep(0)
+    assert woken == list(range(200))
+    assert (log.readers_asleep, len(tasks)) == (0, 0)
+
+
+def test_what_goes_while_records_are_read_is_left_out():
+    store = Store()
+    for name in ("x", "y", "z"):
+        store.put("things", _obj("a", name), {})
+    reading = store.shelf("things").records("a")
+    assert next(reading).name == "x"
+    store.remove("things", ("a", "y"))
+    assert [record.name for record in reading] == ["z"]

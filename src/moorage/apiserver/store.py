@@ -50,11 +50,14 @@ class Shelf:
         start = bisect_left(keys, (namespace, "")) if namespace else 0
         if after is not None:
             start = max(start, bisect_left(keys, (after[0], after[1] + "\0")))
-        # A copy of the slice: a writer may run between two steps of the iteration.
+        # A copy of the slice: a writer may run between two steps of the iteration; what it
+        # removes is left out.
         for key in keys[start:]:
             if namespace and key[0] != namespace:
                 return
-            yield self._records[key]
+            record = self._records.get(key)
+            if record is not None:
+                yield record
 
     def place(self, record: Record) -> Record | None:
         """Store a record; return the one it replaces."""

@@ -67,7 +67,8 @@ class WatchLog:
         self._size_bytes = 0
         # Every change with a version above this one is still here.
         self._forgotten_version = 0
-        self._asleep: set[asyncio.Future[None]] = set()
+        # By arrival: a set would wake readers in an order that differs from run to run.
+        self._asleep: dict[asyncio.Future[None], None] = {}
 
     def __len__(self) -> int:
         return len(self._changes) - self._start
@@ -117,17 +118,17 @@ class WatchLog:
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
         timer = loop.call_later(timeout_seconds, _set, woken)
-        self._asleep.add(woken)
+        self._asleep[woken] = None
         try:
             await woken
         finally:
             timer.cancel()
-            self._asleep.discard(woken)
+            self._asleep.pop(woken, None)
 
     def wake(self) -> None:
-        """Wake every reader, change or not (on shutdown)."""
+        """Wake every reader in the order they came, change or not (on shutdown)."""
         if self._asleep:
-            asleep, self._asleep = self._asleep, set()
+            asleep, self._asleep = self._asleep, {}
             for future in asleep:
                 _set(future)
 

@@ -32,7 +32,8 @@ class TaskOwner:
     """
 
     def __init__(self, on_failure: OnFailure | None = None) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # By start: a set would cancel in an order that differs from run to run.
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._on_failure = on_failure or _log_failure
 
     def __len__(self) -> int:
@@ -41,23 +42,43 @@ class TaskOwner:
     def spawn(self, coro: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
         """Start a task owned by this object."""
         task = asyncio.get_running_loop().create_task(coro, name=name)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._finished)
         return task
 
     async def cancel_all(self) -> None:
-        """Cancel every task still running and wait until all have ended."""
+        """Cancel every task still running, oldest first, and wait until all have ended."""
         while self._tasks:
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._tasks.difference_update(tasks)
+            for task in tasks:
+                self._tasks.pop(task, None)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_failure(task.get_name(), error)
+
+
+async def together(*works: Coroutine[Any, Any, None]) -> None:
+    """Run works that never end by themselves, until cancelled.
+
+    Raises
+    ------
+    Exception
+        Whatever the first that failed raised; the others have been cancelled then.
+    """
+    tasks = TaskOwner(on_failure=lambda _name, _error: None)
+    try:
+        running = [tasks.spawn(work, name="together") for work in works]
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for task in running:
+            if task.done():
+                task.result()
+    finally:
+        await tasks.cancel_all()
 
 
 def _log_failure(name: str, error: BaseException) -> None:

@@ -5,10 +5,8 @@ Runs in a process of its own (``server_process``), or in the caller's loop (``--
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
@@ -17,7 +15,7 @@ from moorage.apiserver.http import HttpServer
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.requests import User
 from moorage.apiserver.server import ApiServer
-from moorage.base.aio import TaskOwner
+from moorage.base.aio import TaskOwner, together
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
@@ -101,7 +99,7 @@ class SandboxServer:
             first=controllers.ready.wait,
         )
         try:
-            await _together(controllers.run(), nodes)
+            await together(controllers.run(), nodes)
         finally:
             await transport.close()
 
@@ -147,18 +145,6 @@ async def play_nodes(
     finally:
         await waiting.cancel_all()
         await transport.close()
-
-
-async def _together(*works: Coroutine[Any, Any, None]) -> None:
-    """Run works that never end by themselves; the first that fails ends all, and is raised."""
-    tasks = TaskOwner(on_failure=lambda _name, _error: None)
-    try:
-        running = [tasks.spawn(work, name="sandbox") for work in works]
-        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
-    finally:
-        await tasks.cancel_all()
 
 
 async def _tell(
