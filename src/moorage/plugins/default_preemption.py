@@ -95,14 +95,15 @@ class DefaultPreemption:
         if state.find(EXPLAIN):
             names = tuple(self._snapshot.names[row] for row in rows.tolist())
             rejected = search.rejected()
-            report = PreemptionReport(names, search.candidates(), rejected, tuple(ties))
+            report = PreemptionReport(names, search.candidates(), rejected, tuple(sorted(ties)))
             state.write(PREEMPTION, report)
         if not ties:
             return self._nothing(search.rejected())
-        row = self._snapshot.row_of(ties[0])
-        assert row is not None, f"candidate {ties[0]} is no node"
+        chosen = min(ties)  # by code point, which is the order of bytes as well
+        row = self._snapshot.row_of(chosen)
+        assert row is not None, f"candidate {chosen} is no node"
         victims = tuple(victim.pod for victim in search.candidate(row).victims)
-        return PostFilterResult(ties[0], victims), SUCCESS
+        return PostFilterResult(chosen, victims), SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Have the gate looked at again when a pod goes; who moves is for others to say."""

@@ -109,9 +109,9 @@ class Search:
     # -- what came of it -----------------------------------------------------------------------
 
     def best(self) -> list[str]:
-        """Return the names of the candidates that lose least, equal by every criterion, sorted.
+        """Return the names of the candidates that lose least, equal by every criterion.
 
-        Empty when there is no candidate.
+        In no order; empty when there is no candidate.
         """
         rows, costs = self._candidates()
         for criterion in range(CRITERIA):
@@ -120,7 +120,7 @@ class Search:
             least = costs[:, criterion] == costs[:, criterion].min()
             rows, costs = rows[least], costs[least]
         names = self._around.snapshot.names
-        return sorted((names[row] for row in rows.tolist()), key=str.encode)
+        return [names[row] for row in rows.tolist()]
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return every candidate, those that break no budget first, each in the order tried."""
