@@ -251,6 +251,46 @@ def test_a_claim_given_back_ends_the_binding(change, message):
     Volumes(controllers=False).run(scenario)
 
 
+def test_a_pod_deleted_while_its_volume_is_made_ends_its_binding_at_once():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(storage_class("slow"), claim(storageClassName="slow"), using("c"))
+        await cluster.until(
+            lambda: (
+                "annotations"
+                in stored(cluster, "persistentvolumeclaims", "c", "default")["metadata"]
+            )
+        )
+        assert cluster.scheduler.facts.bind_failures == 0
+        await cluster.client.delete(PODS, "p", namespace="default")
+        await cluster.until(lambda: cluster.scheduler.facts.bind_failures == 1, seconds=3)
+        # The claim keeps its node: what was written to the API is not undone.
+        chosen = stored(cluster, "persistentvolumeclaims", "c", "default")["metadata"][
+            "annotations"
+        ]["volume.kubernetes.io/selected-node"]
+        await cluster.create(using("c", name="q"))
+        tasks = TaskOwner()
+        made = VolumeControllers(cluster.client, clock=cluster.clock, streams=Streams(3))
+        tasks.spawn(made.run(), name="controllers")
+        try:
+            await cluster.until(lambda: cluster.phase_of("q") == "Running")
+        finally:
+            await tasks.cancel_all()
+        assert cluster.node_of("q") == chosen
+
+    Volumes(controllers=False).run(scenario)
+
+
+def test_pods_that_share_a_claim_end_on_its_node():
+    async def scenario(cluster: VirtualCluster) -> None:
+        names = [f"p{index}" for index in range(4)]
+        await cluster.create(claim(), *(using("c", name=name) for name in names))
+        await cluster.until(
+            lambda: all(cluster.phase_of(name) == "Running" for name in names), seconds=60
+        )
+
+    Volumes().run(scenario)
+
+
 def test_a_volume_that_changes_while_its_pod_is_scheduled_is_bound_all_the_same():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
