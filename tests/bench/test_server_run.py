@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from moorage.base.clock import SystemClock
+from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
+from moorage.bench import processes, server_run
+from moorage.bench.processes import Child
 from moorage.bench.server_run import ServerRun
 from moorage.bench.workload import basic
 
@@ -30,3 +35,20 @@ async def test_pods_go_through_server_and_scheduler() -> None:
     ]
     assert result.pods_per_second > 0
     assert result.decision is None
+
+
+async def test_a_scheduler_that_ends_is_noticed_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(processes, "_COMMAND", "raise SystemExit('no such flag')")
+    child = Child("scheduler", [], log=tmp_path / "log")
+    await child.start()
+    with pytest.raises(MoorageError, match="scheduler ended with 1:\nno such flag"):
+        await server_run._all_bound(server_run._Bound(), 1, (child,))
+
+
+async def test_a_scheduler_that_places_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_run, "_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(server_run, "_STALL_SECONDS", 0.03)
+    with pytest.raises(MoorageError, match="no pod got a node for 0 s; 7 still wait"):
+        await server_run._all_bound(server_run._Bound(), 7, ())

@@ -30,6 +30,7 @@ Progress = Callable[[str], None]
 
 _START_SECONDS = 30.0
 _STALL_SECONDS = 60.0
+_CHECK_SECONDS = 0.5  # so soon a process that ended is noticed
 _IN_FLIGHT = 32  # creations under way at once
 
 
@@ -190,15 +191,20 @@ async def _create_all(
 
 
 async def _all_bound(bound: _Bound, count: int, children: tuple[Child, ...]) -> None:
+    have, stalled_seconds = len(bound.nodes), 0.0
     while len(bound.nodes) < count:
         for child in children:
             child.check()
         bound.changed.clear()
         try:
-            async with asyncio.timeout(_STALL_SECONDS):
+            async with asyncio.timeout(_CHECK_SECONDS):
                 await bound.changed.wait()
         except TimeoutError:
+            stalled_seconds += _CHECK_SECONDS
+        if len(bound.nodes) > have:
+            have, stalled_seconds = len(bound.nodes), 0.0
+        elif stalled_seconds >= _STALL_SECONDS:
             waiting = count - len(bound.nodes)
             raise MoorageError(
                 f"no pod got a node for {_STALL_SECONDS:.0f} s; {waiting} still wait"
-            ) from None
+            )
