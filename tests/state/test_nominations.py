@@ -103,6 +103,23 @@ def test_others_see_the_queued_version_and_little_of_one_in_flight():
     assert nominator.for_node("n1") == [pod(nominated="n1", priority=5)]
 
 
+def test_nobody_is_told_of_nominations_to_no_node():
+    world = World()
+    changed: list[str] = []
+    world.queue.nominator.on_change = changed.append
+    world.add(pod(nominated="n1"))
+    queued = world.pop()
+    assert changed == ["n1", "n1"]
+    changed.clear()
+    world.queue.nominator.add(pod(nominated="n1"), NominatingInfo(""))
+    assert changed == ["n1"]
+    world.fail(queued, "Fit")
+    world.queue.nominator.add(pod(), NominatingInfo(""))
+    world.queue.delete(pod())
+    assert changed == ["n1"]
+    assert nominations(world) == {}
+
+
 def test_pods_of_a_node_come_in_order_of_nomination():
     world = World()
     for name in "cab":

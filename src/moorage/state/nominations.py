@@ -49,7 +49,8 @@ class Nominator:
     queued_lookup
         The queue's version of a pod.
     on_change
-        Called with a node's name whenever `for_node` may answer differently for it.
+        Called with a node's name whenever `for_node` may answer differently for it; not for "",
+        where withdrawn nominations are.
 
     Notes
     -----
@@ -159,5 +160,7 @@ class Nominator:
         return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=ref.uid))
 
     def _changed(self, node_name: str) -> None:
-        if self.on_change is not None:
+        # A withdrawn nomination is kept as one to no node, as upstream does. Every pod that fits
+        # nowhere is there: telling of it would make each failed attempt cost them all.
+        if node_name and self.on_change is not None:
             self.on_change(node_name)
