@@ -109,6 +109,25 @@ def stored(cluster: VirtualCluster, plural: str, name: str, namespace: str = "")
     return None if record is None else record.decode()
 
 
+def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
+    def broken(*_args: object) -> None:
+        raise ValueError("broken")
+
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock) as cluster:
+            made = VolumeControllers(cluster.client, clock=clock, streams=Streams(3))
+            running = TaskOwner(lambda _name, _error: None).spawn(made.run(), name="controllers")
+            await made.ready.wait()
+            monkeypatch.setattr("moorage.controllers.volumes._Seen.on_add", broken)
+            await cluster.create(using("c"))
+            await running
+
+    with pytest.raises(ValueError, match="broken"):
+        run_virtual(main(), clock)
+
+
 def test_a_claim_of_the_default_class_is_provisioned_for_its_pod():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(claim(), using("c"))

@@ -17,6 +17,7 @@ from moorage.base.errors import UnauthorizedError
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
+from moorage.nodeagent.pod_life import PodLife
 from moorage.nodeagent.templates import default_nodes
 from tests.nodeagent.memory_api import MemoryApi, _failure
 from tests.nodeagent.virtual import START_NS, LoopClock, run_virtual
@@ -41,6 +42,8 @@ def play(scene: Scene, *, api: MemoryApi | None = None, nodes: int = 2) -> Memor
             if task.done():
                 await task
             await scene(server)
+            if task.done():
+                await task
         finally:
             await tasks.cancel_all()
         return server
@@ -335,6 +338,19 @@ def test_wrong_credentials_end_the_agents_with_the_reason():
 
     with pytest.raises(UnauthorizedError, match="Unauthorized"):
         play(scene, api=run_virtual(main()))
+
+
+def test_a_part_that_breaks_ends_the_agents_with_the_reason(monkeypatch):
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise ValueError("broken")
+
+    async def scene(api: MemoryApi) -> None:
+        monkeypatch.setattr(PodLife, "on_pod", broken)
+        api.put("pods", pod())
+        await aio.sleep(5)
+
+    with pytest.raises(ValueError, match="broken"):
+        play(scene)
 
 
 def test_hundreds_of_nodes_and_thousands_of_pods_need_no_task_each():

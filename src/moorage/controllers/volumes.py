@@ -110,19 +110,11 @@ class VolumeControllers:
         ------
         ApiError
             The server refused the default class (credentials); nothing is running then.
+        Exception
+            A part broke; controllers that go on half dead would be worse.
         """
-        tasks = aio.TaskOwner()
-        try:
-            reflectors = self._reflectors()
-            for reflector in reflectors:
-                tasks.spawn(reflector.run(), name=f"controllers {reflector!r}")
-            for reflector in reflectors:
-                await reflector.synced.wait()
-            await self._ensure_default_class()
-            self.ready.set()
-            await self._work()
-        finally:
-            await tasks.cancel_all()
+        reflectors = self._reflectors()
+        await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
 
     def _reflectors(self) -> list[Reflector[Any]]:
         return [
@@ -155,7 +147,11 @@ class VolumeControllers:
 
     # -- working -------------------------------------------------------------------------------
 
-    async def _work(self) -> None:
+    async def _work(self, reflectors: list[Reflector[Any]]) -> None:
+        for reflector in reflectors:
+            await reflector.synced.wait()
+        await self._ensure_default_class()
+        self.ready.set()
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -98,21 +98,20 @@ class NodeAgents:
         ------
         ApiError
             The server refused a node (credentials, an invalid object); nothing is running then.
+        Exception
+            A part broke; agents that go on half dead would be worse.
         """
-        tasks = aio.TaskOwner()
-        try:
-            tasks.spawn(self._writers.run(), name="node-agent-writers")
-            tasks.spawn(self._recorder.run(), name="node-agent-events")
-            await self._register_all()
-            node_watch, pod_watch = self._reflectors()
-            tasks.spawn(node_watch.run(), name="node-agent-nodes")
-            await node_watch.synced.wait()
-            tasks.spawn(pod_watch.run(), name="node-agent-pods")
-            await pod_watch.synced.wait()
-            self.registered.set()
-            await self._keep_time()
-        finally:
-            await tasks.cancel_all()
+        await aio.together(self._writers.run(), self._recorder.run(), self._play())
+
+    async def _play(self) -> None:
+        await self._register_all()
+        nodes, pods = self._reflectors()
+        await aio.together(nodes.run(), self._watch_pods(nodes, pods), self._keep_time(pods))
+
+    async def _watch_pods(self, nodes: Reflector[Node], pods: Reflector[Pod]) -> None:
+        """Watch pods once the nodes they are admitted to are known as the server has them."""
+        await nodes.synced.wait()
+        await pods.run()
 
     def _reflectors(self) -> tuple[Reflector[Node], Reflector[Pod]]:
         nodes = Reflector(
@@ -152,8 +151,10 @@ class NodeAgents:
 
     # --- time -------------------------------------------------------------------------------
 
-    async def _keep_time(self) -> None:
+    async def _keep_time(self, pods: Reflector[Pod]) -> None:
         """Do what is due, then sleep until the next moment or until something changes it."""
+        await pods.synced.wait()
+        self.registered.set()
         while True:
             now_ns = self._clock.now_ns()
             self._carry_out(self._life.on_due(now_ns))

@@ -176,7 +176,7 @@ class PodLife:
         try:
             load.add(pod)
         except ValueError as error:
-            # Taken up after a restart; it runs, whatever its quantities say.
+            # Only a pod taken up after a restart gets here: `refuse` reads what a new one asks.
             return self._refuse(record, "UnexpectedAdmissionError", str(error))
         if status.pod_ip:
             self._addresses[status.pod_ip] = pod.uid

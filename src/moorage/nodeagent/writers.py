@@ -47,14 +47,8 @@ class KeyedWriters:
             await queue.join()
 
     async def run(self) -> None:
-        """Write until cancelled."""
-        tasks = aio.TaskOwner()
-        try:
-            for number, queue in enumerate(self._queues):
-                tasks.spawn(self._write(queue), name=f"agent-writer-{number}")
-            await asyncio.Event().wait()
-        finally:
-            await tasks.cancel_all()
+        """Write until cancelled; a job that breaks ends all writers, and is raised."""
+        await aio.together(*(self._write(queue) for queue in self._queues))
 
     async def _write(self, queue: asyncio.Queue[tuple[str, Job]]) -> None:
         while True:
