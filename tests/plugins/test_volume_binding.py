@@ -14,9 +14,12 @@ from moorage.api.codec import from_dict
 from moorage.api.volume import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Status, error, unresolvable
+from moorage.plugins.volume_assumed import Assumed
+from moorage.plugins.volume_attached import AttachedVolumes, VolumeResolver
 from moorage.plugins.volume_claims import VolumeError
 from moorage.plugins.volume_nodes import reach_of
 from moorage.plugins.volume_translation import handle_of, source_of
+from moorage.plugins.volume_writes import with_node
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from tests.plugins.builders import cluster, make, node, pod
@@ -261,6 +264,41 @@ def test_a_provisioned_claim_ties_later_pods_to_the_node_until_the_claim_changes
         claim(storageClassName="late", meta={"resourceVersion": "2"})
     )
     assert find(plugin, snapshot, using("c", name="q"))[1] == [True, True]
+
+
+def test_what_the_api_has_overtaken_is_not_assumed_for_ever():
+    names = [f"c{index}" for index in range(5)]
+    snapshot = with_objects(*[claim(name, storageClassName="late") for name in names])
+    claims = snapshot.listers.persistent_volume_claims
+    assumed = Assumed(claims)
+    for name in names:
+        shown = claims.get(name, "default")
+        assert shown is not None
+        assumed.assume(with_node(shown, "a"))
+        assert set(assumed._overlay) == {("default", name)}
+        claims.put(claim(name, storageClassName="late", meta={"resourceVersion": "2"}))
+
+
+def test_volumes_and_nodes_that_are_gone_leave_nothing_behind():
+    csi = {"driver": "d.example", "volumeHandle": "h"}
+    bound = claim(storageClassName="late", volumeName="pv")
+    snapshot = with_objects(bound, volume("pv", csi=csi))
+    resolver = VolumeResolver(snapshot.listers, "prefix")
+    attached = AttachedVolumes(snapshot, resolver)
+    snapshot.table.add_pod(using("c"), "a")
+    attached.follow()
+    assert attached.used("d.example").tolist() == [1, 0]
+    assert (set(resolver.claims_of_volume), set(attached._nodes)) == ({"pv"}, {"a"})
+    snapshot.listers.persistent_volumes.put(volume("pv", csi=csi, storage="2Gi"))
+    attached.follow()
+    assert set(resolver.claims_of_volume) == {"pv"}
+    snapshot.table.remove_pod("uid-p")
+    attached.follow()
+    assert attached.used("d.example").tolist() == [0, 0]
+    snapshot.listers.persistent_volume_claims.remove(bound)
+    snapshot.listers.persistent_volumes.remove(volume("pv"))
+    attached.follow()
+    assert (resolver.claims_of_volume, attached._nodes) == ({}, {})
 
 
 def test_a_decision_from_an_older_version_is_an_error_and_assumes_nothing():

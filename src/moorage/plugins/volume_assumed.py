@@ -36,6 +36,7 @@ class Assumed(Generic[K]):
     def __init__(self, lister: Lister[K]) -> None:
         self._lister = lister
         self._overlay: dict[tuple[str, str], tuple[str, K]] = {}
+        self._settled_at = lister.log.position
         self.log: KeyLog[tuple[str, str]] = KeyLog()
 
     def get(self, name: str, namespace: str = "") -> K | None:
@@ -71,6 +72,7 @@ class Assumed(Generic[K]):
         VolumeError
             The object is not there, or has changed since the decision.
         """
+        self._settle()
         metadata = obj.metadata
         key = (metadata.namespace, metadata.name)
         shown = self._lister.get(metadata.name, metadata.namespace)
@@ -88,3 +90,11 @@ class Assumed(Generic[K]):
         if found is not None and found[1] is obj:
             del self._overlay[key]
             self.log.append(key)
+
+    def _settle(self) -> None:
+        """Drop what the API has overtaken: nobody may ever ask for such an object again."""
+        log = self._lister.log
+        changed = log.since(self._settled_at)
+        self._settled_at = log.position
+        for namespace, name in list(self._overlay) if changed is None else changed:
+            self.get(name, namespace)

@@ -8,7 +8,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -200,7 +200,7 @@ class AttachedVolumes:
     def any_limit(self) -> NDArray[np.bool_]:
         """Return bool, (n,): whether each node limits any driver."""
         csi_nodes = self._snapshot.listers.csi_nodes
-        limited = (bool(_limits_of(csi_nodes.get(name))) for name in self._snapshot.names)
+        limited = (bool(limits_of(csi_nodes.get(name))) for name in self._snapshot.names)
         return np.fromiter(limited, np.bool_, self._snapshot.num_nodes)
 
     def faults(self) -> dict[int, str]:
@@ -261,7 +261,8 @@ class AttachedVolumes:
         again: dict[str, None] = {}
         recount: dict[str, None] = dict.fromkeys(changed_pods)
         for _, name in changed_volumes:
-            for key in sorted(self._resolver.claims_of_volume.get(name, ())):
+            # Resolving the pods again notes them again; a volume that went leaves nothing.
+            for key in sorted(self._resolver.claims_of_volume.pop(name, ())):
                 changed_claims.append(key)
             recount.update(dict.fromkeys(self._nodes_attaching(name)))
         for key in changed_claims:
@@ -285,7 +286,10 @@ class AttachedVolumes:
         touched = []
         before = self._node_of_attachment.pop(name, None)
         if before is not None:
-            self._attachments[before].pop(name, None)
+            there = self._attachments[before]
+            del there[name]
+            if not there:
+                del self._attachments[before]
             touched.append(before)
         found = self._snapshot.listers.volume_attachments.get(name)
         if found is not None and found.spec.source.persistent_volume_name is not None:
@@ -336,6 +340,8 @@ class AttachedVolumes:
         for driver in self._unexplained(name, node):
             used[driver] = used.get(driver, 0) + 1
         node.used = used
+        if not node.by_pod and not used:
+            del self._nodes[name]
         row = self._snapshot.row_of(name)
         if row is not None:
             for driver, used_n in self._used.items():
@@ -379,11 +385,12 @@ class AttachedVolumes:
         for csi_node in self._snapshot.listers.csi_nodes.all():
             row = self._snapshot.row_of(csi_node.name)
             if row is not None:
-                limit_n[row] = _limits_of(csi_node).get(driver, _NO_LIMIT)
+                limit_n[row] = limits_of(csi_node).get(driver, _NO_LIMIT)
         return limit_n
 
 
-def _limits_of(csi_node: CSINode | None) -> dict[str, int]:
+def limits_of(csi_node: CSINode | None) -> dict[str, int]:
+    """Return the attach limits of a node by driver; drivers without a limit are absent."""
     if csi_node is None:
         return {}
     return {
@@ -391,7 +398,3 @@ def _limits_of(csi_node: CSINode | None) -> dict[str, int]:
         for driver in csi_node.spec.drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
-
-
-limits_of: Final[Callable[[CSINode | None], dict[str, int]]] = _limits_of
-"""Attach limits of a node by driver; drivers without a limit are absent."""
