@@ -9,6 +9,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,9 @@ from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import Selector, compile_label_selector
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
+
+# Answers by label set kept at a time, a few megabytes; a guess.
+_LABELS_MOST: Final = 16384
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -96,11 +100,14 @@ class Budgets:
         labels = pod.pod.metadata.labels
         if not labels:
             return []
-        current = self._current()
+        there = self._current().get(pod.namespace)
+        if there is None:
+            return []
         key = (pod.namespace, tuple(labels.items()))
         found = self._by_labels.get(key)
         if found is None:
-            there = current.get(pod.namespace, ())
+            if len(self._by_labels) >= _LABELS_MOST:
+                self._by_labels.clear()
             found = self._by_labels[key] = [b for b in there if b.selector.matches(labels)]
         return [budget for budget in found if pod.name not in budget.disrupted]
 
