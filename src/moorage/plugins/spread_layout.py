@@ -20,7 +20,7 @@ from moorage.api.taints import SCHEDULING_EFFECTS, find_untolerated
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.node_terms import BoolArray, RequiredNodes
 from moorage.plugins.spread_constraints import Constraint
-from moorage.snapshot.columns import ChangeLog
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_AFFINITY, TOLERATIONS
@@ -171,7 +171,7 @@ class Layouts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._log: ChangeLog = snapshot.table.node_log
+        self._log: KeyLog[int] = snapshot.table.node_log
         self._of_nodes = (-1, -1)
         self._kept: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
 

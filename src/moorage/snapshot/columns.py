@@ -1,4 +1,4 @@
-"""Growable arrays that share their rows, and a bounded log of which rows moved.
+"""Growable arrays that share their rows.
 
 Rows stay dense: removing one moves the last row into the hole, so a pass over all nodes is a
 slice, never a gather. A row number is therefore only good until the next change of structure.
@@ -107,41 +107,3 @@ class Columns:
     def _restructured(self) -> None:
         self.structure += 1
         self._views.clear()
-
-
-class ChangeLog:
-    """Which rows moved, in order; a reader remembers a position and asks what came since.
-
-    Parameters
-    ----------
-    limit
-        How many entries are kept. A reader that fell further behind is told to start afresh,
-        which is cheaper for it than replaying more changes than there are rows.
-    """
-
-    __slots__ = ("_base", "_limit", "_rows")
-
-    def __init__(self, limit: int = 4096) -> None:
-        self._rows: list[int] = []
-        self._base = 0
-        self._limit = limit
-
-    @property
-    def position(self) -> int:
-        """The position behind the newest entry."""
-        return self._base + len(self._rows)
-
-    def append(self, row: int) -> None:
-        """Note that a row changed."""
-        self._rows.append(row)
-        if len(self._rows) > 2 * self._limit:
-            drop = len(self._rows) - self._limit
-            del self._rows[:drop]
-            self._base += drop
-
-    def since(self, position: int) -> list[int] | None:
-        """Return the rows changed since a position (with repeats), or None if forgotten."""
-        start = position - self._base
-        if start < 0:
-            return None
-        return self._rows[start:]

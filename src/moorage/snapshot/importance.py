@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.base.clock import parse_rfc3339
-from moorage.snapshot.columns import ChangeLog
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.table import NodeTable
@@ -104,7 +104,7 @@ class Importance:
                 self._mark(log, position)
         self._positions = (logs[0].position, logs[1].position)
 
-    def _mark(self, log: ChangeLog, position: int) -> None:
+    def _mark(self, log: KeyLog[int], position: int) -> None:
         changed = log.since(position)
         if changed is None:
             self._stale[:] = True

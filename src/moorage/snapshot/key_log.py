@@ -1,4 +1,4 @@
-"""Which keys changed, in order; a reader remembers a position and asks what came since."""
+"""Which keys (names, or rows of a table) changed; a reader remembers a position and catches up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KeyLog(Generic[T]):
             self._base += drop
 
     def since(self, position: int) -> list[T] | None:
-        """Return the keys changed since a position, each once, or None if forgotten."""
+        """Return the keys changed since a position, each once, in order; None if forgotten."""
         start = position - self._base
         if start < 0:
             return None

@@ -15,8 +15,9 @@ from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import is_scheduling_resource, to_units
 from moorage.snapshot.affinity_terms import AffinityTerms
-from moorage.snapshot.columns import ChangeLog, Columns
+from moorage.snapshot.columns import Columns
 from moorage.snapshot.images import Images, image_sizes
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn, Labels
 from moorage.snapshot.node_order import NodeOrder
 from moorage.snapshot.pod_columns import PodColumns
@@ -49,9 +50,9 @@ class NodeTable:
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods_by_row: list[dict[str, PodInfo]] = []
-        self.node_log = ChangeLog()
-        self.pod_log = ChangeLog()
-        self.version_log = ChangeLog()
+        self.node_log: KeyLog[int] = KeyLog()
+        self.pod_log: KeyLog[int] = KeyLog()
+        self.version_log: KeyLog[int] = KeyLog()
         """Rows with a pod whose newer version costs the same: for who reads the objects."""
         self.exact_limit: dict[str, int] = {}
         """By resource, the greatest allocatable ever seen: whether float64 is exact for it."""
