@@ -6,6 +6,7 @@ the plugin are in tests/plugins, single steps in test_volume_steps.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -122,7 +123,8 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
             await made.ready.wait()
             monkeypatch.setattr("moorage.controllers.volumes._Seen.on_add", broken)
             await cluster.create(using("c"))
-            await running
+            async with asyncio.timeout(60):
+                await running
 
     with pytest.raises(ValueError, match="broken"):
         run_virtual(main(), clock)

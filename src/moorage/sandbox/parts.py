@@ -82,7 +82,7 @@ class ProcessParts:
     ) -> None:
         self._settings = settings
         self._server = Child("API server", _SERVER_COMMAND, on_error_line=on_message)
-        self._last_words: list[str] = []
+        self._last_words = ""
         self._on_message = on_message
         self._scheduler = Child(
             "scheduler", scheduler_command, on_error_line=self._scheduler_message
@@ -94,10 +94,7 @@ class ProcessParts:
     async def start_server(self) -> ServerReport:
         """Start the server process and wait for its first report."""
         await self._server.start(msgspec.json.encode(self._settings) + b"\n")
-        self._tasks.spawn(self._read_reports(), name="reports of the server")
-        self._watched.append(
-            self._tasks.spawn(self._watch(self._server), name="wait for the server's end")
-        )
+        self._watched.append(self._tasks.spawn(self._follow_server(), name="reports of the server"))
         return await self._report()
 
     async def nodes_ready(self) -> None:
@@ -108,7 +105,7 @@ class ProcessParts:
         """Start the scheduler process."""
         await self._scheduler.start()
         self._watched.append(
-            self._tasks.spawn(self._watch(self._scheduler), name="wait for the scheduler's end")
+            self._tasks.spawn(self._follow_scheduler(), name="wait for the scheduler's end")
         )
 
     async def failed(self) -> None:
@@ -128,27 +125,32 @@ class ProcessParts:
         self._scheduler.kill()
         self._server.kill()
 
-    async def _read_reports(self) -> None:
+    async def _follow_server(self) -> None:
+        """Pass the server's reports on until it ends; raise why it did."""
+        report = ServerReport()
         async for line in self._server.lines():
-            self._reports.put_nowait(msgspec.json.decode(line, type=ServerReport))
+            report = msgspec.json.decode(line, type=ServerReport)
+            self._reports.put_nowait(report)
         code = await self._server.ended()
-        self._reports.put_nowait(ServerReport(error=f"the API server ended with code {code}"))
+        if not report.error:
+            report = ServerReport(error=_ended(self._server, code))
+            self._reports.put_nowait(report)
+        raise _failure(report.error, bad_input=report.bad_input)
 
     async def _report(self) -> ServerReport:
         report = await self._reports.get()
         if report.error:
-            raise UsageError(report.error) if report.bad_input else MoorageError(report.error)
+            raise _failure(report.error, bad_input=report.bad_input)
         return report
 
-    async def _watch(self, child: Child) -> None:
-        code = await child.ended()
-        if self._last_words and child is self._scheduler:
-            text = self._last_words[-1].removeprefix("moorage: ")
-            raise UsageError(text) if code == EXIT_BAD_INPUT else MoorageError(text)
-        raise MoorageError(f"the {child.name} ended by itself, with code {code}")
+    async def _follow_scheduler(self) -> None:
+        """Wait for the scheduler's end; raise why it came, which is what it said last."""
+        code = await self._scheduler.ended()
+        text = self._last_words.removeprefix("moorage: ")
+        raise _failure(text or _ended(self._scheduler, code), bad_input=code == EXIT_BAD_INPUT)
 
     def _scheduler_message(self, line: str) -> None:
-        self._last_words = [line]
+        self._last_words = line
         self._on_message(line)
 
 
@@ -211,6 +213,14 @@ class LoopParts:
 
     def kill(self) -> None:
         """Nothing to do: there is no other process."""
+
+
+def _failure(text: str, *, bad_input: bool) -> MoorageError:
+    return UsageError(text) if bad_input else MoorageError(text)
+
+
+def _ended(child: Child, code: int) -> str:
+    return f"the {child.name} ended by itself, with code {code}"
 
 
 async def _wait(event: asyncio.Event) -> None:

@@ -118,10 +118,8 @@ class _Run:
             )
             if plan.scheduler:
                 await parts.start_scheduler()
-            if plan.watch or plan.until_settled:
-                await self._watch(transport, tasks)
             failed = quiet.spawn(parts.failed(), name="wait for failures")
-            living = quiet.spawn(self._live(transport), name="live")
+            living = quiet.spawn(self._live(transport, tasks), name="live")
             await asyncio.wait({failed, living}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 failed.result()
@@ -156,8 +154,10 @@ class _Run:
         await pods.synced.wait()
         await events.synced.wait()
 
-    async def _live(self, transport: Transport) -> None:
+    async def _live(self, transport: Transport, tasks: TaskOwner) -> None:
         """Create the first objects, then look on until everything is settled, or for ever."""
+        if self._plan.watch or self._plan.until_settled:
+            await self._watch(transport, tasks)
         client = Client(transport, rng=self._streams.stream("up/client"))
         expected = await create_all(client, self._plan.objects, self._view.message)
         while True:

@@ -1,0 +1,25 @@
+"""A view that shows nothing, for tests of what is behind it."""
+
+from __future__ import annotations
+
+from moorage.sandbox.lines import Started
+from moorage.sandbox.progress import Change, Progress
+
+
+class SilentView:
+    """Looks away."""
+
+    def started(self, what: Started) -> None:
+        return
+
+    def change(self, change: Change) -> None:
+        return
+
+    def message(self, text: str) -> None:
+        return
+
+    def tick(self, progress: Progress) -> None:
+        return
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        return
