@@ -18,6 +18,11 @@ from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.negotiate import JSON, accepted_form
+from moorage.apiserver.openapi_frame import (
+    OPENAPI_PROTOBUF_V1,
+    openapi_frame,
+    takes_only_openapi_protobuf,
+)
 from moorage.apiserver.pages import PageKeeper
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
@@ -135,7 +140,10 @@ class ApiServer:
             return self._resource(request)
         if request.method != "GET":
             raise method_not_allowed()
-        accepted_form(request.headers.get("accept", ""))
+        accept = request.headers.get("accept", "")
+        if takes_only_openapi_protobuf(request.path, accept):
+            return Reply(status=200, body=openapi_frame(), content_type=OPENAPI_PROTOBUF_V1)
+        accepted_form(accept)
         return Reply(status=200, body=document)
 
     def _resource(self, request: Request) -> Reply:
