@@ -5,14 +5,12 @@ Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from moorage.framework.handle import Handle
-
-PluginFactory = Callable[[Any, Handle], object]
 
 # Extension point, as the configuration spells it, to the methods that make a plugin extend it.
 POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {

@@ -130,7 +130,6 @@ class NodeMasks:
         self._reach: dict[str, tuple[PersistentVolume, Reach]] = {}
         self._columns: dict[str, NDArray[np.int32]] = {}
         self._looked_at = (-1, -1, -1)
-        self._csi_generation = -1
         self.epoch = 0
         """Rises when rows kept by `rows` may have changed."""
 

@@ -102,11 +102,6 @@ def handle_of(source: InTreeSource, labels: Mapping[str, str]) -> str:
     return source.volume_id
 
 
-def is_migrated(csi_node: CSINode | None, plugin: str) -> bool:
-    """Whether a node says that an in-tree plugin's volumes are its CSI driver's there."""
-    return plugin in migrated_plugins(csi_node)
-
-
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
     """Return the in-tree plugins a node lists as migrated."""
     if csi_node is None:

@@ -7,6 +7,8 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from moorage.api.meta import ObjectReference
@@ -26,6 +28,8 @@ from moorage.plugins.volume_nodes import reach_of
 from moorage.plugins.volume_translation import migrated_plugins
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+
+K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
 
 _POLL_SECONDS = 1.0
 
@@ -128,7 +132,7 @@ class VolumeWriter:
         for claim in plan.claims:
             node_name = claim.metadata.annotations[SELECTED_NODE]
             version = await self._client.annotate_claim(claim.metadata, {SELECTED_NODE: node_name})
-            written.claims.append(_claim_at_version(claim, version))
+            written.claims.append(_at_version(claim, version))
         return written
 
     async def wait(self, plan: Plan, pod: PodInfo, node_name: str, *, timeout_seconds: int) -> None:
@@ -202,14 +206,9 @@ class VolumeWriter:
             )
 
 
-def _at_version(volume: PersistentVolume, version: str) -> PersistentVolume:
+def _at_version(obj: K, version: str) -> K:
     replace = msgspec.structs.replace
-    return replace(volume, metadata=replace(volume.metadata, resource_version=version))
-
-
-def _claim_at_version(claim: PersistentVolumeClaim, version: str) -> PersistentVolumeClaim:
-    replace = msgspec.structs.replace
-    return replace(claim, metadata=replace(claim.metadata, resource_version=version))
+    return replace(obj, metadata=replace(obj.metadata, resource_version=version))
 
 
 def _is_older(shown: str, written: str) -> bool:

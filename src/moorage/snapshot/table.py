@@ -27,7 +27,6 @@ from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.shape import PORTS, RESOURCES, HostPort
 from moorage.snapshot.volume_pods import VolumePods
 
-TaintKey = tuple[str, str, str]
 PortSet = frozenset[HostPort]
 
 
