@@ -14,6 +14,7 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodAffinity
 from moorage.framework.points import EventRegistration
+from moorage.plugins.pod_hints import holds_place
 from moorage.snapshot.pod_affinity import Terms, required_terms
 
 
@@ -38,7 +39,7 @@ def pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
         return True
     subject = after or before
     assert subject is not None
-    if not (subject.spec.node_name or subject.status.nominated_node_name):
+    if not holds_place(subject):
         return False
     near, away = _near(waiting), _away(waiting)
     if after is None:

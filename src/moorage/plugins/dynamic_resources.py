@@ -36,6 +36,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.plugins.answers import normalize_to_max
+from moorage.plugins.pod_hints import own_update_hint
 from moorage.plugins.unbuilt import NEEDS, unbuilt_need
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -139,7 +140,7 @@ class DynamicResources:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Held pods have to change themselves: nothing else helps until claims are built."""
         event = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-        return (EventRegistration(event, _own_update_hint),)
+        return (EventRegistration(event, own_update_hint),)
 
 
 def _missing_state(state: CycleState) -> Status | None:
@@ -148,8 +149,3 @@ def _missing_state(state: CycleState) -> Status | None:
     except StateMissingError as missing:
         return error(str(missing))
     return None
-
-
-def _own_update_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    del old
-    return isinstance(new, Pod) and new.uid == waiting.uid

@@ -15,6 +15,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, Reads
 from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
 from moorage.plugins.answers import SetAnswers, memo_of
+from moorage.plugins.pod_hints import holds_place
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import PORTS, HostPort, host_ports
 from moorage.snapshot.snapshot import Snapshot
@@ -89,6 +90,6 @@ def _question(wanted: tuple[HostPort, ...]) -> SetAnswers:
 def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     del new
     assert isinstance(old, Pod)
-    if not old.spec.node_name and not old.status.nominated_node_name:
+    if not holds_place(old):
         return False
     return ports_conflict(host_ports(waiting), frozenset(host_ports(old)))

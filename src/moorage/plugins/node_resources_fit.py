@@ -32,6 +32,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
 from moorage.plugins.answers import memo_of
+from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.resource_scoring import (
     RequestedToCapacityRatio,
     ResourceUse,
@@ -274,7 +275,7 @@ def _wanted_by(waiting: Pod) -> list[tuple[str, int]]:
 def _pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     if new is None:
         assert isinstance(old, Pod)
-        return bool(old.spec.node_name or old.status.nominated_node_name)
+        return holds_place(old)
     assert isinstance(old, Pod)
     assert isinstance(new, Pod)
     if new.uid == waiting.uid:

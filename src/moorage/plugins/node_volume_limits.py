@@ -27,6 +27,7 @@ from moorage.framework.status import (
     error,
     unresolvable,
 )
+from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volume_attached import (
     AttachedVolumes,
     ClaimMissingError,
@@ -174,7 +175,7 @@ def _csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool
 def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     del waiting, new
     assert isinstance(old, Pod)
-    if not old.spec.node_name and not old.status.nominated_node_name:
+    if not holds_place(old):
         return False
     return bool(VOLUMES.of(old).value.attachable)
 

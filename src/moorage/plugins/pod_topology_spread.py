@@ -22,6 +22,7 @@ from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, FilterAnswer, Status, error
+from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.spread_constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
 from moorage.plugins.spread_defaults import DefaultConstraints
 from moorage.plugins.spread_layout import Layouts
@@ -216,8 +217,7 @@ def _involved(other: Pod, waiting: Pod) -> bool:
     """Whether a pod may count for a waiting one: itself, or one with a node, in its namespace."""
     if other.uid == waiting.uid:
         return True
-    placed = other.spec.node_name or other.status.nominated_node_name
-    return bool(placed) and other.namespace == waiting.namespace
+    return holds_place(other) and other.namespace == waiting.namespace
 
 
 def _has_keys(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:

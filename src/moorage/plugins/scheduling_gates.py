@@ -12,6 +12,7 @@ from moorage.api.pod import Pod
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import SUCCESS, Status, unresolvable
+from moorage.plugins.pod_hints import own_update_hint
 
 
 class SchedulingGates:
@@ -33,9 +34,4 @@ class SchedulingGates:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Only the pod's own last gate going away helps."""
         event = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (EventRegistration(event, _is_same_pod),)
-
-
-def _is_same_pod(waiting: Pod, old: object | None, new: object | None) -> bool:
-    del old
-    return isinstance(new, Pod) and new.uid == waiting.uid
+        return (EventRegistration(event, own_update_hint),)

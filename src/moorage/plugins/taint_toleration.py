@@ -19,6 +19,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, Reads, ScoreArray
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, answer_where
 from moorage.plugins.answers import SetAnswers, memo_of, normalize_to_max
+from moorage.plugins.pod_hints import own_update_hint
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import TOLERATIONS
 from moorage.snapshot.view import NodeView
@@ -89,7 +90,7 @@ class TaintToleration:
         """Name what helps: a node without (any more) a blocking taint, other tolerations."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
-        return (EventRegistration(node, _node_hint), EventRegistration(pod, _own_update_hint))
+        return (EventRegistration(node, _node_hint), EventRegistration(pod, own_update_hint))
 
 
 def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
@@ -109,9 +110,3 @@ def _node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     tolerations = waiting.spec.tolerations
     was_open = isinstance(old, Node) and not _blocked(old.spec.taints, tolerations)
     return not was_open and not _blocked(new.spec.taints, tolerations)
-
-
-def _own_update_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    del old
-    assert isinstance(new, Pod)
-    return new.uid == waiting.uid
