@@ -131,6 +131,22 @@ def test_a_single_event_leaves_the_book_without_a_write():
     assert (book.finish(now_ns=clock.now_ns()), len(book)) == ([], 0)
 
 
+def test_a_full_book_forgets_what_was_longest_not_repeated():
+    book = SeriesBook(host="h", known_max=2)
+    for reason in ("first", "second", "first", "third"):
+        book.observe(note(reason=reason), now_ns=START)
+    repeats = {
+        reason: book.observe(note(reason=reason), now_ns=START)
+        for reason in ("first", "third", "second")
+    }
+    assert len(book) == 2
+    assert repeats["first"] is None, "its series goes on: the third time is only counted"
+    assert {name: write.changes is None for name, write in repeats.items() if write} == {
+        "third": False,
+        "second": True,
+    }
+
+
 def test_two_events_in_one_nanosecond_get_two_names():
     book = SeriesBook(host="h")
     writes = [book.observe(note(reason=reason), now_ns=START) for reason in ("A", "B")]
