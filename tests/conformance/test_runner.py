@@ -216,8 +216,11 @@ def with_objects(line: dict[str, Any], **objects: Any) -> dict[str, Any]:
     return line
 
 
+PLACING = {"enabled": [{"name": "X"}]}
+
+
 def set_mode(line: dict[str, Any]) -> dict[str, Any]:
-    line["scenario"]["mode"] = "hint"
+    line["scenario"]["mode"] = "podgroup"
     return line
 
 
@@ -238,10 +241,10 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "needs"),
     [
-        pytest.param(set_mode, {"mode hint"}, id="a mode that is not built"),
+        pytest.param(set_mode, {"mode podgroup"}, id="a mode that is not built"),
         pytest.param(set_gate, {"feature gate GangScheduling"}, id="a feature gate"),
         pytest.param(
-            lambda line: config(line, percentageOfNodesToScore=50),
+            lambda line: config(line, profiles=[{"plugins": {"placementScore": PLACING}}]),
             {"configuration not built"},
             id="a setting that is not built",
         ),
@@ -356,7 +359,7 @@ def test_the_table_and_the_first_differences_read_well(tmp_path):
         "all           2      0          1            1",
         "",
         "Not supported, number of cases by need:",
-        "       1 mode hint",
+        "       1 mode podgroup",
         "",
         "First differences (1 case differs):",
         f"  {line['scenario']['name']} {row['pod']}: winners",

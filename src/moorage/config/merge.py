@@ -75,8 +75,6 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     percentage_of_nodes_to_score
         How many of the nodes are searched for feasible ones: 1 to 100, or 0 for a share that
         falls as the cluster grows. Unset means 100 (kube-scheduler: 0).
-    parallelism
-        Workers of kube-scheduler; sets how far a search in part goes beyond what is wanted.
     """
 
     scheduler_name: str
@@ -84,7 +82,6 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     score_weights: Mapping[str, int]
     plugin_args: Mapping[str, Any]
     percentage_of_nodes_to_score: int = 100
-    parallelism: int = 16
 
 
 def merge_plugins(user: Plugins) -> Plugins:
@@ -173,7 +170,6 @@ class _Expansion:
             score_weights=self._weights(points["score"]),
             plugin_args=self._args(names),
             percentage_of_nodes_to_score=100 if percentage is None else percentage,
-            parallelism=self._config.parallelism,
         )
 
     def _fault(self, text: str) -> None:

@@ -124,8 +124,7 @@ class KubeSchedulerConfiguration(
     api_version: str = API_VERSION
     kind: str = KIND
     parallelism: int = 16
-    """Decisions are made on one thread over whole columns; this only sets the size of the chunks
-    after which a search of a part of the nodes stops."""
+    """Accepted for compatibility: decisions are made on one thread over whole columns."""
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: bool = True

@@ -305,6 +305,11 @@ class Cycle:
             raise CycleError(status)
         state.skip_score |= skipped
 
+    def found(self, search: Search, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the feasible rows in the order in which the search met them."""
+        order = self._sampler.order(self._candidates(search.pre_filter), search.start)
+        return order[np.isin(order, rows)]
+
     def _best(
         self, search: Search, rows: NDArray[np.int64], total_n: ScoreArray
     ) -> NDArray[np.int64]:
@@ -312,7 +317,7 @@ class Cycle:
         best = rows[np.flatnonzero(total_n == total_n.max())]
         if self._tie_break is not positional or len(best) == 1:
             return best
-        found = self._sampler.order(self.snapshot.rows(rows), search.start)
+        found = self.found(search, rows)
         return found[heap_order(np.flatnonzero(np.isin(found, best)))]
 
     # -- outcomes ------------------------------------------------------------------------------

@@ -5,20 +5,18 @@ has found enough. Here every row has its verdict already, so the step only tells
 search would have come, and hides the rest.
 
 Rules: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` (``findNodesThatPassFilters``,
-``numFeasibleNodesToFind``) and ``pkg/scheduler/framework/parallelize``; scheduling spec, cycle
-sections 3.1, 3.3 and 11.
+``numFeasibleNodesToFind``) with one worker; scheduling spec, cycle sections 3.1 and 3.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isqrt
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import CycleError, FilterPass, ask_filters
+from moorage.engine.filtering import CycleError, FilterPass
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
@@ -36,6 +34,8 @@ _MOST_PERCENT: Final = 50
 _LEAST_PERCENT: Final = 5
 _NODES_A_PERCENT: Final = 125
 
+_BATCH: Final = 64  # rows judged at once after a plugin broke; a guess, it decides nothing
+
 
 def num_to_find(percentage: int, n: int) -> int:
     """Return after how many feasible nodes a search is content.
@@ -52,11 +52,6 @@ def num_to_find(percentage: int, n: int) -> int:
     if percentage == 0:
         percentage = max(_MOST_PERCENT - n // _NODES_A_PERCENT, _LEAST_PERCENT)
     return max(n * percentage // 100, _ALWAYS_SEARCHED)
-
-
-def chunk_size(n: int, parallelism: int) -> int:
-    """Return how many nodes a worker looks at before it asks whether enough were found."""
-    return max(1, min(isqrt(n), n // parallelism + 1))
 
 
 class Rotation:
@@ -84,7 +79,7 @@ class Sampler:
     Parameters
     ----------
     profile
-        Tells the percentage, the chunks, and whether anything is scored at all.
+        Tells the percentage, and whether anything is scored at all.
     snapshot
         The cluster.
     rotation
@@ -100,8 +95,8 @@ class Sampler:
     def take(self, view: NodeView, verdict: FilterPass) -> tuple[NodeView, FilterPass]:
         """Return the rows that would have been looked at, ascending, and the verdict on them.
 
-        Those are the feasible rows wanted, and every row that fails up to the end of the chunk in
-        which one feasible row too many is met. Both come back as they are when that is all.
+        Those are the feasible rows wanted, and every row that fails before one feasible row too
+        many is met. Both come back as they are when that is all.
 
         Parameters
         ----------
@@ -110,6 +105,7 @@ class Sampler:
         verdict
             The verdict on them.
         """
+        self._snapshot.search_order()  # kept as of this attempt, whether used or not
         wanted = self._wanted(len(view))
         if wanted >= len(view):
             return view, verdict
@@ -118,7 +114,7 @@ class Sampler:
     def search(
         self, state: CycleState, pod: PodInfo, view: NodeView, judge: Judge
     ) -> tuple[NodeView, FilterPass]:
-        """Search chunk by chunk: for a search in which a plugin broke.
+        """Search from the start on: for a search in which a plugin broke.
 
         Only the rows that would have been looked at may break it, so no others are asked about.
 
@@ -136,24 +132,21 @@ class Sampler:
         CycleError
             A plugin broke for a row that would have been looked at; `rotation` has moved on.
         """
-        order, wanted, size = self.order(view), self._wanted(len(view)), self._chunk(len(view))
-        feasible = failed = end = 0
+        order, wanted = self.order(view), self._wanted(len(view))
+        feasible, end, size = 0, 0, _BATCH
         while end < len(order) and feasible <= wanted:
-            chunk = self._snapshot.rows(order[end : end + size])
+            batch = self._snapshot.rows(order[end : end + size])
             try:
-                passed = int(judge(state, pod, chunk).passed.sum())
+                feasible += int(judge(state, pod, batch).passed.sum())
             except CycleError:
-                asked = range(len(self._profile.filters))
-                verdict = ask_filters(self._profile, state, pod, chunk, only=asked)
-                feasible += int(verdict.passed.sum())
-                failed += int((~verdict.passed & ~verdict.broken).sum())
-                self.rotation.advance(min(feasible, wanted) + failed, self._snapshot.num_nodes)
-                raise
-            feasible, failed = feasible + passed, failed + len(chunk) - passed
-            end += len(chunk)
+                if size == 1:
+                    self.rotation.advance(end, self._snapshot.num_nodes)
+                    raise
+                size = 1  # perhaps enough is found before the row that broke it
+            else:
+                end += len(batch)
         looked_at = self._snapshot.rows(np.sort(order[:end]))
-        verdict = judge(state, pod, looked_at)
-        return self._cut(looked_at, verdict, order[:end], wanted=wanted, size=size)
+        return self._cut(looked_at, judge(state, pod, looked_at), order[:end], wanted=wanted)
 
     def order(self, view: NodeView, start: int | None = None) -> IntArray:
         """Return the rows of a view in the order in which they are looked at.
@@ -178,15 +171,13 @@ class Sampler:
         order: IntArray,
         *,
         wanted: int,
-        size: int | None = None,
     ) -> tuple[NodeView, FilterPass]:
         positions = order if view.is_all else np.searchsorted(view.row_numbers(), order)
         passed_n = verdict.passed[positions]
         found = np.flatnonzero(passed_n)
         if len(found) <= wanted:
             return view, verdict
-        size = size or self._chunk(len(view))
-        end = (int(found[wanted]) // size + 1) * size
+        end = int(found[wanted])
         looked_at = ~passed_n[:end]
         looked_at[found[:wanted]] = True
         kept = np.sort(positions[:end][looked_at])
@@ -194,9 +185,7 @@ class Sampler:
         return self._snapshot.rows(rows), verdict.at(kept)
 
     def _wanted(self, n: int) -> int:
-        if not self._profile.scores:
+        asking = any(each.filters or each.prioritizes for each in self._profile.extenders)
+        if not self._profile.scores and not asking:
             return 1
         return num_to_find(self._profile.percentage_of_nodes_to_score, n)
-
-    def _chunk(self, n: int) -> int:
-        return chunk_size(n, self._profile.parallelism)

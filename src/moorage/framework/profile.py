@@ -54,7 +54,6 @@ class Profile:
         }
         self.weights = dict(spec.score_weights)
         self.percentage_of_nodes_to_score = spec.percentage_of_nodes_to_score
-        self.parallelism = spec.parallelism
         self.filters: tuple[FilterPlugin, ...] = tuple(
             as_filter(plugin, handle.snapshot, handle.reasons) for plugin in self.points["filter"]
         )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.api.codec import decode
+from moorage.api.codec import decode, decode_untyped
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
@@ -81,6 +81,44 @@ class RecordedObjects(msgspec.Struct, frozen=True, kw_only=True):
     pod_groups: list[Any] = msgspec.field(default_factory=list, name="podgroups")
 
 
+class NodeChanges(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What becomes of nodes in the middle of a sequence; done in the order of the fields.
+
+    Parameters
+    ----------
+    before
+        Index of the pending pod that comes next.
+    remove_nodes
+        Names of nodes.
+    add_nodes, update_nodes
+        Nodes.
+    """
+
+    before: int
+    remove_nodes: list[str] = []
+    add_nodes: list[Node] = []
+    update_nodes: list[Node] = []
+
+
+class ObjectEvent(msgspec.Struct, frozen=True):
+    """A change of one object, as plain values.
+
+    Parameters
+    ----------
+    resource
+        Its kind.
+    action
+        ``Add``, ``Update`` or ``Delete``.
+    old, new
+        The object before and after; None where there is none.
+    """
+
+    resource: str
+    action: str
+    old: Json | None = None
+    new: Json | None = None
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A cluster state with pods waiting for a node.
 
@@ -102,6 +140,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The cluster.
     pending
         Pods without a node, in order of arrival.
+    changes
+        Of nodes, between the pods of a sequence.
+    events
+        Changes the pending pods are asked about, each by itself.
+    extender
+        How each extender of the configuration answers.
+    raw
+        The scenario as plain values, where whole objects matter; not part of the recording.
     """
 
     name: str
@@ -112,6 +158,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     compact: bool = False
     objects: RecordedObjects = RecordedObjects()
     pending: list[Pod] = []
+    changes: list[NodeChanges] = []
+    events: list[ObjectEvent] = []
+    extender: list[Json] = []
+    raw: Json = {}
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -150,6 +200,14 @@ def recording_files(paths: Iterable[str | Path]) -> list[Path]:
     return list(found)
 
 
+def _with_raw(case: Case, line: bytes) -> Case:
+    """Add the plain values to a case of which whole objects are compared."""
+    if not case.scenario.extender:
+        return case
+    raw = decode_untyped(line)["scenario"]
+    return Case(msgspec.structs.replace(case.scenario, raw=raw), case.expected)
+
+
 def read_cases(path: Path) -> Iterator[Case]:
     """Yield the cases of a recording, one a line.
 
@@ -162,7 +220,7 @@ def read_cases(path: Path) -> Iterator[Case]:
         if not line.strip():
             continue
         try:
-            yield decode(Case, line)
+            yield _with_raw(decode(Case, line), line)
         except DecodeError as error:
             raise UsageError(f"{path}: line {number} is not a recorded case: {error}") from error
 

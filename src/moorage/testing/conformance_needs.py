@@ -14,10 +14,13 @@ from typing import Final
 from moorage.api.pod import Pod
 from moorage.config.merge import ProfileSpec
 from moorage.framework.registry import Registry
+from moorage.plugins.node_resources_fit import IMPLICIT_CLASS_PREFIX
 from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
 from moorage.testing.conformance_format import Scenario
 
-BUILT_MODES: Final = frozenset({"evaluate", "sequence", "preempt"})
+BUILT_MODES: Final = frozenset(
+    {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender"}
+)
 
 UNCOMPARED: Final[Mapping[str, str]] = {
     "event": "DefaultPreemption",
@@ -37,6 +40,11 @@ def is_built(registry: Registry, plugin: str) -> bool:
     """Whether a plugin is there as a whole: no guard, and nothing left that it cannot judge."""
     entry = registry.find(plugin)
     return entry is not None and entry.built and plugin not in NEEDED_BY
+
+
+def unbuilt_plugins(registry: Registry) -> frozenset[str]:
+    """Return the plugins of which not everything is built."""
+    return frozenset(entry.name for entry in registry if not is_built(registry, entry.name))
 
 
 def mode_needs(scenario: Scenario) -> list[str]:
@@ -62,6 +70,8 @@ def plugin_needs(
     registry
         Tells which plugins only guard.
     """
+    if scenario.mode == "hint":  # plugins are asked one by one, so each is left out by itself
+        return [name for name in _hint_needs(scenario) if not is_built(registry, name)]
     missing = set()
     by_cluster = set(_cluster_needs(scenario))
     for pod in scenario.pending:
@@ -89,3 +99,16 @@ def _cluster_needs(scenario: Scenario) -> Iterator[str]:
         yield "DynamicResources"
     if objects.pod_groups:
         yield "GangScheduling"
+
+
+def _hint_needs(scenario: Scenario) -> Iterator[str]:
+    """Plugins that change what another one answers about an event."""
+    classes = {one["spec"].get("extendedResourceName") for one in scenario.objects.device_classes}
+    asks_for_devices = any(
+        name in classes or name.startswith(IMPLICIT_CLASS_PREFIX)
+        for pod in scenario.pending
+        for container in pod.spec.containers
+        for name in container.resources.requests
+    )
+    if asks_for_devices and any(event.resource == "Node" for event in scenario.events):
+        yield "DynamicResources"

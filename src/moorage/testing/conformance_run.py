@@ -8,36 +8,30 @@ through the cycle that schedules for real, reuse of answers included.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from moorage.api.pod import Pod
-from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError, NotBuiltError
-from moorage.base.rng import Streams
 from moorage.config.defaults import default_config
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.plugin_args import DefaultPreemptionArgs
 from moorage.config.validation import is_not_built
-from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import CycleError, Evaluation, evaluate
+from moorage.engine.sampling import ALL
 from moorage.engine.scoring import ScoreTable
-from moorage.engine.select_node import smallest_name
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.handle import Handle
 from moorage.framework.preemption import PreemptionReport
-from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.runner import run_pre_enqueue, run_reserve
-from moorage.framework.status import Code, ReasonTable, Status
-from moorage.snapshot.listers import Listers
+from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.conformance_format import Json, RecordedObjects, Scenario
+from moorage.testing.conformance_extender import run_extenders
+from moorage.testing.conformance_format import Json, Scenario
+from moorage.testing.conformance_hints import run_hints
 from moorage.testing.conformance_needs import mode_needs, plugin_needs
+from moorage.testing.conformance_sampling import run_sampled
+from moorage.testing.conformance_world import World, failed, plain, signed
 
 _NOTE_BYTES = 1024
 
@@ -75,7 +69,7 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     if needs:
         return Unsupported(tuple(needs))
     try:
-        specs = _specs(scenario.config, registry)
+        specs = _specs(scenario, registry)
     except ConfigError as error:
         if all(map(is_not_built, error.faults)):
             return Unsupported(("configuration not built",))
@@ -84,18 +78,37 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     if needs:
         return Unsupported(tuple(needs))
     try:
-        world = _World(scenario, specs, registry)
+        world = World(scenario, specs, registry)
     except NotBuiltError:
         return Unsupported(("plugin arguments not built",))
     answer: Json = {} if scenario.config is None else {"profiles": _profiles(specs)}
+    if scenario.mode == "extender":
+        extenders = config_from_values(scenario.config).extenders
+        return answer | run_extenders(scenario, world, extenders, _event_note)
+    if scenario.mode == "hint":
+        return answer | run_hints(scenario, world)
+    if scenario.mode == "sequence-sampled":
+        return answer | {"sequence": run_sampled(scenario, world)}
     if scenario.mode == "sequence":
-        return answer | {"sequence": world.run_sequence(compact=scenario.compact)}
-    return answer | {"pods": [world.evaluate(info) for info in world.pending]}
+        order = sorted(world.pending, key=lambda info: -info.priority)  # stable: then as given
+        rows = [_scheduled(world, info, compact=scenario.compact) for info in order]
+        return answer | {"sequence": rows}
+    return answer | {"pods": [_judged(world, info) for info in world.pending]}
 
 
-def _specs(config: Json | None, registry: Registry) -> dict[str, ProfileSpec]:
+def _specs(scenario: Scenario, registry: Registry) -> dict[str, ProfileSpec]:
+    """Return the profiles as the harness ran them: preemption tries every node.
+
+    Every node is scored, too, but where sampling is what is recorded: there unset means 0.
+    """
+    config = scenario.config
     loaded = default_config() if config is None else config_from_values(config)
+    sampled = scenario.mode == "sequence-sampled"
+    if sampled and loaded.percentage_of_nodes_to_score is None:
+        loaded = msgspec.structs.replace(loaded, percentage_of_nodes_to_score=0)
     specs = (_trying_every_node(spec) for spec in expand_profiles(loaded, registry))
+    if not sampled:
+        specs = (msgspec.structs.replace(s, percentage_of_nodes_to_score=ALL) for s in specs)
     return {spec.scheduler_name: spec for spec in specs}
 
 
@@ -125,104 +138,43 @@ def _points(spec: ProfileSpec) -> Json:
     return points
 
 
-class _World:
-    """A scenario's cluster in columns, its profiles and its pending pods."""
+def _judged(world: World, info: PodInfo) -> Json:
+    """Judge one pod against the unchanged cluster."""
+    row = world.unscheduled(info)
+    if row is not None:
+        return row
+    profile = world.profile(info.pod)
+    assert profile is not None
+    try:
+        found = evaluate(profile, world.snapshot, info)
+    except CycleError as error:
+        return {"pod": info.key, "outcome": f"error: {error.status.message}"}
+    return {"pod": info.key, **_evaluated(found, info)}
 
-    def __init__(
-        self, scenario: Scenario, specs: Mapping[str, ProfileSpec], registry: Registry
-    ) -> None:
-        self.snapshot = _snapshot(scenario.objects)
-        self.pending = [PodInfo(pod) for pod in scenario.pending]
-        self._nominated = [info for info in self.pending if info.pod.status.nominated_node_name]
-        self._nominate()
-        reasons, streams = ReasonTable(), Streams(0)
-        self._profiles: dict[str, Profile] = {}
-        for name, spec in specs.items():
-            handle = Handle(name, self.snapshot, reasons, ManualClock(), streams)
-            self._profiles[name] = Profile(spec, registry, handle)
-        self._cycles = {
-            name: Cycle(profile, self.snapshot, smallest_name)
-            for name, profile in self._profiles.items()
-        }
 
-    def _nominate(self) -> None:
-        by_node: dict[str, list[PodInfo]] = {}
-        for info in self._nominated:
-            by_node.setdefault(info.pod.status.nominated_node_name, []).append(info)
-        self.snapshot.nominations = by_node
-
-    def _profile(self, pod: Pod) -> Profile | None:
-        return self._profiles.get(pod.spec.scheduler_name)
-
-    def _unscheduled(self, info: PodInfo) -> Json | None:
-        """Return the row of a pod that never reaches PreFilter; None for the others."""
-        profile = self._profile(info.pod)
-        if profile is None:
-            return {"pod": info.key, "outcome": "notResponsible"}
-        if info.pod.metadata.deletion_timestamp is not None:
-            return {"pod": info.key, "outcome": "skipped"}
-        gate = run_pre_enqueue(profile, info.pod)
-        if gate.ok:
-            return None
-        return {"pod": info.key, "outcome": "gated", "preEnqueue": _signed(gate)}
-
-    # -- evaluate, preempt ---------------------------------------------------------------------
-
-    def evaluate(self, info: PodInfo) -> Json:
-        """Judge one pod against the unchanged cluster."""
-        row = self._unscheduled(info)
-        if row is not None:
-            return row
-        profile = self._profile(info.pod)
-        assert profile is not None
-        try:
-            found = evaluate(profile, self.snapshot, info)
-        except CycleError as error:
-            return {"pod": info.key, "outcome": f"error: {error.status.message}"}
-        return {"pod": info.key, **_evaluated(found, info)}
-
-    # -- sequence ------------------------------------------------------------------------------
-
-    def run_sequence(self, *, compact: bool) -> list[Json]:
-        """Schedule the pending pods one after another, greatest priority first."""
-        order = sorted(self.pending, key=lambda info: -info.priority)  # stable: then as given
-        return [self._schedule(info, compact=compact) for info in order]
-
-    def _schedule(self, info: PodInfo, *, compact: bool) -> Json:
-        row = self._unscheduled(info)
-        if row is not None:
-            return row
-        profile = self._profile(info.pod)
-        assert profile is not None
-        decision = self._cycles[profile.name].decide(info)
-        if decision.outcome is Outcome.ERROR:
-            return {"pod": info.key, "outcome": f"error: {decision.message}"}
-        if decision.outcome is Outcome.REJECT:
-            message = _without_post_filter(decision)
-            return {"pod": info.key, "outcome": "unschedulable", "message": message}
-        whole = evaluate(profile, self.snapshot, info)
-        assert whole.scores is not None
-        result: Json = {
-            "pod": info.key,
-            "outcome": "scheduled",
-            "node": decision.node_name,
-            "total": int(whole.scores.total_n.max()),
-            "feasibleCount": decision.feasible,
-        }
-        result |= (
-            {"winnersCount": len(whole.winners)} if compact else {"winners": list(whole.winners)}
-        )
-        result |= _disagreement(decision, whole)
-        self._assume(profile, decision)
-        return result
-
-    def _assume(self, profile: Profile, decision: Decision) -> None:
-        info = decision.pod
-        self.snapshot.table.add_pod(info, decision.node_name)
-        self._nominated = [other for other in self._nominated if other.uid != info.uid]
-        self._nominate()
-        status = run_reserve(profile, decision.state, info, decision.node_name)
-        assert status.ok, f"Reserve of {info.key} on {decision.node_name}: {status.message}"
+def _scheduled(world: World, info: PodInfo, *, compact: bool) -> Json:
+    """Schedule one pod of a sequence and count it on its node."""
+    row = world.unscheduled(info)
+    if row is not None:
+        return row
+    profile = world.profile(info.pod)
+    assert profile is not None
+    decision = world.cycles[profile.name].decide(info)
+    if decision.outcome is not Outcome.BIND:
+        return failed(decision)
+    whole = evaluate(profile, world.snapshot, info)
+    assert whole.scores is not None
+    result: Json = {
+        "pod": info.key,
+        "outcome": "scheduled",
+        "node": decision.node_name,
+        "total": int(whole.scores.total_n.max()),
+        "feasibleCount": decision.feasible,
+    }
+    result |= {"winnersCount": len(whole.winners)} if compact else {"winners": list(whole.winners)}
+    result |= _disagreement(decision, whole)
+    world.assume(profile, decision)
+    return result
 
 
 def _disagreement(decision: Decision, whole: Evaluation) -> Json:
@@ -239,32 +191,6 @@ def _disagreement(decision: Decision, whole: Evaluation) -> Json:
     return {"reuse": f"the cycle says {reused}, asking every plugin afresh {fresh}"}
 
 
-def _without_post_filter(decision: Decision) -> str:
-    if decision.diagnosis is None:
-        return decision.message
-    return decision.diagnosis.with_post_filter("").message
-
-
-def _snapshot(objects: RecordedObjects) -> Snapshot:
-    snapshot = Snapshot(listers=_listers(objects))
-    for node in objects.nodes:
-        snapshot.table.add_node(node)
-    for pod in objects.pods:
-        if pod.status.phase not in ("Succeeded", "Failed"):
-            snapshot.table.add_pod(pod, pod.spec.node_name)
-    return snapshot
-
-
-def _listers(objects: RecordedObjects) -> Listers:
-    listers = Listers()
-    for name in RecordedObjects.__struct_fields__:
-        lister = getattr(listers, name, None)
-        if lister is not None:
-            for obj in getattr(objects, name):
-                lister.put(obj)
-    return listers
-
-
 # -- an evaluation in the words of the recordings ----------------------------------------------
 
 
@@ -277,7 +203,7 @@ def _evaluated(found: Evaluation, info: PodInfo) -> Json:
         "feasible": list(found.feasible),
     }
     if outcome.status.rejected:
-        row["preFilterFailure"] = _signed(outcome.status)
+        row["preFilterFailure"] = signed(outcome.status)
     else:
         row |= _filtered(found)
     if found.scores is not None:
@@ -331,14 +257,14 @@ def _event_note(message: str) -> str:
 
 
 def _named(status: Status) -> Json:
-    return _signed(status) if status.plugin else _plain(status)
+    return signed(status) if status.plugin else plain(status)
 
 
 def _pre_filter(found: Evaluation) -> Json:
     outcome = found.pre_filter
     assert outcome is not None
     skipped = sorted(name for name, s in outcome.results.items() if s.code is Code.SKIP)
-    failed = {name: _plain(s) for name, s in outcome.results.items() if s.code is not Code.SKIP}
+    failed = {name: plain(s) for name, s in outcome.results.items() if s.code is not Code.SKIP}
     result: Json = {"skipped": skipped}
     if failed:
         result["status"] = failed
@@ -353,9 +279,9 @@ def _filtered(found: Evaluation) -> Json:
     # A nominated node that PreFilter left out is filtered all the same; it is not recorded.
     searched = {node: s for node, s in found.filter.items() if node not in found.excluded}
     row: Json = {
-        "filter": {node: _signed(status) for node, status in searched.items()},
+        "filter": {node: signed(status) for node, status in searched.items()},
         "filterPlugins": {
-            plugin: {node: _plain(status) for node, status in nodes.items()}
+            plugin: {node: plain(status) for node, status in nodes.items()}
             for plugin, nodes in found.by_plugin.items()
         },
     }
@@ -390,11 +316,3 @@ def _unschedulable_plugins(found: Evaluation, info: PodInfo) -> list[str]:
     outcome = found.pre_filter
     restricting = frozenset() if outcome is None else outcome.plugins
     return sorted(restricting | {status.plugin for status in found.filter.values()})
-
-
-def _plain(status: Status) -> Json:
-    return {"code": status.code.text, "reasons": list(status.reasons)}
-
-
-def _signed(status: Status) -> dict[str, Any]:
-    return {"plugin": status.plugin, **_plain(status)}

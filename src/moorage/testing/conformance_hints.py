@@ -1,0 +1,183 @@
+"""Runs recorded hints: what each object change means, and which waiting pods it wakes.
+
+The mode "hint" of the conformance runner. Nothing is scheduled: every change is translated to
+cluster events as ingest does it, and for each of them the plugins that registered it are asked
+about every waiting pod. `comparable` takes what plugins not built said out of a recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from moorage.api.changes import (
+    Action,
+    ClusterEvent,
+    Resource,
+    action_name,
+    matches,
+    node_changes,
+    pod_changes,
+)
+from moorage.api.claims import DeviceClass
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from moorage.framework.points import EventRegistration, EventsToRegister
+from moorage.framework.profile import Profile
+from moorage.snapshot.pod_info import PodInfo
+from moorage.testing.conformance_format import Json, ObjectEvent, Scenario
+from moorage.testing.conformance_world import World
+
+_KINDS: Final[Mapping[str, tuple[str, type[Any] | None]]] = {
+    "Pod": (Resource.POD, Pod),
+    "Node": (Resource.NODE, Node),
+    "PersistentVolume": (Resource.PERSISTENT_VOLUME, PersistentVolume),
+    "PersistentVolumeClaim": (Resource.PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim),
+    "StorageClass": (Resource.STORAGE_CLASS, StorageClass),
+    "CSINode": (Resource.CSI_NODE, CSINode),
+    "CSIDriver": (Resource.CSI_DRIVER, CSIDriver),
+    "CSIStorageCapacity": (Resource.CSI_STORAGE_CAPACITY, CSIStorageCapacity),
+    "VolumeAttachment": (Resource.VOLUME_ATTACHMENT, VolumeAttachment),
+    "DeviceClass": (Resource.DEVICE_CLASS, DeviceClass),
+    "ResourceClaim": (Resource.RESOURCE_CLAIM, None),
+    "ResourceSlice": (Resource.RESOURCE_SLICE, None),
+    "PodGroup": (Resource.POD_GROUP, None),
+}
+"""By the name in recordings: the resource of events, and the type; None: nobody reads it yet."""
+
+_ACTIONS: Final = {"Add": Action.ADD, "Delete": Action.DELETE, "Update": Action.UPDATE}
+
+# Whether the kubelet would admit a pod; since queueing hints are always on nothing acts on it.
+_NOT_OURS: Final = "preCheck"
+
+Change = tuple[Any, Any]
+
+
+def run_hints(scenario: Scenario, world: World) -> Json:
+    """Judge every event of a scenario by itself, against the same cluster."""
+    return {"events": [_event(event, world) for event in scenario.events]}
+
+
+def comparable(expected: Json, missing: Collection[str]) -> tuple[Json, set[str]]:
+    """Take out of a recording what moorage does not say, and name it.
+
+    Parameters
+    ----------
+    expected
+        As recorded in this mode.
+    missing
+        Plugins not built.
+
+    Returns
+    -------
+    dict, set of str
+        The recording without the answers of those plugins, and which fields were taken out.
+    """
+    taken: set[str] = set()
+    events = []
+    for event in expected["events"]:
+        kept = {key: value for key, value in event.items() if key != _NOT_OURS}
+        taken |= event.keys() - kept.keys()
+        kept["hints"] = [_without(hints, missing, taken) for hints in event["hints"]]
+        events.append(kept)
+    return {**expected, "events": events}, taken
+
+
+def _without(hints: Json, missing: Collection[str], taken: set[str]) -> Json:
+    pods = {
+        pod: {name: answer for name, answer in answers.items() if name not in missing}
+        for pod, answers in hints.get("pods", {}).items()
+    }
+    always = [name for name in hints.get("always", ()) if name not in missing]
+    asked = {name for answers in hints.get("pods", {}).values() for name in answers}
+    taken |= {f"hints of {name}" for name in (asked | {*hints.get("always", ())}) & {*missing}}
+    return _row(hints["event"], pods, always)
+
+
+def _row(event: str, pods: Mapping[str, Json], always: Sequence[str]) -> Json:
+    row: Json = {"event": event}
+    answers = {pod: asked for pod, asked in pods.items() if asked}
+    row |= {"pods": answers} if answers else {}
+    return row | ({"always": sorted(always)} if always else {})
+
+
+def _event(event: ObjectEvent, world: World) -> Json:
+    change = _decoded(event)
+    incoming = list(_cluster_events(event, change))
+    return {
+        "clusterEvents": [_name(each) for each in incoming],
+        "hints": [_hints(each, change, world) for each in incoming],
+    }
+
+
+def _decoded(event: ObjectEvent) -> Change:
+    type_ = _KINDS[event.resource][1]
+    if type_ is None:
+        return event.old, event.new
+    old, new = (None if side is None else from_dict(type_, side) for side in (event.old, event.new))
+    return old, new
+
+
+def _cluster_events(event: ObjectEvent, change: Change) -> Iterator[ClusterEvent]:
+    old, new = change
+    resource, action = _KINDS[event.resource][0], _ACTIONS[event.action]
+    if isinstance(old, Node) and isinstance(new, Node):
+        yield from node_changes(old, new)
+    elif isinstance(old, Pod) and isinstance(new, Pod):
+        yield from pod_changes(old, new)
+    elif resource == Resource.POD:
+        yield ClusterEvent(_pod_resource(new or old, action), action)
+    else:
+        yield ClusterEvent(resource, action)
+
+
+def _pod_resource(pod: Pod, action: Action) -> str:
+    """Return what kind of pod came or went; one that was nominated counts as assigned at last."""
+    nominated = action is Action.DELETE and pod.status.nominated_node_name
+    assigned = pod.spec.node_name or nominated
+    return Resource.ASSIGNED_POD if assigned else Resource.UNSCHEDULABLE_POD
+
+
+def _hints(incoming: ClusterEvent, change: Change, world: World) -> Json:
+    pods: dict[str, Json] = {}
+    always: set[str] = set()
+    for info in world.pending:
+        profile = world.profile(info.pod)
+        if profile is not None:
+            pods[info.key] = _answers(profile, incoming, change, info)
+    for profile in world.profiles.values():
+        always |= {
+            name
+            for name, registration in _registered(profile)
+            if registration.hint is None and matches(registration.event, incoming)
+        }
+    return _row(_name(incoming), pods, [*always])
+
+
+def _answers(profile: Profile, incoming: ClusterEvent, change: Change, info: PodInfo) -> Json:
+    return {
+        name: "Queue" if registration.hint(info.pod, *change) else "Skip"
+        for name, registration in _registered(profile)
+        if registration.hint is not None and matches(registration.event, incoming)
+    }
+
+
+def _registered(profile: Profile) -> Iterator[tuple[str, EventRegistration]]:
+    for name, plugin in profile.plugins.items():
+        if isinstance(plugin, EventsToRegister):
+            for registration in plugin.events_to_register():
+                yield name, registration
+
+
+def _name(event: ClusterEvent) -> str:
+    return f"{event.resource}/{action_name(event.action)}"
