@@ -331,3 +331,16 @@ def test_an_empty_snapshot_answers_with_nothing():
     )
     assert snapshot.label_column("zone").ids.tolist() == []
     assert snapshot.image_presence("app:1").tolist() == []
+
+
+def test_the_column_of_an_image_goes_with_its_last_node():
+    with_image = {"images": [{"names": ["app:1"], "sizeBytes": 7}]}
+    snapshot = cluster(node("n1", **with_image), node("n2", **with_image))
+    columns = snapshot.table.columns
+    assert snapshot.image_presence("app:1").tolist() == [True, True]
+    snapshot.table.update_node(node("n1"))
+    assert snapshot.image_presence("app:1").tolist() == [False, True]
+    snapshot.table.remove_node("n2")
+    assert (columns.has(("image", "app:1")), snapshot.image_state("app:1")) == (False, None)
+    snapshot.table.add_node(node("n3", **with_image))
+    assert snapshot.image_presence("app:1").tolist() == [False, True]

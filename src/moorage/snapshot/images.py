@@ -28,7 +28,7 @@ def image_sizes(node: Node) -> dict[str, int]:
 
 
 class Images:
-    """Image presence by row, made into a column for each name a pod asked about."""
+    """Image presence by row; a column for each name a pod asked about, while any node has it."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -65,7 +65,11 @@ class Images:
             first_size, nodes = self._states.get(name, (size, 0))
             self._states[name] = (first_size, nodes + 1)
         for name in self._asked.intersection({*old, *new}):
-            self._columns.ensure(("image", name))[row] = name in new
+            if name in self._states:
+                self._columns.ensure(("image", name))[row] = name in new
+            else:  # on no node any more: roll-outs ask for new tags all the time
+                self._asked.remove(name)
+                self._columns.drop(("image", name))
 
     def copy(self, columns: Columns) -> Images:
         """Return the same states over copied columns."""
