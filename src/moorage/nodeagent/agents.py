@@ -20,14 +20,13 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import (
     ApiError,
     ConflictError,
-    DecodeError,
     MoorageError,
     NotFoundError,
 )
 from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
-from moorage.client.objects import Key
+from moorage.client.follow import Follower
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
@@ -118,7 +117,7 @@ class NodeAgents:
             self._client.transport,
             NODES,
             Node,
-            handler=_NodeHandler(self),
+            handler=Follower(self._node_seen, self._node_gone),
             clock=self._clock,
             rng=self._streams.stream("nodeagent/nodes"),
         )
@@ -126,7 +125,7 @@ class NodeAgents:
             self._client.transport,
             PODS,
             Pod,
-            handler=_PodHandler(self),
+            handler=Follower(self._pod_seen, self._life.on_gone),
             clock=self._clock,
             rng=self._streams.stream("nodeagent/pods"),
             field_selector="spec.nodeName!=",
@@ -135,19 +134,16 @@ class NodeAgents:
 
     # --- told by the watches ----------------------------------------------------------------
 
-    def node_seen(self, node: Node) -> None:
-        """Take in the newest version of a node."""
+    def _node_seen(self, node: Node) -> None:
         if node.name in self._nodes:
             self._nodes[node.name] = node
             self._life.on_node(node)
 
-    def pod_seen(self, pod: Pod) -> None:
-        """Take in the newest version of a bound pod."""
-        self._carry_out(self._life.on_pod(pod, now_ns=self._clock.now_ns()))
+    def _node_gone(self, node: Node) -> None:
+        """Do nothing: as with a kubelet, the pods of a deleted node go on."""
 
-    def pod_gone(self, pod: Pod) -> None:
-        """Take in that a pod has been removed."""
-        self._life.on_gone(pod)
+    def _pod_seen(self, pod: Pod) -> None:
+        self._carry_out(self._life.on_pod(pod, now_ns=self._clock.now_ns()))
 
     # --- time -------------------------------------------------------------------------------
 
@@ -311,50 +307,3 @@ class NodeAgents:
             _log.info("heartbeat of %s: %s", name, error)
         finally:
             self._set_timer(name, _HEARTBEAT, _HEARTBEAT_SECONDS)
-
-
-class _NodeHandler:
-    """Passes on what the node watch says."""
-
-    def __init__(self, agents: NodeAgents) -> None:
-        self._agents = agents
-
-    def on_add(self, obj: Node) -> None:
-        self._agents.node_seen(obj)
-
-    def on_update(self, old: Node, new: Node) -> None:
-        del old
-        self._agents.node_seen(new)
-
-    def on_delete(self, obj: Node, *, missed: bool) -> None:
-        """Nothing to do: as with a kubelet, the pods of a deleted node go on."""
-
-    def on_synced(self) -> None:
-        """Nothing to do: `NodeAgents.run` waits for the reflector's event."""
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Nothing to do: the reflector has logged it, the last good version counts."""
-
-
-class _PodHandler:
-    """Passes on what the pod watch says."""
-
-    def __init__(self, agents: NodeAgents) -> None:
-        self._agents = agents
-
-    def on_add(self, obj: Pod) -> None:
-        self._agents.pod_seen(obj)
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        del old
-        self._agents.pod_seen(new)
-
-    def on_delete(self, obj: Pod, *, missed: bool) -> None:
-        del missed
-        self._agents.pod_gone(obj)
-
-    def on_synced(self) -> None:
-        """Nothing to do: `NodeAgents.run` waits for the reflector's event."""
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Nothing to do: the reflector has logged it, the last good version counts."""

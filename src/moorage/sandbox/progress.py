@@ -14,8 +14,6 @@ import msgspec
 from moorage.api.event import Event
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.base.errors import DecodeError
-from moorage.client.objects import Key
 
 _RECENT = 200
 _RATE_WINDOW_SECONDS = 5
@@ -172,57 +170,3 @@ class Progress:
     def _note_settling(self, pending_before: int) -> None:
         if pending_before or self.counts[PodState.PENDING]:
             self._settled_ns = self._clock.monotonic_ns()
-
-
-class PodHandler:
-    """Passes on what the pod watch says."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def on_add(self, obj: Pod) -> None:
-        """Take in a new pod."""
-        self._progress.pod_seen(obj)
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        """Take in a change."""
-        del old
-        self._progress.pod_seen(new)
-
-    def on_delete(self, obj: Pod, *, missed: bool) -> None:
-        """Take in a removal."""
-        del missed
-        self._progress.pod_gone(obj)
-
-    def on_synced(self) -> None:
-        """Nothing to do: whoever cares waits for the reflector's event."""
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Nothing to do: the reflector has logged it."""
-
-
-class EventHandler:
-    """Passes on what the watch of Events says."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def on_add(self, obj: Event) -> None:
-        """Take in a new Event."""
-        self._progress.event_seen(obj)
-
-    def on_update(self, old: Event, new: Event) -> None:
-        """Take in a repetition."""
-        del old
-        self._progress.event_seen(new)
-
-    def on_delete(self, obj: Event, *, missed: bool) -> None:
-        """Take in that an Event has expired."""
-        del missed
-        self._progress.event_gone(obj)
-
-    def on_synced(self) -> None:
-        """Nothing to do: whoever cares waits for the reflector's event."""
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Nothing to do: the reflector has logged it."""

@@ -20,6 +20,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Streams
+from moorage.client.follow import Follower
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.reflector import Reflector
@@ -28,7 +29,7 @@ from moorage.client.writes import Client, JsonObject
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
 from moorage.sandbox.process import Ending, until_ended
-from moorage.sandbox.progress import EventHandler, PodHandler, Progress
+from moorage.sandbox.progress import Progress
 from moorage.sandbox.settings import SANDBOX_CONTEXT
 
 _TICK_SECONDS = 0.25
@@ -137,7 +138,7 @@ class _Run:
             transport,
             PODS,
             Pod,
-            handler=PodHandler(self._progress),
+            handler=Follower(self._progress.pod_seen, self._progress.pod_gone),
             clock=self._clock,
             rng=self._streams.stream("up/pods"),
         )
@@ -145,7 +146,7 @@ class _Run:
             transport,
             EVENTS,
             Event,
-            handler=EventHandler(self._progress),
+            handler=Follower(self._progress.event_seen, self._progress.event_gone),
             clock=self._clock,
             rng=self._streams.stream("up/events"),
         )

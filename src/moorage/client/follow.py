@@ -1,0 +1,54 @@
+"""A reflector's handler for whoever cares only for the newest version of each object.
+
+``reflector`` tells of additions, changes and deletions; here they become "seen" and "gone". Node
+agents and the sandbox's view follow pods that way; the scheduler's own ingest tells more apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from moorage.api.meta import ApiObject
+from moorage.base.errors import DecodeError
+from moorage.client.objects import Key
+
+FollowedT = TypeVar("FollowedT", bound=ApiObject)
+
+
+class Follower(Generic[FollowedT]):
+    """Passes on what a reflector says.
+
+    Parameters
+    ----------
+    seen
+        Called with the newest version of an object that appeared or changed.
+    gone
+        Called with the last version of an object that was removed.
+    """
+
+    def __init__(
+        self, seen: Callable[[FollowedT], None], gone: Callable[[FollowedT], None]
+    ) -> None:
+        self._seen = seen
+        self._gone = gone
+
+    def on_add(self, obj: FollowedT) -> None:
+        """Pass on a new object."""
+        self._seen(obj)
+
+    def on_update(self, old: FollowedT, new: FollowedT) -> None:
+        """Pass on the newer version."""
+        del old
+        self._seen(new)
+
+    def on_delete(self, obj: FollowedT, *, missed: bool) -> None:
+        """Pass on a removal."""
+        del missed
+        self._gone(obj)
+
+    def on_synced(self) -> None:
+        """Nothing to do: whoever cares waits for the reflector's event."""
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Nothing to do: the reflector has logged it, the last good version counts."""
