@@ -390,6 +390,17 @@ async def test_a_pod_deleted_while_being_bound_is_dropped() -> None:
     assert len(world.core.cache.lifecycle) == 0
 
 
+async def test_a_pod_deleted_while_its_binding_succeeds_leaves_nothing_behind() -> None:
+    def bound_and_gone(world: Binding) -> Status:
+        world.delete()  # a new list, on which the pod is missing, came before the reply
+        return SUCCESS
+
+    world = Binding(bind=bound_and_gone)
+    await world.bind()
+    assert world.cache.counts().pods == 0
+    assert len(world.core.cache.lifecycle) == 0
+
+
 async def test_a_pod_deleted_before_its_binding_task_starts_is_not_nominated() -> None:
     world = Binding(pre_bind=SUCCESS, bind=error("gone"))
     world.carry_out()

@@ -242,6 +242,8 @@ class Effects:
             status = await self._contained(profile, queued, decision)
             if status.ok:
                 self._facts.bound += 1
+                if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
+                    self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
                 self._scheduled(queued, decision.node_name)
                 await run_post_bind(profile, decision.state, decision.pod, decision.node_name)
             else:
