@@ -185,7 +185,6 @@ class Sampler:
         return self._snapshot.rows(rows), verdict.at(kept)
 
     def _wanted(self, n: int) -> int:
-        asking = any(each.filters or each.prioritizes for each in self._profile.extenders)
-        if not self._profile.scores and not asking:
+        if not self._profile.scores:
             return 1
         return num_to_find(self._profile.percentage_of_nodes_to_score, n)
