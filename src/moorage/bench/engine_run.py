@@ -99,8 +99,7 @@ class EngineRun:
                 continue
             made = self._schedule(op)
             if op.measured:
-                placements, times = made[0], made[1]
-                seconds = made[2]
+                placements, times, seconds = made
         return make_result(
             self._workload,
             "engine",

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.codec import encode
 from moorage.api.meta import ObjectMeta, ObjectReference
 from moorage.api.resources import (
@@ -48,6 +47,7 @@ from moorage.framework.runner import (
 from moorage.framework.status import Code, Status, error
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
+from moorage.service.ingest import ASSIGNED_POD_DELETE
 from moorage.service.pod_writes import PodWrites, reference
 from moorage.state.cache import Cache
 from moorage.state.lifecycle import PodState
@@ -55,8 +55,6 @@ from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
-
-ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 
 # A lost answer is looked after this often, this far apart, before the pod goes back to the queue.
 _LOOKS = 5

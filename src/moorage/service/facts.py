@@ -42,6 +42,8 @@ class Facts:
         Attempts decided; rejected for want of a node; ended by an error.
     bound, bind_failures
         Bindings the API server accepted, and the ones that failed.
+    undecodable
+        Objects left alone because they cannot be read or their values make no sense.
     recent
         The last decisions, oldest first.
     """
