@@ -123,6 +123,11 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
             id="waiting for a scheduler that is not started",
         ),
         pytest.param(
+            ("nodes", "--count", "1", "--nodes-from", "x"),
+            "--count and --nodes-from exclude each other; keep one",
+            id="nodes by number and from a file",
+        ),
+        pytest.param(
             ("nodes",),
             "say how many nodes with --count, or which ones with --nodes-from",
             id="nodes without a number",

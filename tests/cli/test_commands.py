@@ -122,6 +122,8 @@ def test_describe_tells_why_a_pod_waits_and_what_a_node_has(typed: Type, namespa
     assert re.search(r"cpu +8 +\d", node)
     other = typed("describe", "namespace", namespace).stdout
     assert "Kind:             Namespace\n" in other
+    none = typed("describe", "services", "-n", namespace)
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "No resources found.\n")
 
 
 def test_delete_by_name_label_manifest_and_all(typed: Type, namespace: str) -> None:

@@ -34,5 +34,7 @@ def describe(
                 click.echo("\n")
             first = False
             click.echo(text)
+        if first:
+            click.echo("No resources found.", err=True)
 
     run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)

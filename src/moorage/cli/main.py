@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from http import HTTPStatus
 from typing import Any
 
 import click
 
-from moorage.base.errors import MoorageError, UsageError
+from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.apply import apply
 from moorage.cli.bench import bench
 from moorage.cli.completion import completion
@@ -49,11 +50,22 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except MoorageError as error:
-            click.echo(f"moorage: {error}", err=True)
+            click.echo(f"moorage: {error}{_advice(error)}", err=True)
             ctx.exit(EXIT_BAD_INPUT if isinstance(error, UsageError) else EXIT_FAILED)
         except KeyboardInterrupt:
             click.echo("moorage: interrupted", err=True)
             ctx.exit(EXIT_INTERRUPTED)
+
+
+def _advice(error: MoorageError) -> str:
+    """Return what to do about failures whose own text comes from a server or from TLS."""
+    if isinstance(error, ApiError) and error.code == HTTPStatus.UNAUTHORIZED:
+        return ": the server knows no such user; check the user's credentials in the kubeconfig"
+    if isinstance(error, RefusedError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "; check certificate-authority of the cluster in the kubeconfig"
+    if isinstance(error, RefusedError):
+        return "; is the server running, and is its address in the kubeconfig right?"
+    return ""
 
 
 @click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

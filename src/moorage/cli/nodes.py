@@ -59,10 +59,13 @@ def nodes(
     The nodes register themselves, renew their leases and take bound pods to Running. They stay
     in the server when this ends.
     """
-    if (count is None) == (nodes_from is None):
+    if count is None and nodes_from is None:
         raise click.UsageError("say how many nodes with --count, or which ones with --nodes-from")
+    if count is not None and nodes_from is not None:
+        raise click.UsageError("--count and --nodes-from exclude each other; keep one")
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
+    from moorage.cli.session import check_server
     from moorage.client.kubeconfig import find_access
     from moorage.nodeagent.templates import default_nodes, load_nodes
     from moorage.sandbox.process import Ending, run_loop, until_ended
@@ -79,10 +82,14 @@ def nodes(
     def ready() -> None:
         click.echo(f"{len(templates)} nodes are registered at {access.server}")
 
+    async def play() -> None:
+        # Agents try again for ever; a mistake in the kubeconfig should be told at once.
+        await check_server(access, clock)
+        await play_nodes(access, templates, clock=clock, streams=Streams(seed), on_ready=ready)
+
     async def main() -> None:
         ending = Ending()
         ending.listen()
-        work = play_nodes(access, templates, clock=clock, streams=Streams(seed), on_ready=ready)
-        await until_ended(work, ending, name="nodes")
+        await until_ended(play(), ending, name="nodes")
 
     run_loop(main())

@@ -9,7 +9,8 @@ import msgspec
 
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.rng import Streams
-from moorage.client.http_transport import HttpTransport
+from moorage.client.auth import ServerAccess
+from moorage.client.http_transport import HttpTransport, open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
@@ -28,7 +29,7 @@ class Session(msgspec.Struct, frozen=True):
     transport
         For calls that have no verb.
     namespace
-        Where unnamed namespaces mean.
+        Of objects that name none.
     clock
         For ages.
     """
@@ -66,3 +67,18 @@ def run_session(
             await transport.close()
 
     return run_loop(main())
+
+
+async def check_server(access: ServerAccess, clock: Clock) -> None:
+    """Ask the server for its version, so that what is wrong is told before anything starts.
+
+    Raises
+    ------
+    ApiError, TransportError
+        The server cannot be reached or refuses us.
+    """
+    transport = open_transport(access, clock=clock, user_agent="moorage-cli")
+    try:
+        await Client(transport, rng=Streams().stream("client")).read("/version")
+    finally:
+        await transport.close()

@@ -1,0 +1,70 @@
+"""A kubeconfig that can be read but leads nowhere: told at once, with what to do."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Type
+from tests.sandbox.process import Up
+
+Kubeconfig = dict[str, Any]
+COMMANDS = [("get", "pods"), ("nodes", "--count", "1"), ("run",)]
+
+
+def nobody_there(kubeconfig: Kubeconfig) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+
+
+def no_authority(kubeconfig: Kubeconfig) -> None:
+    del kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]
+
+
+def wrong_token(kubeconfig: Kubeconfig) -> None:
+    kubeconfig["users"][0]["user"] = {"token": "wrong"}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("spoil", "advice"),
+    [
+        pytest.param(
+            nobody_there,
+            "; is the server running, and is its address in the kubeconfig right?\n",
+            id="nobody listens",
+        ),
+        pytest.param(
+            no_authority,
+            "; check certificate-authority of the cluster in the kubeconfig\n",
+            id="unknown authority",
+        ),
+        pytest.param(
+            wrong_token,
+            "moorage: Unauthorized: the server knows no such user; "
+            "check the user's credentials in the kubeconfig\n",
+            id="wrong token",
+        ),
+    ],
+)
+def test_an_unusable_server_is_told_at_once(
+    typed: Type,
+    sandbox: Up,
+    words: tuple[str, ...],
+    spoil: Callable[[Kubeconfig], None],
+    advice: str,
+) -> None:
+    kubeconfig = json.loads(sandbox.kubeconfig.read_text())
+    spoil(kubeconfig)
+    Path("spoilt").write_text(json.dumps(kubeconfig))
+    result = typed(*words, "--kubeconfig", "spoilt")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.endswith(advice)
+    assert result.stderr.count("\n") == 1
