@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from moorage.api.quantity import NANO, milli, parse_quantity, value
+from moorage.api.codec import from_dict
+from moorage.api.pod import Pod
+from moorage.api.quantity import NANO, milli, value
+from moorage.api.requests import pod_requests
 from moorage.api.resources import CORE_EVENTS, NODES, PODS, ResourceType
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
@@ -133,9 +136,9 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
     allocatable = status.get("allocatable") or {}
     live = [pod for pod in pods if pod.get("status", {}).get("phase") not in _FINISHED]
     lines += ["Resources:"]
+    requests = [_requests(pod) for pod in live]
     rows = [
-        [name, str(allocatable[name]), _amount(_requested(live, name), name)]
-        for name in sorted(allocatable)
+        [name, str(allocatable[name]), _requested(requests, name)] for name in sorted(allocatable)
     ]
     lines += _indented(Columns(["Resource", "Allocatable", "Requested"]).lines(rows))
     lines.append(f"Pods: {len(live)} in all")
@@ -144,10 +147,10 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
             [
                 pod["metadata"]["namespace"],
                 pod["metadata"]["name"],
-                _amount(_requested([pod], "cpu"), "cpu"),
-                _amount(_requested([pod], "memory"), "memory"),
+                _requested([own], "cpu"),
+                _requested([own], "memory"),
             ]
-            for pod in live
+            for pod, own in zip(live, requests, strict=True)
         ]
         lines += _indented(Columns(["Namespace", "Name", "CPU", "Memory"]).lines(rows))
     return lines
@@ -264,27 +267,15 @@ def _taint(taint: Obj) -> str:
     return f"{taint['key']}{text}:{taint['effect']}"
 
 
-def _requested(pods: Sequence[Obj], name: str) -> int:
-    """Return what pods request of a resource, in nano units: containers, or the largest init."""
-    if name == "pods":
-        return len(pods) * NANO
-    total = 0
-    for pod in pods:
-        spec = pod.get("spec", {})
-        running = sum(_nano(each, name) for each in spec.get("containers") or [])
-        first = 0
-        for each in spec.get("initContainers") or []:
-            if each.get("restartPolicy") == "Always":
-                running += _nano(each, name)
-            else:
-                first = max(first, _nano(each, name))
-        total += max(running, first)
-    return total
+def _requested(pods: Iterable[Mapping[str, int]], name: str) -> str:
+    """Return what pods request of a resource in all."""
+    return _amount(sum(each.get(name, 0) for each in pods), name)
 
 
-def _nano(container: Obj, name: str) -> int:
-    amount = ((container.get("resources") or {}).get("requests") or {}).get(name, 0)
-    return parse_quantity(amount)
+def _requests(pod: Obj) -> dict[str, int]:
+    """Return what a pod takes of its node, itself included, in nano units."""
+    amounts = pod_requests(from_dict(Pod, pod), use_status=False, pod_level=True)
+    return {**amounts, "pods": NANO}
 
 
 def _amount(nano: int, name: str) -> str:
