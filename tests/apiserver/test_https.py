@@ -193,6 +193,7 @@ class TestAuthenticator:
             pytest.param("bearer t2", User("two"), id="the second, written small"),
             pytest.param("Bearer t", None, id="half a token"),
             pytest.param("Bearer ", None, id="no token"),
+            pytest.param("Bearer \udcff", None, id="bytes that are no text"),
             pytest.param("", None, id="no header"),
         ],
     )

@@ -47,7 +47,8 @@ class Authenticator:
         value = headers.get("authorization", "")
         if not value.lower().startswith(_BEARER):
             return None
-        return self._token_user(value[len(_BEARER) :].strip().encode())
+        # Bytes of a header that are no UTF-8 come as surrogates.
+        return self._token_user(value[len(_BEARER) :].strip().encode(errors="surrogateescape"))
 
     def _token_user(self, sent: bytes) -> User | None:
         found = None

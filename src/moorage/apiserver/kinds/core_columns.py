@@ -25,14 +25,6 @@ from moorage.apiserver.kinds.cells import (
 from moorage.apiserver.kinds.tree import Json, child, condition, items, number, objects, text
 from moorage.base.clock import parse_rfc3339
 
-PLAIN_COLUMNS = (NAME, AGE)
-
-
-def plain_cells(obj: Json, now_ns: int) -> list[Any]:
-    """Cells of a kind without columns of its own."""
-    return [name_of(obj), age(obj, now_ns)]
-
-
 NODE_COLUMNS = (
     NAME,
     Column("Status", description="Whether the node is ready and takes pods"),

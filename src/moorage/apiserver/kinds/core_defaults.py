@@ -97,10 +97,6 @@ def default_service(obj: Json) -> None:
     attach(attach(obj, "status"), "loadBalancer")
 
 
-def default_config_map(obj: Json) -> None:
-    """Config maps have no defaults."""
-
-
 def default_secret(obj: Json) -> None:
     """Default a secret: type Opaque, and plain text in stringData encoded into data."""
     fill_empty(obj, {"type": "Opaque"})

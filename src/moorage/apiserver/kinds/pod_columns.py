@@ -66,11 +66,6 @@ def pod_cells(obj: Json, now_ns: int) -> list[Any]:
     ]
 
 
-def pod_status_text(obj: Json) -> str:
-    """Text of the Status column: Pending, Running, Init:0/1, Terminating, a reason, ..."""
-    return _summarize(obj).reason
-
-
 def _summarize(obj: Json) -> _Summary:
     phase = text(obj, "status", "phase")
     summary = _Summary(reason=text(obj, "status", "reason") or phase)
