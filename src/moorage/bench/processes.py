@@ -17,7 +17,7 @@ from moorage.base.errors import MoorageError
 
 _PROC = Path("/proc")
 _END_SECONDS = 5.0
-_MIB = 1024
+_KIB_PER_MIB = 1024
 _COMMAND = "from moorage.cli.main import main; main()"
 
 
@@ -69,7 +69,7 @@ class Child:
 
     def peak_memory_mib(self) -> float:
         """Return the greatest peak resident memory in the process and its children; 0 unknown."""
-        return max((_peak_kib(pid) for pid in self._tree()), default=0) / _MIB
+        return max((_peak_kib(pid) for pid in self._tree()), default=0) / _KIB_PER_MIB
 
     def processor_seconds(self) -> float:
         """Return the processor time used so far by the process and its children; 0 unknown."""

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.selectors import parse_int64
 from moorage.snapshot.columns import Columns
 
 ABSENT = -1
-
-# Gt and Lt compare label values that are an optional sign and ASCII digits within int64
-# (scheduling spec, node basics section 4).
-_INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-
-
-def parse_int64(text: str) -> int | None:
-    """Parse a label value by the rule of Gt and Lt; None when it is not an int64."""
-    if not _INTEGER.match(text):
-        return None
-    value = int(text)
-    return value if _INT64_MIN <= value <= _INT64_MAX else None
 
 
 class LabelColumn:
