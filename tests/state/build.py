@@ -15,7 +15,6 @@ from moorage.state.contracts import (
     Hint,
     HintFn,
     HintMap,
-    Less,
     PreEnqueueMap,
     QueueSettings,
     RegisteredHint,
@@ -108,7 +107,6 @@ class World:
         self,
         *,
         hints: HintMap | list[RegisteredHint] | None = None,
-        less: Less | None = None,
         pre_enqueue: PreEnqueueMap | None = None,
         settings: QueueSettings | None = None,
     ) -> None:
@@ -129,8 +127,7 @@ class World:
             ]
         self.queue = SchedulingQueue(
             clock=self.clock,
-            less=less,
-            sort_key=None if less else by_priority,
+            sort_key=by_priority,
             pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
             hints={PROFILE: hints} if isinstance(hints, list) else hints,
             pod_lookup=lambda namespace, name: self.api.get((namespace, name)),

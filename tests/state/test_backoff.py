@@ -2,10 +2,8 @@
 
 import pytest
 
-from moorage.api.pod import Pod
 from moorage.state.backoff import backoff_duration_ns
 from moorage.state.contracts import QueueSettings
-from moorage.state.queued_pod import QueuedPod
 from tests.state.build import NODE_ADD, SECOND, World, pod
 
 
@@ -211,22 +209,14 @@ def test_an_update_keeps_place_and_pause_in_backoff():
     assert world.drain() == ["a", "b"]
 
 
-def test_less_orders_as_a_key_does():
-    def less(a: QueuedPod, b: QueuedPod) -> bool:
-        if a.priority != b.priority:
-            return a.priority > b.priority
-        return a.timestamp_ns < b.timestamp_ns
-
-    pods: list[Pod] = [pod(f"p{n}", priority=(n * 7) % 5) for n in range(20)]
-    orders = []
-    for world in (World(), World(less=less)):
-        world.add(*pods)
-        for n in (0, 5, 10, 1, 6, 2):
-            world.queue.update(pods[n], pod(f"p{n}", priority=10 - n))
-            world.queue.validate()
-        world.queue.update(pods[3], pod("p3", priority=50))
-        world.queue.delete(pods[4])
-        orders.append(world.drain())
-    assert orders[0] == orders[1]
-    assert orders[0][0] == "p3"
-    assert len(orders[0]) == 19
+def test_updates_move_pods_to_their_new_place_among_equals_by_arrival():
+    priorities = {f"p{n}": (n * 7) % 5 for n in range(20)}
+    world = World()
+    world.add(*[pod(name, priority=priority) for name, priority in priorities.items()])
+    for name, priority in {"p0": 10, "p5": 5, "p10": 0, "p1": 9, "p6": 4, "p3": 50}.items():
+        world.queue.update(pod(name, priority=priorities[name]), pod(name, priority=priority))
+        world.queue.validate()
+        priorities[name] = priority
+    world.queue.delete(pod("p4"))
+    del priorities["p4"]
+    assert world.drain() == sorted(priorities, key=lambda name: -priorities[name])

@@ -77,11 +77,8 @@ class Comparable(Protocol):
         ...
 
 
-Less: TypeAlias = Callable[[QueuedPod, QueuedPod], bool]
-"""Whether the first pod is to be popped before the second."""
-
 SortKey: TypeAlias = Callable[[QueuedPod], Comparable]
-"""A pod's place in the order as a value; faster than `Less`, to be given where one exists."""
+"""A pod's place in the order as a value: the least is popped first."""
 
 PodLookup: TypeAlias = Callable[[str, str], Pod | None]
 """(namespace, name) -> the pod as the API last showed it, or None."""

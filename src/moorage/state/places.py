@@ -11,8 +11,6 @@ ends without giving the pod back, the copy takes over.
 
 from __future__ import annotations
 
-from functools import cmp_to_key
-
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
@@ -21,7 +19,6 @@ from moorage.state.contracts import (
     ACTIVE,
     BACKOFF,
     UNSCHEDULABLE,
-    Less,
     PodLookup,
     QueueObserver,
     QueueSettings,
@@ -43,22 +40,6 @@ _NOMINATING = frozenset({POD_ADD.label, POD_UPDATE.label})
 """Causes on which a pod that becomes active is nominated as its status says."""
 
 _HELD_ELSEWHERE = ATTEMPTED | {PodState.BOUND}
-
-
-def sort_key_of(less: Less) -> SortKey:
-    """Turn a comparison into a sort key.
-
-    The key compares copies made when it is taken: a heap must not see its order change while the
-    pod it holds is being updated.
-    """
-
-    def compare(a: QueuedPod, b: QueuedPod) -> int:
-        if less(a, b):
-            return -1
-        return 1 if less(b, a) else 0
-
-    wrap = cmp_to_key(compare)
-    return lambda queued: wrap(queued.copy())
 
 
 class SubQueues:

@@ -34,7 +34,6 @@ from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.state.contracts import (
     HintMap,
-    Less,
     NullObserver,
     PodLookup,
     Precheck,
@@ -48,7 +47,7 @@ from moorage.state.hints import HintIndex, Requeue
 from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
 from moorage.state.pending import PendingSummary, pending_pod
-from moorage.state.places import POD_ADD, POD_UPDATE, SubQueues, sort_key_of
+from moorage.state.places import POD_ADD, POD_UPDATE, SubQueues
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
@@ -64,8 +63,8 @@ class SchedulingQueue:
     ----------
     clock
         Source of the current time; wall-clock readings are used.
-    less, sort_key
-        The order in which active pods are popped; exactly one is given. The key is faster.
+    sort_key
+        The order in which active pods are popped.
     pre_enqueue
         The PreEnqueue plugins of each profile.
     hints
@@ -86,8 +85,7 @@ class SchedulingQueue:
         self,
         *,
         clock: Clock,
-        less: Less | None = None,
-        sort_key: SortKey | None = None,
+        sort_key: SortKey,
         pre_enqueue: PreEnqueueMap,
         hints: HintMap,
         pod_lookup: PodLookup,
@@ -96,10 +94,6 @@ class SchedulingQueue:
         lifecycle: Lifecycle | None = None,
         on_wake: Callable[[], None] | None = None,
     ) -> None:
-        assert (less is None) != (sort_key is None), "give either less or sort_key"
-        if sort_key is None:
-            assert less is not None
-            sort_key = sort_key_of(less)
         self._clock = clock
         self._settings = settings if settings is not None else QueueSettings()
         watching = observer if observer is not None else NullObserver()

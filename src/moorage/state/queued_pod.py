@@ -6,7 +6,6 @@ Made by the queue when a pod arrives, handed out by ``pop``, given back by
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -128,10 +127,3 @@ class QueuedPod:
         self.gating_plugin = ""
         self.gating_result = None
         self.gating_events = ()
-
-    def copy(self) -> QueuedPod:
-        """Return a copy that later changes of this one do not reach."""
-        twin = copy.copy(self)
-        twin.unschedulable_plugins = set(self.unschedulable_plugins)
-        twin.pending_plugins = set(self.pending_plugins)
-        return twin
