@@ -219,7 +219,6 @@ def test_every_fault_is_told_at_once_unknown_fields_and_types_included():
     ("body", "path"),
     [
         pytest.param("leaderElection: {leaderElect: true}", "leaderElection.leaderElect", id="ha"),
-        pytest.param("extenders: [{urlPrefix: x}]", "extenders", id="extenders"),
         pytest.param("delayCacheUntilActive: true", "delayCacheUntilActive", id="delayed cache"),
         pytest.param(
             "profiles: [{plugins: {placementScore: {enabled: [{name: X}]}}}]",

@@ -12,6 +12,7 @@
     |   +-- GoneError          410: a resourceVersion too old to continue from
     |   +-- UnauthorizedError  401 or 403
     |   +-- TooManyRequestsError  429
+    +-- ExtenderError          an HTTP extender failed, refused, or answered nonsense
     +-- TransportError         no answer: refused, reset, timed out
     +-- CacheError             what the cache was told does not fit what it believes
         +-- CacheCorruptedError  believing on would place pods wrongly
@@ -79,6 +80,13 @@ class TransportError(MoorageError):
 
 class RefusedError(TransportError):
     """No connection could be made: the server certainly did not act, repeating is safe."""
+
+
+class ExtenderError(MoorageError):
+    """An HTTP extender gave no answer, another code than 200, an error, or an answer that lies.
+
+    The message is what the attempt ends with, unless the extender may be ignored.
+    """
 
 
 class CacheError(MoorageError):

@@ -6,7 +6,7 @@ does not fit takes a second look (ERROR and BOOKMARK objects, and objects with f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -20,6 +20,8 @@ Key: TypeAlias = tuple[str, str]
 """(namespace, name); the namespace is "" for cluster-scoped objects."""
 
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
+
+_KEPT = frozenset({"ADDED", "MODIFIED"})
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -71,6 +73,14 @@ class _RawPage(msgspec.Struct, frozen=True):
     metadata: ListMeta = ListMeta()
 
 
+class _RawItem(msgspec.Struct, frozen=True):
+    object: msgspec.Raw
+
+
+Keep = Callable[[ApiObject, bytes], None]
+"""Takes an object and the bytes it was read from."""
+
+
 class ObjectReader(Generic[ObjectT]):
     """Decodes lists and watches of one type.
 
@@ -80,11 +90,15 @@ class ObjectReader(Generic[ObjectT]):
         The struct to decode into.
     kind
         Objects that say they are of another kind are unreadable.
+    keep
+        Given the bytes of every object; None where nobody needs them.
     """
 
-    def __init__(self, type_: type[ObjectT], *, kind: str) -> None:
+    def __init__(self, type_: type[ObjectT], *, kind: str, keep: Keep | None = None) -> None:
         self._type = type_
         self._kind = kind
+        self._keep = keep
+        self._raw_item = decoder(_RawItem)
         line: type[WatchItem[ObjectT]] = WatchItem[type_]  # type: ignore[valid-type]
         page: type[_Page[ObjectT]] = _Page[type_]  # type: ignore[valid-type]
         self._line = decoder(line)
@@ -105,6 +119,8 @@ class ObjectReader(Generic[ObjectT]):
             return self._second_look(line)
         if item.type == "ERROR" or (item.object.kind and item.object.kind != self._kind):
             return self._second_look(line)
+        if self._keep is not None and item.type in _KEPT:
+            self._keep(item.object, bytes(self._raw_item.decode(line).object))
         return item
 
     def read_list(self, body: bytes) -> ListResult[ObjectT]:
@@ -119,6 +135,10 @@ class ObjectReader(Generic[ObjectT]):
             page = self._page.decode(body)
         except msgspec.MsgspecError:
             return self._list_one_by_one(body)
+        if self._keep is not None:
+            raw_items = self._raw_page.decode(body).items or []
+            for obj, raw in zip(page.items or [], raw_items, strict=True):
+                self._keep(obj, bytes(raw))
         return ListResult(
             page.items or [], [], page.metadata.resource_version, page.metadata.continue_
         )

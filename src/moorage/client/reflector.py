@@ -51,6 +51,7 @@ from moorage.client.status import (
     too_large_resource_version,
 )
 from moorage.client.transport import Answer, Transport
+from moorage.client.whole import WholeObjects
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +102,8 @@ class Reflector(Generic[ObjectT]):
         Told of every change.
     field_selector
         Restricts list and watch alike.
+    whole
+        Where the bytes of the objects are kept; None where nobody needs them.
 
     Attributes
     ----------
@@ -122,10 +125,13 @@ class Reflector(Generic[ObjectT]):
         clock: Clock,
         rng: Random,
         field_selector: str = "",
+        whole: WholeObjects | None = None,
     ) -> None:
         self._transport = transport
         self._resource = resource
-        self._reader = ObjectReader(type_, kind=resource.kind)
+        self._whole = WholeObjects() if whole is None else whole
+        keep = None if whole is None else whole.keep
+        self._reader = ObjectReader(type_, kind=resource.kind, keep=keep)
         self._handler = handler
         self._clock = clock
         self._rng = rng
@@ -323,6 +329,7 @@ class Reflector(Generic[ObjectT]):
         key = key_of(obj)
         if event == "DELETED":
             self._objects.pop(key, None)
+            self._whole.drop(key)
             self._handler.on_delete(obj, missed=False)
             return
         old = self._objects.get(key)
@@ -340,6 +347,7 @@ class Reflector(Generic[ObjectT]):
             self.last_resource_version = item.resource_version
         if item.type == "DELETED":
             old = self._objects.pop(item.key, None)
+            self._whole.drop(item.key)
             if old is not None:
                 self._handler.on_delete(old, missed=False)
             return
@@ -355,6 +363,7 @@ class Reflector(Generic[ObjectT]):
             key for key in self._objects if key not in found.objects and key not in found.unreadable
         ]
         for key in gone:
+            self._whole.drop(key)
             self._handler.on_delete(self._objects.pop(key), missed=True)
         for obj in found.objects.values():
             self._handle("MODIFIED", obj)

@@ -16,6 +16,8 @@ import msgspec
 from moorage.base.errors import ConfigError
 from moorage.config.args import default_args, read_foreign_args
 from moorage.config.defaults import DEFAULT_MULTI_POINT
+from moorage.config.extenders import ignored_resources
+from moorage.config.plugin_args import NodeResourcesFitArgs
 from moorage.config.types import KubeSchedulerConfiguration, PluginRef, Plugins, PluginSet, Profile
 from moorage.config.validation import by_point
 
@@ -254,6 +256,9 @@ class _Expansion:
                 args, faults = read_foreign_args(wanted, args or {}, path="args")
                 for fault in faults:
                     self._fault(f'initializing plugin "{name}": {fault}')
+            ignored = ignored_resources(self._config.extenders)
+            if ignored and isinstance(args, NodeResourcesFitArgs):
+                args = msgspec.structs.replace(args, ignored_resources=ignored)
             if args is not None:
                 result[name] = args
         return result

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.naming import json_name
+from moorage.config.extenders import Extender
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -135,6 +136,5 @@ class KubeSchedulerConfiguration(
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     profiles: list[Profile] = []
-    extenders: list[Any] = []
-    """Known and refused until built."""
+    extenders: list[Extender] = []
     delay_cache_until_active: bool = False

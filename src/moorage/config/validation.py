@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from moorage.config.durations import parse_duration
+from moorage.config.extenders import extender_faults
 from moorage.config.strict import invalid, join, quoted
 from moorage.config.types import (
     API_VERSION,
@@ -41,6 +42,7 @@ def validate(config: KubeSchedulerConfiguration) -> list[str]:
         *_client_connection(config.client_connection),
         *_profiles(config.profiles),
         *_queue_sort(config.profiles),
+        *extender_faults(config.extenders),
         *_not_built(config),
     ]
 
@@ -195,8 +197,6 @@ def _args_of(profile: Profile, plugin: str) -> object:
 
 
 def _not_built(config: KubeSchedulerConfiguration) -> Iterator[str]:
-    if config.extenders:
-        yield f"extenders: Forbidden: HTTP extenders are {NOT_BUILT}"
     if config.delay_cache_until_active:
         yield (
             f"delayCacheUntilActive: Forbidden: it waits for leader election, which is {NOT_BUILT}"

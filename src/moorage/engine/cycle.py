@@ -22,6 +22,7 @@ from moorage.framework.diagnosis import NO_NODES, Diagnosis
 from moorage.framework.points import PostFilterResult, ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
+    AskPostFilter,
     PostFilterOutcome,
     PreFilterOutcome,
     run_post_filter,
@@ -141,8 +142,15 @@ class Cycle:
 
     # -- 2. filtering --------------------------------------------------------------------------
 
-    def search(self, state: CycleState, pod: PodInfo) -> Search:
+    def search(self, state: CycleState, pod: PodInfo, *, shortcut: bool = True) -> Search:
         """Run PreFilter and Filter: the nominated node first, then every candidate row.
+
+        Parameters
+        ----------
+        state, pod
+            The attempt.
+        shortcut
+            Whether a nominated node that fits is all that is looked at.
 
         Raises
         ------
@@ -157,7 +165,7 @@ class Cycle:
         if not outcome.status.ok:
             raise CycleError(outcome.status)
         nominated = self._nominated(state, pod)
-        if nominated is not None and nominated[1].passed[0]:
+        if shortcut and nominated is not None and nominated[1].passed[0]:
             return Search(outcome, nominated[0], nominated[1], nominated_row=nominated[2])
         start = self._sampler.rotation.start
         view, verdict = self._looked_at(entry, outcome, state, pod)
@@ -347,10 +355,21 @@ class Cycle:
 
     def _rejected(self, pod: PodInfo, state: CycleState, search: Search) -> Decision:
         diagnosis = diagnose(self.profile, self.snapshot, search)
+        after = self.post_filter(state, pod, search) if self.profile.post_filters else None
+        return self._rejection(pod, state, search, diagnosis=diagnosis, after=after)
+
+    def _rejection(
+        self,
+        pod: PodInfo,
+        state: CycleState,
+        search: Search,
+        *,
+        diagnosis: Diagnosis,
+        after: PostFilterOutcome | None,
+    ) -> Decision:
         nomination: Nomination | None = CLEAR_NOMINATION
         victims: tuple[Pod, ...] = ()
-        if self.profile.post_filters:
-            after = self.post_filter(state, pod, search)
+        if after is not None:
             diagnosis = diagnosis.with_post_filter(after.message)
             result = after.result or PostFilterResult()
             victims, proposed = result.victims, result.nominated_node
@@ -366,7 +385,9 @@ class Cycle:
             victims=victims,
         )
 
-    def post_filter(self, state: CycleState, pod: PodInfo, search: Search) -> PostFilterOutcome:
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, search: Search, *, ask: AskPostFilter | None = None
+    ) -> PostFilterOutcome:
         """Let the PostFilter plugins look for a way after a search that found no node."""
         statuses = NodeStatuses(
             self.profile,
@@ -377,7 +398,7 @@ class Cycle:
         )
         attempt = Attempt(self.profile, self.snapshot, state, pod)
         state.write(WHAT_IF, SearchWhatIf(attempt, statuses))
-        outcome = run_post_filter(self.profile, state, pod, statuses)
+        outcome = run_post_filter(self.profile, state, pod, statuses, ask=ask)
         state.delete(WHAT_IF)
         return outcome
 

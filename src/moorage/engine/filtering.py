@@ -31,7 +31,10 @@ from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
 
 PASSED = 255
-"""Plugin index of a row that no plugin failed; so a profile has at most 255 Filter plugins."""
+"""Plugin index of a row that no plugin failed."""
+
+EXTENDED = 254
+"""Plugin index of a row that an extender failed; so a profile has at most 254 Filter plugins."""
 
 _BROKEN = np.array([not (code.rejected or code is Code.SUCCESS) for code in Code], np.bool_)
 
@@ -129,7 +132,8 @@ class FilterPass:
         if index == PASSED:
             return Status()
         reasons = profile.handle.reasons.reasons(int(self.reason_n[position]))
-        return Status(Code(int(self.code_n[position])), reasons, profile.filters[index].name)
+        name = "" if index == EXTENDED else profile.filters[index].name
+        return Status(Code(int(self.code_n[position])), reasons, name)
 
     def rejectors(self, profile: Profile) -> frozenset[str]:
         """Return the plugins that rejected any row."""

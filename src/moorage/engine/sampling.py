@@ -185,6 +185,7 @@ class Sampler:
         return self._snapshot.rows(rows), verdict.at(kept)
 
     def _wanted(self, n: int) -> int:
-        if not self._profile.scores:
+        asking = any(each.filters or each.prioritizes for each in self._profile.extenders)
+        if not self._profile.scores and not asking:
             return 1
         return num_to_find(self._profile.percentage_of_nodes_to_score, n)

@@ -6,7 +6,7 @@ Evicting is not its business: victims travel in `PostFilterResult`, ``service`` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -60,6 +60,30 @@ PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
 
 EXPLAIN: StateKey[bool] = StateKey("explain preemption")
 """True where a report is wanted; scheduling itself does without."""
+
+
+class Narrowing:
+    """The say extenders have between finding candidates and choosing one.
+
+    The engine writes it before it runs PostFilter; the plugin that finds candidates leaves them
+    in `offered` instead of choosing. Once `answered` it is asked again, and chooses among `kept`.
+    """
+
+    __slots__ = ("answered", "failure", "kept", "offered")
+
+    def __init__(self) -> None:
+        self.offered: tuple[Candidate, ...] = ()
+        self.kept: tuple[Candidate, ...] = ()
+        self.failure = ""
+        self.answered = False
+
+    def answer(self, kept: Sequence[Candidate] = (), *, failure: str = "") -> None:
+        """Say which candidates are left, or what an extender failed with."""
+        self.kept, self.failure, self.answered = tuple(kept), failure, True
+
+
+NARROWING: StateKey[Narrowing] = StateKey("narrowing")
+"""Set while PostFilter runs in an attempt whose extenders have a say in preemption."""
 
 
 class EvictionsUnderWay(Protocol):

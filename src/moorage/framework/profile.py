@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from moorage.config.merge import ProfileSpec
 from moorage.framework.adapt import as_filter, as_score
+from moorage.framework.extender import EVERY_EVENT, EXTENDER, Extender, in_order
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
     BindPlugin,
@@ -42,10 +43,20 @@ class Profile:
         Where the names are looked up.
     handle
         Given to every plugin.
+    extenders
+        Asked besides the plugins, in this order.
     """
 
-    def __init__(self, spec: ProfileSpec, registry: Registry, handle: Handle) -> None:
+    def __init__(
+        self,
+        spec: ProfileSpec,
+        registry: Registry,
+        handle: Handle,
+        *,
+        extenders: Sequence[Extender] = (),
+    ) -> None:
         self.name = spec.scheduler_name
+        self.extenders = in_order(extenders)
         self.handle = handle
         self.plugins = _construct(spec, registry, handle)
         self.points: dict[str, tuple[object, ...]] = {
@@ -138,6 +149,8 @@ class Profile:
             for plugin in self.points[point]:
                 if isinstance(plugin, EventsToRegister) and plugin.name not in found:
                     found[plugin.name] = plugin.events_to_register()
+        if self.extenders:
+            found[EXTENDER] = EVERY_EVENT
         return found
 
     @property

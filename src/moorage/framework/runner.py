@@ -8,15 +8,22 @@ is retried, the scheduler goes on. Texts follow kubernetes v1.36
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.base.errors import ExtenderError
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import PostFilterResult, PreFilterPlugin, PreFilterResult
+from moorage.framework.points import (
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+)
 from moorage.framework.profile import Profile
 from moorage.framework.status import (
     SUCCESS,
@@ -29,6 +36,8 @@ from moorage.framework.status import (
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
+
+_log = logging.getLogger(__name__)
 
 # Permit never holds a pod longer than this (kubernetes v1.36, maxTimeout).
 PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
@@ -158,6 +167,24 @@ def _nothing_left(
     return PreFilterOutcome(unresolvable(text), frozenset(), frozenset(names), results, restricted)
 
 
+PostFilterAnswer = tuple[PostFilterResult | None, Status]
+AskPostFilter = Callable[[PostFilterPlugin, Mapping[str, Status]], PostFilterAnswer]
+
+
+def post_filter_one(
+    plugin: PostFilterPlugin,
+    state: CycleState,
+    pod: PodInfo,
+    node_to_status: Mapping[str, Status],
+) -> PostFilterAnswer:
+    """Ask one plugin, containing what it raises."""
+    try:
+        result, status = plugin.post_filter(state, pod, node_to_status)
+    except Exception as problem:
+        return None, contained(plugin.name, "PostFilter", problem)
+    return result, status.by(plugin.name)
+
+
 class PostFilterOutcome(msgspec.Struct, frozen=True):
     """What the PostFilter plugins together said: a status, its text, and a proposal or None."""
 
@@ -167,17 +194,29 @@ class PostFilterOutcome(msgspec.Struct, frozen=True):
 
 
 def run_post_filter(
-    profile: Profile, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    node_to_status: Mapping[str, Status],
+    *,
+    ask: AskPostFilter | None = None,
 ) -> PostFilterOutcome:
-    """Run PostFilter in order (scheduling spec, plugin index section 2)."""
+    """Run PostFilter in order (scheduling spec, plugin index section 2).
+
+    Parameters
+    ----------
+    profile, state, pod, node_to_status
+        The attempt, and the status of every node.
+    ask
+        How a plugin is asked; directly when None.
+    """
     reasons: list[str] = []
     kept: PostFilterResult | None = None
     for plugin in profile.post_filters:
-        try:
-            result, status = plugin.post_filter(state, pod, node_to_status)
-        except Exception as problem:
-            result, status = None, contained(plugin.name, "PostFilter", problem)
-        status = status.by(plugin.name)
+        if ask is None:
+            result, status = post_filter_one(plugin, state, pod, node_to_status)
+        else:
+            result, status = ask(plugin, node_to_status)
         if status.code is Code.UNSCHEDULABLE:
             reasons += status.reasons
             if result is not None and result.nominated_node is not None:
@@ -319,7 +358,21 @@ def run_pre_bind_pre_flight(
 
 
 async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-    """Run Bind until a plugin does not skip; that all skip is a failure."""
+    """Run Bind until a plugin does not skip; that all skip is a failure.
+
+    An extender that binds, and is interested in the pod, comes before every plugin.
+    """
+    for extender in profile.extenders:
+        if not (extender.binds and extender.interested(pod.pod)):
+            continue
+        try:
+            await extender.bind(pod.pod, node_name)
+        except ExtenderError as problem:
+            if not extender.ignorable:
+                return error(str(problem))
+            _log.info("extender %s is left out of binding: %s", extender.name, problem)
+            continue
+        return SUCCESS
     for plugin in profile.binds:
         status = await _awaited(plugin, "Bind", plugin.bind, (state, pod, node_name))
         if status.code is Code.SKIP:

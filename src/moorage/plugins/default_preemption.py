@@ -23,11 +23,17 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
-from moorage.framework.preemption import EXPLAIN, PREEMPTION, PreemptionReport
+from moorage.framework.preemption import (
+    EXPLAIN,
+    NARROWING,
+    PREEMPTION,
+    Narrowing,
+    PreemptionReport,
+)
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
-from moorage.plugins.preemption_search import Search, Surroundings
+from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
 from moorage.snapshot.importance import Importance
 from moorage.snapshot.pod_info import PodInfo
 
@@ -35,6 +41,7 @@ EVICTING: Final = "waiting for the preemption for this pod to be finished"
 POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_CANDIDATE: Final = "no candidate node for preemption"
 _PREFIX: Final = "preemption: "
 
 
@@ -79,6 +86,9 @@ class DefaultPreemption:
             Nothing lends the plugin the failed search.
         """
         del node_to_status
+        narrowing = state.find(NARROWING)
+        if narrowing is not None and narrowing.answered:
+            return self._narrowed(narrowing)
         what_if = state.read(WHAT_IF)
         refusal = self._refusal(what_if, pod)
         if refusal:
@@ -99,6 +109,9 @@ class DefaultPreemption:
             state.write(PREEMPTION, report)
         if not ties:
             return self._nothing(search.rejected())
+        if narrowing is not None:
+            narrowing.offered = search.candidates()
+            return None, unschedulable()
         chosen = min(ties)  # by code point, which is the order of bytes as well
         row = self._snapshot.row_of(chosen)
         assert row is not None, f"candidate {chosen} is no node"
@@ -130,6 +143,18 @@ class DefaultPreemption:
     def _candidates_wanted(self, potential: int) -> int:
         share = potential * self._args.min_candidate_nodes_percentage // 100
         return min(potential, max(share, self._args.min_candidate_nodes_absolute))
+
+    def _narrowed(self, narrowing: Narrowing) -> tuple[PostFilterResult | None, Status]:
+        """Choose among the candidates that extenders left."""
+        if narrowing.failure:
+            return None, error(_PREFIX + narrowing.failure)
+        kept = [each for each in narrowing.kept if each.victims]
+        if not kept:
+            return None, unschedulable(_PREFIX + NO_CANDIDATE)
+        now_ns = self._clock.now_ns()
+        best = min(kept, key=lambda each: (costs_of_one(each, now_ns), each.node_name.encode()))
+        victims = tuple(victim.pod for victim in best.victims)
+        return PostFilterResult(best.node_name, victims), SUCCESS
 
     def _nothing(self, rejected: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status]:
         """Answer that no node can be made to fit: the nomination goes, unless something broke."""

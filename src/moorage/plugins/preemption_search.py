@@ -8,8 +8,6 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/preemption
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -227,7 +225,7 @@ class Search:
             row = int(rows[position])
             found = single[row] = self._try_one(row)
             if isinstance(found, Candidate):
-                costs[position] = list(self._costs(found))
+                costs[position] = costs_of_one(found, self._now_ns)
                 candidate[position] = True
         return _Tried(rows, costs, candidate, single, np.empty(0, np.int64))
 
@@ -243,17 +241,21 @@ class Search:
                 now_ns=self._now_ns,
             )
 
-    def _costs(self, candidate: Candidate) -> Iterator[int]:
-        victims = candidate.victims
-        top = max(pod.priority for pod in victims)
-        yield candidate.violations
-        yield top
-        yield sum(pod.priority + PRIORITY_SHIFT for pod in victims)
-        yield len(victims)
-        yield -min(started_ns(pod, self._now_ns) for pod in victims if pod.priority == top)
-
     def _name(self, row: int) -> str:
         return self._around.snapshot.names[row]
+
+
+def costs_of_one(candidate: Candidate, now_ns: int) -> tuple[int, ...]:
+    """Return what a candidate loses by each criterion, the weightiest first; less is better."""
+    victims = candidate.victims
+    top = max(pod.priority for pod in victims)
+    return (
+        candidate.violations,
+        top,
+        sum(pod.priority + PRIORITY_SHIFT for pod in victims),
+        len(victims),
+        -min(started_ns(pod, now_ns) for pod in victims if pod.priority == top),
+    )
 
 
 def _without_victims(node_name: str) -> Status:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -15,9 +16,11 @@ from moorage.base.rng import Streams
 from moorage.config.merge import expand_profiles
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.engine.cycle import Cycle
+from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.containment import contained
+from moorage.framework.extender import Extender
 from moorage.framework.handle import BindingClient, Handle
 from moorage.framework.points import HintFunction, PreEnqueuePlugin
 from moorage.framework.profile import Profile
@@ -96,6 +99,7 @@ def build_core(
     client: BindingClient | None = None,
     tie_break: TieBreak | None = None,
     reuse: bool = True,
+    extenders: Sequence[Extender] = (),
 ) -> Core:
     """Construct the deciding half from a configuration.
 
@@ -113,6 +117,8 @@ def build_core(
         Which of several best nodes is taken; seeded draws when None.
     reuse
         Whether answers are reused for replicas.
+    extenders
+        The configuration's extenders, opened; every profile has them.
 
     Raises
     ------
@@ -125,7 +131,7 @@ def build_core(
     profiles: dict[str, Profile] = {}
     for spec in expand_profiles(config, registry):
         handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions)
-        profiles[spec.scheduler_name] = Profile(spec, registry, handle)
+        profiles[spec.scheduler_name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
     first = next(iter(profiles.values()))
@@ -147,7 +153,7 @@ def build_core(
         snapshot=snapshot,
         profiles=profiles,
         cycles={
-            name: Cycle(profile, snapshot, draw, reuse=reuse, rotation=rotation)
+            name: _cycle(profile)(profile, snapshot, draw, reuse=reuse, rotation=rotation)
             for name, profile in profiles.items()
         },
         cache=Cache(snapshot.table, clock, lifecycle=lifecycle),
@@ -156,6 +162,18 @@ def build_core(
         nominations=nominations,
         evictions=evictions,
     )
+
+
+def _cycle(profile: Profile) -> type[Cycle]:
+    return AskingCycle if profile.extenders else Cycle
+
+
+class AskingCycle(ExtendedCycle):
+    """The cycle of profiles with extenders, on the event loop."""
+
+    async def together(self, calls: Sequence[Awaitable[None]]) -> None:
+        """Await several calls at once."""
+        await asyncio.gather(*calls)
 
 
 def _sort_key(profile: Profile) -> SortKey:

@@ -1,20 +1,22 @@
 """Pops, decides, hands on; yields to the loop after a bounded batch.
 
 Between looking at the snapshot and assuming the pod nothing is awaited, so an attempt sees one
-state of the world without a lock or a copy.
+state of the world without a lock or a copy. Where extenders are asked, the look that counts is the
+one after their answers; the next attempt waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.client.events import EventRecorder
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
+from moorage.engine.extended import ExtendedCycle
 from moorage.framework.status import error
 from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
@@ -86,37 +88,60 @@ class Pump:
     async def run(self) -> None:
         """Schedule until cancelled."""
         while True:
-            if self._batch():
+            if await self._batch():
                 await aio.sleep(0)
                 continue
             self._wake.clear()
-            if self._effects.binding < _BINDING_MAX and self._batch():
+            if self._effects.binding < _BINDING_MAX and await self._batch():
                 continue  # something came between the last look and the clear
             await self._wake.wait()
 
-    def _batch(self) -> int:
+    async def _batch(self) -> int:
         done = 0
         while done < _BATCH and self._effects.binding < _BINDING_MAX:
             queued = self._queue.pop()
             if queued is None:
                 break
-            self.attempt(queued)
+            asking = self.attempt(queued)
+            if asking is not None:
+                await asking
             done += 1
         return done
 
-    def attempt(self, queued: QueuedPod) -> None:
-        """Decide about one popped pod and carry the decision out."""
+    def attempt(self, queued: QueuedPod) -> Awaitable[None] | None:
+        """Decide about one popped pod and carry the decision out.
+
+        Returns
+        -------
+        Awaitable or None
+            What is left to do where extenders are asked; no other attempt may start before.
+        """
         cycle = self._cycles.get(queued.profile)
         if cycle is None:
             _log.error("profile not found for scheduler name %r", queued.profile)
         if cycle is None or self._skip(queued.pod):
             self._queue.done(queued.uid)
-            return
+            return None
+        if isinstance(cycle, ExtendedCycle) and cycle.asks_about(queued.pod):
+            return self._ask(cycle, queued)
         try:
             decision = cycle.decide(PodInfo(queued.pod))
         except Exception as problem:
             self._broken(queued, problem)
+            return None
+        self._carry_out(cycle, queued, decision)
+        return None
+
+    async def _ask(self, cycle: ExtendedCycle, queued: QueuedPod) -> None:
+        """Decide with the extenders; events flow meanwhile, other attempts wait."""
+        try:
+            decision = await cycle.decide_asking(PodInfo(queued.pod))
+        except Exception as problem:
+            self._broken(queued, problem)
             return
+        self._carry_out(cycle, queued, decision)
+
+    def _carry_out(self, cycle: Cycle, queued: QueuedPod, decision: Decision) -> None:
         self._facts.note(decision)
         if decision.outcome is Outcome.BIND:
             self._effects.carry_out(cycle.profile, queued, decision)

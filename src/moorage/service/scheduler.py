@@ -38,12 +38,14 @@ from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
 from moorage.client.transport import Transport
+from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.effects import ApiBinding, Effects
 from moorage.service.evictions import Evictor
+from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
@@ -152,7 +154,15 @@ class Scheduler:
         self._client = client = Client(transport, rng=streams.stream("client"))
         self.facts = Facts(clock)
         binding = ApiBinding(client)
-        self.core: Core = build_core(config, registry, clock=clock, streams=streams, client=binding)
+        self._extenders = OpenExtenders(config.extenders)
+        self.core: Core = build_core(
+            config,
+            registry,
+            clock=clock,
+            streams=streams,
+            client=binding,
+            extenders=self._extenders.extenders,
+        )
         binding.pod_lookup = self.core.store.get
         self._recorder = EventRecorder(client, host=host, clock=clock, rng=streams.stream("events"))
         self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
@@ -179,6 +189,7 @@ class Scheduler:
             await self._failed
         finally:
             await self._tasks.cancel_all()
+            await self._extenders.close()
 
     def compare(self) -> Mismatch:
         """Compare what is believed with what the watches last showed, and log the result.
@@ -268,10 +279,14 @@ class Scheduler:
             writes=self._writes,
             facts=facts,
         )
-        self._node_reflector = self._reflector(resources.NODES, Node, nodes)
+        self._node_reflector = self._reflector(
+            resources.NODES, Node, nodes, whole=self._extenders.nodes
+        )
         made: list[Reflector[Any]] = [
             self._node_reflector,
-            self._reflector(resources.PODS, Pod, pods, fields=POD_FIELDS),
+            self._reflector(
+                resources.PODS, Pod, pods, fields=POD_FIELDS, whole=self._extenders.pods
+            ),
         ]
         for resource, kind, attribute, name in _LISTED:
             lister = getattr(core.snapshot.listers, attribute)
@@ -282,7 +297,13 @@ class Scheduler:
         return made
 
     def _reflector(
-        self, resource: ResourceType, kind: type[Any], handler: Any, *, fields: str = ""
+        self,
+        resource: ResourceType,
+        kind: type[Any],
+        handler: Any,
+        *,
+        fields: str = "",
+        whole: WholeObjects | None = None,
     ) -> Reflector[Any]:
         return Reflector(
             self._transport,
@@ -292,6 +313,7 @@ class Scheduler:
             clock=self._clock,
             rng=self._streams.stream(f"reflector/{resource.plural}"),
             field_selector=fields,
+            whole=whole,
         )
 
     def _task_failed(self, name: str, problem: BaseException) -> None:

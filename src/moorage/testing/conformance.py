@@ -16,6 +16,7 @@ from typing import Literal, TextIO
 from moorage.base.errors import MoorageError
 from moorage.framework.registry import Registry
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing import conformance_extender
 from moorage.testing.conformance_compare import Difference, compare, compared_away
 from moorage.testing.conformance_format import Case, count_cases, read_cases, recording_files
 from moorage.testing.conformance_hints import comparable
@@ -110,6 +111,11 @@ def check_case(case: Case, registry: Registry, report: Report) -> None:
     if isinstance(answer, Unsupported):
         report.add_unsupported(scenario.family, answer.needs)
         return
+    if scenario.mode == "extender":
+        expected, answer = (
+            conformance_extender.comparable(expected),
+            conformance_extender.comparable(answer),
+        )
     if scenario.mode == "hint":
         missing = unbuilt_plugins(registry)
         expected, left_out = comparable(expected, missing)

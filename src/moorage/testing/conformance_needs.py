@@ -18,7 +18,9 @@ from moorage.plugins.node_resources_fit import IMPLICIT_CLASS_PREFIX
 from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
 from moorage.testing.conformance_format import Scenario
 
-BUILT_MODES: Final = frozenset({"evaluate", "sequence", "preempt", "sequence-sampled", "hint"})
+BUILT_MODES: Final = frozenset(
+    {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender"}
+)
 
 UNCOMPARED: Final[Mapping[str, str]] = {
     "event": "DefaultPreemption",

@@ -26,6 +26,7 @@ from moorage.framework.preemption import PreemptionReport
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
+from moorage.testing.conformance_extender import run_extenders
 from moorage.testing.conformance_format import Json, Scenario
 from moorage.testing.conformance_hints import run_hints
 from moorage.testing.conformance_needs import mode_needs, plugin_needs
@@ -81,6 +82,9 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     except NotBuiltError:
         return Unsupported(("plugin arguments not built",))
     answer: Json = {} if scenario.config is None else {"profiles": _profiles(specs)}
+    if scenario.mode == "extender":
+        extenders = config_from_values(scenario.config).extenders
+        return answer | run_extenders(scenario, world, extenders, _event_note)
     if scenario.mode == "hint":
         return answer | run_hints(scenario, world)
     if scenario.mode == "sequence-sampled":

@@ -1,0 +1,200 @@
+"""Speaks with one HTTP extender: verb by verb over a transport of its own.
+
+``service`` makes one for each extender of the configuration and hands it to the engine, which
+knows it by the Protocol of ``framework.extender``. Whatever an extender does - no answer, another
+code, nonsense, nodes nobody asked about - comes out as `ExtenderError`.
+
+Mirrors kubernetes v1.36 ``pkg/scheduler/extender.go``. It differs in one point: nodes an extender
+returns as objects are taken by name, so that scoring sees them as they are, with their pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import msgspec
+
+from moorage.api.node import Node
+from moorage.api.pod import Container, Pod
+from moorage.base.errors import ExtenderError, KubeconfigError, TransportError
+from moorage.client import extender_wire as wire
+from moorage.client.extender_wire import Victims, Whole
+from moorage.client.http_transport import HttpTransport
+from moorage.client.transport import Answer, Call, Transport
+
+_OK = 200
+
+
+class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an extender can do, and how it wants to be asked.
+
+    Parameters
+    ----------
+    url
+        Its URL prefix, as configured.
+    filter_verb, prioritize_verb, preempt_verb, bind_verb
+        Last part of the URL of each verb; "" for a verb it does not have.
+    weight
+        Multiplier of its scores.
+    timeout_seconds
+        Limit of one call.
+    names_only
+        It knows the cluster itself: nodes are told by name, victims by uid.
+    resources
+        It is asked about pods that request one of these; empty: about every pod.
+    ignorable
+        Attempts go on without it when it fails.
+    """
+
+    url: str
+    filter_verb: str = ""
+    prioritize_verb: str = ""
+    preempt_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    timeout_seconds: float = 5.0
+    names_only: bool = False
+    resources: frozenset[str] = frozenset()
+    ignorable: bool = False
+
+
+class OneTryTransport(HttpTransport):
+    """Carries a call once: an extender that asks to come back later has failed this attempt."""
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call and read the whole answer."""
+        return await self._request_once(call)
+
+
+class HttpExtender:
+    """One extender.
+
+    Parameters
+    ----------
+    settings
+        Its part of the configuration.
+    transport
+        To its host; closed by its owner.
+    whole
+        Gives the JSON of objects it is sent.
+    """
+
+    def __init__(self, settings: ExtenderSettings, transport: Transport, *, whole: Whole) -> None:
+        self._settings = settings
+        self._transport = transport
+        self._whole = whole
+        self._nodes_whole = None if settings.names_only else whole
+        self._url = settings.url.rstrip("/")
+        self._path = urlsplit(self._url).path
+        self.name = settings.url
+        self.ignorable = settings.ignorable
+        self.weight = settings.weight
+        self.filters = bool(settings.filter_verb)
+        self.prioritizes = bool(settings.prioritize_verb)
+        self.preempts = bool(settings.preempt_verb)
+        self.binds = bool(settings.bind_verb)
+
+    def interested(self, pod: Pod) -> bool:
+        """Whether a container requests, or limits, a resource it looks after."""
+        wanted = self._settings.resources
+        return not wanted or any(not wanted.isdisjoint(names) for names in _resources(pod))
+
+    async def filter(
+        self, pod: Pod, nodes: Sequence[Node]
+    ) -> tuple[Sequence[str], Mapping[str, str], Mapping[str, str]]:
+        """Ask which nodes pass.
+
+        Raises
+        ------
+        ExtenderError
+            It failed, said so, or names a node it was not asked about.
+        """
+        body = wire.nodes_body(self._whole(pod), nodes, self._nodes_whole)
+        answer = wire.read_filter(await self._send(self._settings.filter_verb, body))
+        if answer.error:
+            raise ExtenderError(answer.error)
+        names = answer.names or []
+        if self._settings.names_only and answer.node_names is not None:
+            names = answer.node_names
+        asked = {node.name for node in nodes}
+        for name in names:
+            if name not in asked:
+                raise ExtenderError(
+                    f'extender "{self.name}" claims a filtered node "{name}" which is not found '
+                    "in the input node list"
+                )
+        return names, answer.failed, answer.unresolvable
+
+    async def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
+        """Ask for scores.
+
+        Raises
+        ------
+        ExtenderError
+            It failed.
+        """
+        body = wire.nodes_body(self._whole(pod), nodes, self._nodes_whole)
+        return wire.read_scores(await self._send(self._settings.prioritize_verb, body))
+
+    async def preempt(
+        self, pod: Pod, victims: Victims, *, on_node: Callable[[str], Sequence[Pod]]
+    ) -> Victims:
+        """Ask on which nodes room may be made, and by whom.
+
+        Raises
+        ------
+        ExtenderError
+            It failed, or names a pod that is not on the node.
+        """
+        body = wire.preempt_body(self._whole(pod), victims, self._nodes_whole)
+        answer = wire.read_victims(await self._send(self._settings.preempt_verb, body))
+        kept: dict[str, tuple[Sequence[Pod], int]] = {}
+        for name in sorted(answer, key=str.encode):
+            uids, violations = answer[name]
+            pods = {each.uid: each for each in on_node(name)}
+            for uid in uids:
+                if uid not in pods:
+                    raise ExtenderError(
+                        f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: "
+                        f"{name}, but the pod is not found on that node"
+                    )
+            kept[name] = tuple(pods[uid] for uid in dict.fromkeys(uids)), violations
+        return kept
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Have it bind the pod.
+
+        Raises
+        ------
+        ExtenderError
+            It failed, or said so.
+        """
+        answer = await self._send(self._settings.bind_verb, wire.bind_body(pod, node_name))
+        problem = wire.read_error(answer)
+        if problem:
+            raise ExtenderError(problem)
+
+    async def _send(self, verb: str, body: bytes) -> bytes:
+        call = Call(
+            "POST",
+            f"{self._path}/{verb}",
+            body=body,
+            timeout_seconds=self._settings.timeout_seconds,
+        )
+        try:
+            answer = await self._transport.request(call)
+        except (TransportError, KubeconfigError) as error:
+            raise ExtenderError(str(error)) from error
+        if answer.status != _OK:
+            raise ExtenderError(
+                f"failed {verb} with extender at URL {self._url}/{verb}, code {answer.status}"
+            )
+        return answer.body
+
+
+def _resources(pod: Pod) -> Iterator[Mapping[str, object]]:
+    containers: list[Container] = [*pod.spec.init_containers, *pod.spec.containers]
+    for container in containers:
+        yield container.resources.requests
+        yield container.resources.limits

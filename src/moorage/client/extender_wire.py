@@ -1,0 +1,177 @@
+"""What is said to an HTTP extender, and what its answers mean: pure functions over bytes.
+
+`extender` sends the bodies built here. Keys are the Go field names of kubernetes v1.36
+``staging/src/k8s.io/kube-scheduler/extender/v1``, nothing is left out; keys of answers are
+accepted in any letter case, as Go's decoder does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.api.codec import decode_untyped, encode
+from moorage.api.meta import ApiObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.errors import DecodeError, ExtenderError
+
+Whole = Callable[[ApiObject], bytes]
+"""Gives an object's JSON with everything the API knows of it, read by us or not."""
+
+Victims = Mapping[str, tuple[Sequence[Pod], int]]
+
+
+class Filtered(msgspec.Struct, frozen=True):
+    """An answer to the filter verb; None where it names no nodes in that form."""
+
+    names: list[str] | None
+    node_names: list[str] | None
+    failed: dict[str, str]
+    unresolvable: dict[str, str]
+    error: str
+
+
+def nodes_body(pod: bytes, nodes: Sequence[Node], whole: Whole | None) -> bytes:
+    """Build the body of filter and prioritize: nodes as objects, or by name without `whole`."""
+    if whole is None:
+        names = encode([node.name for node in nodes])
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, names)
+    items = b",".join([whole(node) for node in nodes])
+    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
+
+
+def preempt_body(pod: bytes, victims: Victims, whole: Whole | None) -> bytes:
+    """Build the body of preempt: victims as objects, or by uid without `whole`."""
+    entries = []
+    for name, (pods, violations) in victims.items():
+        each = [encode({"UID": one.uid}) if whole is None else whole(one) for one in pods]
+        listed = b",".join(each)
+        text = b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (encode(name), listed, violations)
+        entries.append(text)
+    told = b"{%b}" % b",".join(entries)
+    full, meta = (b"null", told) if whole is None else (told, b"null")
+    return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (pod, full, meta)
+
+
+def bind_body(pod: Pod, node_name: str) -> bytes:
+    """Build the body of bind."""
+    return encode(
+        {
+            "PodName": pod.metadata.name,
+            "PodNamespace": pod.metadata.namespace,
+            "PodUID": pod.uid,
+            "Node": node_name,
+        }
+    )
+
+
+def read_filter(body: bytes) -> Filtered:
+    """Read an answer to filter.
+
+    Raises
+    ------
+    ExtenderError
+        It is not what the verb answers.
+    """
+    answer = _object(body)
+    nodes = _field(answer, "nodes", dict)
+    items = None if nodes is None else _field(_folded(nodes), "items", list) or []
+    names = _field(answer, "nodenames", list)
+    return Filtered(
+        names=None if items is None else [_name_of(item) for item in items],
+        node_names=None if names is None else [_as(name, str, "NodeNames") for name in names],
+        failed=_texts(answer, "failednodes"),
+        unresolvable=_texts(answer, "failedandunresolvablenodes"),
+        error=_field(answer, "error", str) or "",
+    )
+
+
+def read_scores(body: bytes) -> dict[str, int]:
+    """Read an answer to prioritize; several scores of one node add up.
+
+    Raises
+    ------
+    ExtenderError
+        It is not what the verb answers.
+    """
+    listed = _decoded(body)
+    scores: dict[str, int] = {}
+    for entry in _as([] if listed is None else listed, list, "the answer"):
+        answer = _folded(_as(entry, dict, "an entry"))
+        host = _field(answer, "host", str) or ""
+        score = _field(answer, "score", int) or 0
+        if not -(2**63) <= score < 2**63:
+            raise ExtenderError(f"score {score} of node {host!r} does not fit in 64 bits")
+        scores[host] = scores.get(host, 0) + score
+    return scores
+
+
+def read_victims(body: bytes) -> dict[str, tuple[list[str], int]]:
+    """Read an answer to preempt: node to the uids of its victims, and protected ones among them.
+
+    Raises
+    ------
+    ExtenderError
+        It is not what the verb answers.
+    """
+    found: dict[str, tuple[list[str], int]] = {}
+    answer = _object(body)
+    for name, entry in (_field(answer, "nodenametometavictims", dict) or {}).items():
+        victims = _folded(_as({} if entry is None else entry, dict, name))
+        pods = _field(victims, "pods", list) or []
+        uids = [_field(_folded(_as(pod, dict, "Pods")), "uid", str) or "" for pod in pods]
+        found[name] = uids, _field(victims, "numpdbviolations", int) or 0
+    return found
+
+
+def read_error(body: bytes) -> str:
+    """Read an answer to bind: "" for success.
+
+    Raises
+    ------
+    ExtenderError
+        It is not what the verb answers.
+    """
+    return _field(_object(body), "error", str) or ""
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return decode_untyped(body)
+    except DecodeError as error:
+        raise ExtenderError(str(error)) from error
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found = _decoded(body)
+    return _folded(_as({} if found is None else found, dict, "the answer"))
+
+
+def _folded(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.lower(): value for key, value in mapping.items()}
+
+
+def _field(mapping: Mapping[str, Any], name: str, type_: type[Any]) -> Any:
+    value = mapping.get(name)
+    return None if value is None else _as(value, type_, name)
+
+
+def _as(value: Any, type_: type[Any], what: str) -> Any:
+    if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
+        names = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
+        raise ExtenderError(f"{what} is not {names[type_]}")
+    return value
+
+
+def _texts(answer: Mapping[str, Any], name: str) -> dict[str, str]:
+    texts = _field(answer, name, dict) or {}
+    return {key: _as(text, str, name) for key, text in texts.items()}
+
+
+def _name_of(node: Any) -> str:
+    metadata = _field(_folded(_as(node, dict, "a node")), "metadata", dict) or {}
+    name: str = _field(_folded(metadata), "name", str) or ""
+    return name

@@ -1,0 +1,72 @@
+"""Objects as the API wrote them: what our structs do not read is kept for those we pass them to.
+
+A reflector that is given a `WholeObjects` leaves the bytes of every object there; HTTP extenders
+are sent them. Kept only where an extender needs them: they cost as much as the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from moorage.api.codec import decode_untyped, encode
+from moorage.api.meta import ApiObject
+from moorage.client.objects import Key, key_of
+
+
+class _Kept(msgspec.Struct, gc=False):
+    uid: str
+    raw: bytes
+    trimmed: bool = False
+
+
+class WholeObjects:
+    """The newest bytes of the objects of one kind, by namespace and name.
+
+    Parameters
+    ----------
+    wanted
+        Which objects are kept; all when None.
+    """
+
+    def __init__(self, wanted: Callable[[ApiObject], bool] | None = None) -> None:
+        self._wanted = wanted
+        self._kept: dict[Key, _Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, obj: ApiObject, raw: bytes) -> None:
+        """Take in the bytes an object was read from."""
+        if self._wanted is None or self._wanted(obj):
+            self._kept[key_of(obj)] = _Kept(obj.metadata.uid, raw)
+        else:
+            self._kept.pop(key_of(obj), None)
+
+    def drop(self, key: Key) -> None:
+        """Forget an object that is gone."""
+        self._kept.pop(key, None)
+
+    def whole(self, obj: ApiObject) -> bytes:
+        """Return an object's JSON as Go's scheduler has it: whole, but without managed fields.
+
+        It is the newest version, perhaps newer than `obj`. What was read of it has to do when
+        nothing is kept, or another object of that name.
+        """
+        kept = self._kept.get(key_of(obj))
+        if kept is None or kept.uid != obj.metadata.uid:
+            return encode(obj)
+        if not kept.trimmed:
+            kept.raw, kept.trimmed = _trimmed(kept.raw), True
+        return kept.raw
+
+
+def _trimmed(raw: bytes) -> bytes:
+    fields = decode_untyped(raw)
+    for key in ("kind", "apiVersion"):
+        fields.pop(key, None)
+    metadata = fields.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    return encode(fields)

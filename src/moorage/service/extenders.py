@@ -1,0 +1,115 @@
+"""The extenders of a configuration, opened: one connection pool each, and what they are sent.
+
+`scheduler` opens them before it builds the deciding half, and closes them at its end.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from moorage.api.meta import ApiObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.errors import ConfigError
+from moorage.client.auth import Credential, FixedCredentials, ServerAccess
+from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
+from moorage.client.transport import Transport
+from moorage.client.whole import WholeObjects
+from moorage.config.extenders import Extender, ExtenderTLSConfig
+
+
+class OpenExtenders:
+    """What is open while a scheduler with extenders runs.
+
+    Parameters
+    ----------
+    extenders
+        The part of the configuration; checked already.
+
+    Attributes
+    ----------
+    extenders
+        In the order configured.
+    nodes, pods
+        Objects as the API wrote them, for the reflectors to fill; None where no extender needs
+        them.
+
+    Raises
+    ------
+    ConfigError
+        A certificate or key cannot be read.
+    """
+
+    def __init__(self, extenders: Sequence[Extender]) -> None:
+        whole_nodes = any(not each.node_cache_capable for each in extenders)
+        whole_victims = any(e.preempt_verb and not e.node_cache_capable for e in extenders)
+        self.nodes = WholeObjects() if whole_nodes else None
+        self.pods = WholeObjects(None if whole_victims else _has_no_node) if extenders else None
+        self._transports: list[Transport] = []
+        self.extenders: list[HttpExtender] = []
+        for index, extender in enumerate(extenders):
+            transport = OneTryTransport(_access(extender, f"extenders[{index}]"))
+            self._transports.append(transport)
+            self.extenders.append(HttpExtender(settings_of(extender), transport, whole=self._whole))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for transport in self._transports:
+            await transport.close()
+
+    def _whole(self, obj: ApiObject) -> bytes:
+        kept = self.nodes if isinstance(obj, Node) else self.pods
+        return (WholeObjects() if kept is None else kept).whole(obj)
+
+
+def settings_of(extender: Extender) -> ExtenderSettings:
+    """Return what the client needs to know of an extender's configuration."""
+    return ExtenderSettings(
+        url=extender.url_prefix,
+        filter_verb=extender.filter_verb,
+        prioritize_verb=extender.prioritize_verb,
+        preempt_verb=extender.preempt_verb,
+        bind_verb=extender.bind_verb,
+        weight=extender.weight,
+        timeout_seconds=extender.timeout_seconds,
+        names_only=extender.node_cache_capable,
+        resources=frozenset(resource.name for resource in extender.managed_resources),
+        ignorable=extender.ignorable,
+    )
+
+
+def _has_no_node(obj: ApiObject) -> bool:
+    return isinstance(obj, Pod) and not obj.spec.node_name
+
+
+def _access(extender: Extender, path: str) -> ServerAccess:
+    parts = urlsplit(extender.url_prefix)
+    tls = extender.tls_config or ExtenderTLSConfig()
+    authority = _pem(tls.ca_data, tls.ca_file, f"{path}.tlsConfig.caFile")
+    # kube-scheduler trusts anybody where https is asked for without an authority to trust.
+    trusting = tls.insecure or (extender.enable_https and authority is None)
+    credential = Credential(
+        certificate_pem=_pem(tls.cert_data, tls.cert_file, f"{path}.tlsConfig.certFile"),
+        key_pem=_pem(tls.key_data, tls.key_file, f"{path}.tlsConfig.keyFile"),
+    )
+    return ServerAccess(
+        f"{parts.scheme}://{parts.netloc}",
+        FixedCredentials(credential),
+        ca_pem=authority,
+        insecure_skip_tls_verify=trusting,
+        tls_server_name=tls.server_name,
+    )
+
+
+def _pem(data: str, file: str, path: str) -> bytes | None:
+    if data:
+        return base64.b64decode(data)
+    if not file:
+        return None
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot read {file}: {error.strerror}"]) from error
