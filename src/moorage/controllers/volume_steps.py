@@ -8,7 +8,7 @@ Rules mirrored, simplified: kubernetes v1.36 ``pkg/controller/volume/persistentv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -67,23 +67,64 @@ class VolumeWorld(msgspec.Struct, frozen=True):
     pods: Mapping[Key, Pod]
 
 
+class VolumeIndex(msgspec.Struct, frozen=True):
+    """Volumes as claims look for them; made once for many claims.
+
+    Parameters
+    ----------
+    free
+        Available, and reserved for nobody.
+    reserved
+        By (namespace, name) of the claim they are reserved for.
+    """
+
+    free: Sequence[PersistentVolume]
+    reserved: Mapping[Key, Sequence[PersistentVolume]]
+
+
+def index_volumes(volumes: Iterable[PersistentVolume]) -> VolumeIndex:
+    """Sort volumes by who may have them."""
+    free: list[PersistentVolume] = []
+    reserved: dict[Key, list[PersistentVolume]] = {}
+    for volume in volumes:
+        reference = volume.spec.claim_ref
+        if volume.metadata.deletion_timestamp is not None:
+            continue
+        if reference is not None:
+            reserved.setdefault((reference.namespace, reference.name), []).append(volume)
+        elif volume.status.phase == "Available":
+            free.append(volume)
+    return VolumeIndex(free, reserved)
+
+
 # -- claims ----------------------------------------------------------------------------------------
 
 
-def claim_step(claim: PersistentVolumeClaim, world: VolumeWorld) -> Step | None:
-    """Return what a claim needs next; None when nothing can be done, or nothing is left."""
+def claim_step(claim: PersistentVolumeClaim, world: VolumeWorld, index: VolumeIndex) -> Step | None:
+    """Return what a claim needs next; None when nothing can be done, or nothing is left.
+
+    Parameters
+    ----------
+    index
+        Of the world's volumes.
+
+    Raises
+    ------
+    ValueError
+        The claim's selector or a quantity cannot be read.
+    """
     if claim.metadata.deletion_timestamp is not None:
         return None
     if claim.spec.volume_name:
         return _named_volume_step(claim, world)
-    volume = _reserved(claim, world.volumes.values())
+    volume = _reserved(claim, index)
     if volume is not None:
         return _tie(claim, volume)
     storage_class = world.classes.get(("", _class_of(claim)))
     waits = storage_class is not None and storage_class.volume_binding_mode == _WAIT
     if waits and SELECTED_NODE not in claim.metadata.annotations:
         return None
-    volume = None if waits else _smallest(claim, world.volumes.values())
+    volume = None if waits else _smallest(claim, index.free)
     if volume is not None:
         return _take(claim, volume)
     if storage_class is None or storage_class.provisioner in ("", _NO_PROVISIONER):
@@ -197,9 +238,8 @@ def _provision(
     return Create(PERSISTENT_VOLUMES, body)
 
 
-def _reserved(
-    claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]
-) -> PersistentVolume | None:
+def _reserved(claim: PersistentVolumeClaim, index: VolumeIndex) -> PersistentVolume | None:
+    volumes = index.reserved.get((claim.namespace, claim.name), ())
     return next((volume for volume in volumes if _is_for(volume, claim)), None)
 
 
@@ -214,7 +254,7 @@ def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _smallest(
-    claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]
+    claim: PersistentVolumeClaim, free: Iterable[PersistentVolume]
 ) -> PersistentVolume | None:
     """Return the smallest free volume that suits a claim which does not wait for a pod."""
     wanted = parse_quantity(claim.spec.resources.requests.get("storage", 0))
@@ -222,11 +262,8 @@ def _smallest(
     matcher = None if selector is None else compile_label_selector(selector)
     suited = [
         volume
-        for volume in volumes
-        if volume.spec.claim_ref is None
-        and volume.metadata.deletion_timestamp is None
-        and volume.status.phase == "Available"
-        and _class_of(volume) == _class_of(claim)
+        for volume in free
+        if _class_of(volume) == _class_of(claim)
         and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
         and (volume.spec.volume_attributes_class_name or "")
         == (claim.spec.volume_attributes_class_name or "")

@@ -39,8 +39,10 @@ from moorage.controllers.volume_steps import (
     Create,
     Patch,
     Step,
+    VolumeIndex,
     VolumeWorld,
     claim_step,
+    index_volumes,
     orphaned_claims,
     pod_steps,
     volume_step,
@@ -179,10 +181,12 @@ class VolumeControllers:
             due_claims.update(dict.fromkeys(self._unfinished_claims()))
         if claims_moved:
             due_volumes.update(dict.fromkeys(self._volumes_of(claims_moved)))
-        taken: set[Key] = set()
+        taken: set[tuple[str, Key]] = set()
+        # A scan of all volumes for each of thousands of claims would hold the loop for seconds.
+        index = index_volumes(volumes.objects.values() if due_claims else ())
         for key in due_claims:
             claim = claims.objects.get(key)
-            step = None if claim is None else self._judged(claim)
+            step = None if claim is None else self._judged(claim, index)
             if step is not None and not _writes_any(step, taken):
                 steps.append(step)
         for key in due_volumes:
@@ -192,9 +196,9 @@ class VolumeControllers:
                 steps.append(volume_due)
         return steps
 
-    def _judged(self, claim: PersistentVolumeClaim) -> Step | None:
+    def _judged(self, claim: PersistentVolumeClaim, index: VolumeIndex) -> Step | None:
         try:
-            return claim_step(claim, self._world)
+            return claim_step(claim, self._world, index)
         except ValueError as problem:
             _log.warning("claim %s/%s is left alone: %s", claim.namespace, claim.name, problem)
             return None
@@ -248,14 +252,14 @@ class VolumeControllers:
         self._volumes.dirty.update(dict.fromkeys(self._volumes.objects))
 
 
-def _writes_any(step: Step, taken: set[Key]) -> bool:
+def _writes_any(step: Step, taken: set[tuple[str, Key]]) -> bool:
     """Whether an earlier step of the round writes the same object; notes it if not.
 
     So two claims that want one free volume are judged one after the other.
     """
     if isinstance(step, Create):
         return False
-    key = (step.resource.plural, "/".join(step.key))
+    key = (step.resource.plural, step.key)
     if key in taken:
         return True
     taken.add(key)
