@@ -182,6 +182,15 @@ def test_waiting_for_a_graceful_end(typed: Type, namespace: str) -> None:
             "moorage: 1 of 1 objects were refused\n",
             id="an invalid pod",
         ),
+        pytest.param(
+            ("apply", "-f", "-"),
+            "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: "
+            "[{name: c, image: i}], nodeSelectr: {}}}",
+            1,
+            'moorage: Pod x: Pod in version "v1" cannot be handled as a Pod: strict decoding '
+            'error: unknown field "spec.nodeSelectr"\nmoorage: 1 of 1 objects were refused\n',
+            id="a misspelt field",
+        ),
     ],
 )
 def test_refusals_go_to_standard_error(

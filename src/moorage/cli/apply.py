@@ -11,6 +11,7 @@ from moorage.cli.options import kubeconfig_option, namespace_option
 if TYPE_CHECKING:
     from moorage.cli.manifests import Manifest
     from moorage.cli.session import Session
+    from moorage.client.transport import Call
 
 _EPILOG = """
 \b
@@ -64,7 +65,7 @@ def apply(
                 name, done, obj = await _apply_one(session, manifest, fixed=namespace)
             except MoorageError as error:
                 refused += 1
-                click.echo(f"moorage: {error}", err=True)
+                click.echo(f"moorage: {_naming(manifest, str(error))}", err=True)
                 continue
             stored.append(obj)
             if output != "json":
@@ -82,10 +83,11 @@ async def _apply_one(
     session: Session, manifest: Manifest, *, fixed: str
 ) -> tuple[str, str, Manifest]:
     """Apply one object; return ``kind/name``, what was done, and the object as stored."""
+    from moorage.api.codec import encode
     from moorage.base.errors import NotFoundError, UsageError
     from moorage.cli.applying import last_applied, three_way_patch, with_last_applied
     from moorage.cli.kinds import manifest_kind
-    from moorage.client.requests import MERGE_PATCH, patch_body
+    from moorage.client import requests
 
     client = session.client
     resource = await manifest_kind(client, manifest)
@@ -108,15 +110,39 @@ async def _apply_one(
     try:
         live = await client.get(resource, name, namespace=namespace)
     except NotFoundError:
-        return shown, "created", await client.create(resource, wanted, namespace=namespace)
+        call = requests.create(resource, encode(wanted), namespace=namespace)
+        return shown, "created", await _write(session, call)
     patch = three_way_patch(last_applied(live), wanted, live)
     if not patch:
         return shown, "unchanged", live
-    stored = await client.patch(
-        resource, name, patch_body(patch), namespace=namespace, content_type=MERGE_PATCH
+    body = requests.patch_body(patch)
+    call = requests.patch(
+        resource, name, body, namespace=namespace, content_type=requests.MERGE_PATCH
     )
+    stored = await _write(session, call)
     same = _version(stored) == _version(live)
     return shown, "unchanged" if same else "configured", stored
+
+
+async def _write(session: Session, call: Call) -> Manifest:
+    """Send a write under which the server refuses fields it does not know, as kubectl does."""
+    import msgspec
+
+    from moorage.client.status import error_from_answer
+
+    query = (*call.query, ("fieldValidation", "Strict"))
+    answer = await session.transport.request(msgspec.structs.replace(call, query=query))
+    if answer.status >= 400:
+        raise error_from_answer(answer)
+    stored: Manifest = msgspec.json.decode(answer.body)
+    return stored
+
+
+def _naming(manifest: Manifest, text: str) -> str:
+    """Put the object before a message that does not name it."""
+    kind, name = manifest["kind"], manifest["metadata"].get("name", "")
+    named = not name or f'"{name}"' in text or text.startswith(f"{kind} {name}")
+    return text if named else f"{kind} {name}: {text}"
 
 
 def _version(obj: Manifest) -> str:
