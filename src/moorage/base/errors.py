@@ -14,9 +14,9 @@
     |   +-- TooManyRequestsError  429
     +-- ExtenderError          an HTTP extender failed, refused, or answered nonsense
     +-- TransportError         no answer: refused, reset, timed out
+    |   +-- RefusedError       no connection could be made, so nothing was sent
     +-- CacheError             what the cache was told does not fit what it believes
         +-- CacheCorruptedError  believing on would place pods wrongly
-        +-- RefusedError       no connection could be made, so nothing was sent
 
 Rejections of a pod are `Status` values (framework), never exceptions. Bugs are assertions.
 Operating failures are caught in `service` and `cli` only.
