@@ -13,12 +13,9 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.kind import Kind
-from moorage.apiserver.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from moorage.apiserver.openapi import GIT_VERSION, openapi_v2, openapi_v3, openapi_v3_index
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Catalog
-
-# The version of Kubernetes whose API this is.
-GIT_VERSION = "v1.36.0+moorage"
 
 _OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

@@ -37,7 +37,9 @@ STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
 LIST_META = f"{META}.ListMeta"
 
-INFO = {"title": "Kubernetes", "version": "v1.36.0+moorage"}
+# The version of Kubernetes whose API this is.
+GIT_VERSION = "v1.36.0+moorage"
+INFO = {"title": "Kubernetes", "version": GIT_VERSION}
 JSON_TYPE = "application/json"
 PATCH_TYPES = (
     "application/json-patch+json",

@@ -16,7 +16,7 @@ from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, json_text, table_headings, table_rows, yaml_text
 from moorage.cli.session import Session
 from moorage.client import requests
-from moorage.client.status import error_from_answer
+from moorage.client.status import error_from_answer, refuse_failed
 from moorage.client.transport import Answer, Call
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -236,9 +236,7 @@ class Getter:
         call = msgspec.structs.replace(call, accept=self._accept)
         definitions: list[Any] = []
         async with self._session.transport.stream(call) as stream:
-            if stream.status >= 400:
-                body = b"\n".join([line async for line in stream])
-                raise error_from_answer(Answer(stream.status, stream.headers, body))
+            await refuse_failed(stream)
             async for line in stream:
                 event = decode_untyped(line)
                 obj = event["object"]

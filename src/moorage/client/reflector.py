@@ -48,9 +48,10 @@ from moorage.client.status import (
     Status,
     error_from_answer,
     error_from_status,
+    refuse_failed,
     too_large_resource_version,
 )
-from moorage.client.transport import Answer, Transport
+from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
 
 _log = logging.getLogger(__name__)
@@ -272,9 +273,7 @@ class Reflector(Generic[ObjectT]):
             initial_events=initial_events,
         )
         stream = await stack.enter_async_context(self._transport.stream(call))
-        if stream.status >= 400:
-            body = b"\n".join([line async for line in stream])
-            raise error_from_answer(Answer(stream.status, stream.headers, body))
+        await refuse_failed(stream)
         return aiter(stream)
 
     async def _collect(self, lines: AsyncIterator[bytes]) -> None:

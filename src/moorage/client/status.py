@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from moorage.base.errors import ApiError, api_error
-from moorage.client.transport import Answer
+from moorage.client.transport import Answer, LineStream
 
 _TEXT_BYTES_MAX = 512  # guess: enough of a proxy's HTML page to recognise it
 
@@ -64,6 +64,19 @@ def error_from_answer(answer: Answer) -> ApiError:
         message = text or f"the server answered {answer.status} without a reason"
         return api_error(answer.status, "", message, retry_after_seconds=retry_after)
     return error_from_status(status, code=answer.status, retry_after=retry_after)
+
+
+async def refuse_failed(stream: LineStream) -> None:
+    """Read the answer of a stream that was not opened.
+
+    Raises
+    ------
+    ApiError
+        The status is 400 or more.
+    """
+    if stream.status >= 400:
+        body = b"\n".join([line async for line in stream])
+        raise error_from_answer(Answer(stream.status, stream.headers, body))
 
 
 def error_from_status(

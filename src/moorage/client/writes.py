@@ -28,6 +28,7 @@ from moorage.client.status import (
     error_from_answer,
     error_from_status,
     read_status,
+    refuse_failed,
 )
 from moorage.client.transport import Answer, Call, Transport
 
@@ -288,9 +289,7 @@ class Client:
             timeout_seconds=timeout_seconds,
         )
         async with self.transport.stream(call) as stream:
-            if stream.status >= 400:
-                body = b"\n".join([line async for line in stream])
-                raise error_from_answer(Answer(stream.status, stream.headers, body))
+            await refuse_failed(stream)
             async for line in stream:
                 event = decode_untyped(line)
                 if not isinstance(event, dict):
