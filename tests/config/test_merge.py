@@ -16,6 +16,7 @@ from moorage.config.defaults import DEFAULT_MULTI_POINT
 from moorage.config.load import config_from_values
 from moorage.config.merge import POINTS, ProfileSpec, expand_profiles, merge_plugins
 from moorage.config.types import PluginRef, Plugins, PluginSet
+from moorage.plugins.in_tree import in_tree_registry
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -225,3 +226,25 @@ def test_profiles_must_sort_alike_even_when_multi_point_brings_the_sorter():
     assert list(caught.value.faults) == [
         'different queue sort plugins for profile "b": "Sort2", first: "Sort"'
     ]
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "own", "expected"),
+    [
+        pytest.param(None, None, 100, id="unset: every node"),
+        pytest.param(30, None, 30, id="for all profiles"),
+        pytest.param(30, 60, 60, id="the profile's own"),
+        pytest.param(30, 0, 0, id="the profile's own, even 0"),
+        pytest.param(0, None, 0, id="adaptive for all"),
+        pytest.param(None, 100, 100, id="every node, said so"),
+    ],
+)
+def test_how_many_nodes_are_searched(everywhere, own, expected):
+    key = "percentageOfNodesToScore"
+    values = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "a"} | ({} if own is None else {key: own})],
+    } | ({} if everywhere is None else {key: everywhere})
+    (spec,) = expand_profiles(config_from_values(values), in_tree_registry())
+    assert spec.percentage_of_nodes_to_score == expected

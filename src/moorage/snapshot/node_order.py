@@ -88,7 +88,7 @@ class NodeOrder:
         structure
             Number of the assignment of rows: the answer is kept until it moves.
         """
-        if self._came or self._gone or self._rows is None or self._structure != structure:
+        if self._rows is None or self._structure != structure:
             rows = [row_of(name) for name in self.names()]
             self._rows = np.array([row for row in rows if row is not None], np.int64)
             self._rows.flags.writeable = False
