@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from moorage.api.codec import decode_untyped, encode
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
 from moorage.apiserver.kinds.pod_defaults import default_pod
+from moorage.client.event_series import shorten
 from moorage.client.extender import HttpExtender
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.extenders import Extender
@@ -42,9 +43,7 @@ _HOST = re.compile(r"://ext\d+\.example")
 _RECORDED_HOST = "://extender.example"
 
 
-def run_extenders(
-    scenario: Scenario, world: World, extenders: Sequence[Extender], note: Callable[[str], str]
-) -> Json:
+def run_extenders(scenario: Scenario, world: World, extenders: Sequence[Extender]) -> Json:
     """Schedule and bind the pending pods one after another, in the order given.
 
     Parameters
@@ -53,8 +52,6 @@ def run_extenders(
         The case and its cluster.
     extenders
         Of its configuration.
-    note
-        Cuts a message to what fits into an Event.
     """
     sent: list[Json] = []
     whole = _Whole(scenario)
@@ -73,7 +70,7 @@ def run_extenders(
         sent.clear()
         row = world.unscheduled(info)
         if row is None:
-            row = _scheduled(world, cycles[info.pod.spec.scheduler_name], info, note=note)
+            row = _scheduled(world, cycles[info.pod.spec.scheduler_name], info)
             row = {key: _host_replaced(value) for key, value in row.items()}
             row["requests"] = _in_recorded_order(sent) or None
         rows.append(row)
@@ -243,9 +240,7 @@ class _ToldCycle(ExtendedCycle):
         return outcome
 
 
-def _scheduled(
-    world: World, cycle: _ToldCycle, info: PodInfo, *, note: Callable[[str], str]
-) -> Json:
+def _scheduled(world: World, cycle: _ToldCycle, info: PodInfo) -> Json:
     asks = cycle.asks_about(info.pod)
     decision = _driven(cycle.decide_asking(info)) if asks else cycle.decide(info)
     row: Json = {"pod": info.key}
@@ -257,7 +252,7 @@ def _scheduled(
     assert decision.diagnosis is not None, "no recorded cluster is empty"
     row |= {"outcome": "unschedulable"}
     row |= {"message": decision.diagnosis.with_post_filter("").message}
-    row |= {"event": note(decision.message), "preemption": cycle.preemption}
+    row |= {"event": shorten(decision.message), "preemption": cycle.preemption}
     row["unschedulablePlugins"] = sorted(decision.diagnosis.unschedulable_plugins)
     return row
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from moorage.base.errors import ConfigError, NotBuiltError
+from moorage.client.event_series import shorten
 from moorage.config.defaults import default_config
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
@@ -32,8 +33,6 @@ from moorage.testing.conformance_hints import run_hints
 from moorage.testing.conformance_needs import mode_needs, plugin_needs
 from moorage.testing.conformance_sampling import run_sampled
 from moorage.testing.conformance_world import World, failed, plain, signed
-
-_NOTE_BYTES = 1024
 
 # Not recorded: the harness did not run these points.
 _POINTS_NOT_RECORDED = frozenset({"queueSort", "permit", "preBind", "bind", "postBind"})
@@ -84,7 +83,7 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     answer: Json = {} if scenario.config is None else {"profiles": _profiles(specs)}
     if scenario.mode == "extender":
         extenders = config_from_values(scenario.config).extenders
-        return answer | run_extenders(scenario, world, extenders, _event_note)
+        return answer | run_extenders(scenario, world, extenders)
     if scenario.mode == "hint":
         return answer | run_hints(scenario, world)
     if scenario.mode == "sequence-sampled":
@@ -223,7 +222,7 @@ def _preempted(found: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
     if info.pod.spec.node_name:
         return {}
     if after is None:
-        return {"event": _event_note(diagnosis.message)}
+        return {"event": shorten(diagnosis.message)}
     report = found.preemption or PreemptionReport()
     row: Json = {"code": after.status.code.text, "candidates": _candidates(report)}
     if after.message:
@@ -235,7 +234,7 @@ def _preempted(found: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
         row["rejected"] = {node: _named(status) for node, status in report.rejected.items()}
     if len(report.ties) > 1:
         row["ties"] = list(report.ties)
-    note = _event_note(diagnosis.with_post_filter(after.message).message)
+    note = shorten(diagnosis.with_post_filter(after.message).message)
     return {"event": note, "preemption": row}
 
 
@@ -248,12 +247,6 @@ def _candidates(report: PreemptionReport) -> list[Json]:
         }
         for candidate in sorted(report.candidates, key=lambda each: each.node_name.encode())
     ]
-
-
-def _event_note(message: str) -> str:
-    """Cut a text to what fits into an Event (scheduling spec, cycle section 6)."""
-    raw = message.encode()
-    return message if len(raw) <= _NOTE_BYTES else f"{raw[: _NOTE_BYTES - 4].decode()} ..."
 
 
 def _named(status: Status) -> Json:
