@@ -77,15 +77,18 @@ def nodes(
     else:
         templates = default_nodes(count or 0, prefix=prefix)
     clock = SystemClock()
+    streams = Streams(seed)
     access = find_access(kubeconfig, context=context, clock=clock)
 
     def ready() -> None:
-        click.echo(f"{len(templates)} nodes are registered at {access.server}")
+        click.echo(
+            f"{len(templates)} nodes are registered at {access.server} (seed {streams.seed})"
+        )
 
     async def play() -> None:
         # Agents try again for ever; a mistake in the kubeconfig should be told at once.
         await check_server(access, clock)
-        await play_nodes(access, templates, clock=clock, streams=Streams(seed), on_ready=ready)
+        await play_nodes(access, templates, clock=clock, streams=streams, on_ready=ready)
 
     async def main() -> None:
         ending = Ending()
