@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
+import aiohttp
 import msgspec
 
 from moorage.api.node import Node
@@ -24,6 +25,8 @@ from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, Transport
 
 _OK = 200
+# A guess: 15000 whole nodes of 4 KB each.
+_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +63,25 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OneTryTransport(HttpTransport):
-    """Carries a call once: an extender that asks to come back later has failed this attempt."""
+    """Carries a call once: an extender that asks to come back later has failed this attempt.
+
+    An answer beyond 64 MiB is given up: one that never ends must not fill the memory.
+    """
 
     async def request(self, call: Call) -> Answer:
         """Send a call and read the whole answer."""
         return await self._request_once(call)
+
+    async def _whole_body(self, response: aiohttp.ClientResponse) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > _ANSWER_BYTES_MAX:
+                response.close()
+                raise TransportError(f"the answer is longer than {_ANSWER_BYTES_MAX} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
 
 
 class HttpExtender:

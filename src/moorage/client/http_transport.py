@@ -137,10 +137,13 @@ class HttpTransport:
             )
             try:
                 async with self._open(lane, call, timeout) as response:
-                    body = await response.read()
+                    body = await self._whole_body(response)
                     return Answer(response.status, _headers(response), body)
             except _FAILURES as error:
                 raise self.failure(call, error, seconds=call.timeout_seconds) from error
+
+    async def _whole_body(self, response: aiohttp.ClientResponse) -> bytes:
+        return await response.read()
 
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[LineStream]:

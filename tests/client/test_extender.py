@@ -1,0 +1,307 @@
+"""The extender client: bodies and answers as tables, and a real server that misbehaves.
+
+Not covered: what attempts make of the answers (engine), recorded bodies (conformance).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from moorage.api.codec import encode
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import Container, Pod, PodSpec, Resources
+from moorage.base.errors import ExtenderError
+from moorage.client import extender as extender_module
+from moorage.client.auth import FixedCredentials, ServerAccess
+from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
+from moorage.client.whole import WholeObjects
+from tests.client.test_http_transport import Handler, hang, serving
+
+
+def pod(name: str = "p", **resources: Any) -> Pod:
+    container = Container(name="c", resources=Resources(**resources))
+    meta = ObjectMeta(name=name, namespace="ns", uid=f"uid-{name}")
+    return Pod(metadata=meta, spec=PodSpec(containers=[container]))
+
+
+N1, N2 = (Node(metadata=ObjectMeta(name=name)) for name in ("n1", "n2"))
+POD_JSON = json.loads(encode(pod()))
+VERBS: dict[str, Any] = {
+    "filter_verb": "filter",
+    "prioritize_verb": "prioritize",
+    "preempt_verb": "preempt",
+    "bind_verb": "bind",
+}
+
+
+@asynccontextmanager
+async def asking(handler: Handler, **settings: Any) -> AsyncIterator[tuple[HttpExtender, str]]:
+    async with serving(handler) as (url, _):
+        transport = OneTryTransport(ServerAccess(url, FixedCredentials()))
+        made = ExtenderSettings(url=f"{url}/x/", **VERBS, **settings)
+        try:
+            yield HttpExtender(made, transport, whole=encode), url
+        finally:
+            await transport.close()
+
+
+async def asked(extender: HttpExtender, verb: str) -> Any:
+    if verb == "filter":
+        return await extender.filter(pod(), [N1, N2])
+    if verb == "prioritize":
+        return await extender.prioritize(pod(), [N1, N2])
+    if verb == "bind":
+        return await extender.bind(pod(), "n1")
+    pods = {"n1": [pod("a"), pod("b")]}
+    kept = await extender.preempt(
+        pod(), {"n1": ([pod("a")], 1)}, on_node=lambda name: pods.get(name, [])
+    )
+    return {name: ([each.name for each in victims], n) for name, (victims, n) in kept.items()}
+
+
+NODES = {"metadata": {}, "items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}
+VICTIM = json.loads(encode(pod("a")))
+
+
+@pytest.mark.parametrize(
+    ("verb", "names_only", "body"),
+    [
+        pytest.param(
+            "filter", False, {"Pod": POD_JSON, "Nodes": NODES, "NodeNames": None}, id="objects"
+        ),
+        pytest.param(
+            "prioritize",
+            True,
+            {"Pod": POD_JSON, "Nodes": None, "NodeNames": ["n1", "n2"]},
+            id="names",
+        ),
+        pytest.param(
+            "preempt",
+            False,
+            {
+                "Pod": POD_JSON,
+                "NodeNameToVictims": {"n1": {"Pods": [VICTIM], "NumPDBViolations": 1}},
+                "NodeNameToMetaVictims": None,
+            },
+            id="victims",
+        ),
+        pytest.param(
+            "preempt",
+            True,
+            {
+                "Pod": POD_JSON,
+                "NodeNameToVictims": None,
+                "NodeNameToMetaVictims": {
+                    "n1": {"Pods": [{"UID": "uid-a"}], "NumPDBViolations": 1}
+                },
+            },
+            id="uids of victims",
+        ),
+        pytest.param(
+            "bind",
+            False,
+            {"PodName": "p", "PodNamespace": "ns", "PodUID": "uid-p", "Node": "n1"},
+            id="bind",
+        ),
+    ],
+)
+async def test_what_is_sent(verb, names_only, body):
+    seen: list[tuple[str, str, str, Any]] = []
+
+    async def keep(request: web.Request) -> web.Response:
+        seen.append((request.method, request.path, request.content_type, await request.json()))
+        return web.json_response(None)
+
+    async with asking(keep, names_only=names_only) as (extender, _):
+        await asked(extender, verb)
+    assert seen == [("POST", f"/x/{verb}", "application/json", body)]
+
+
+def kept(*names: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    return [*names], {}, {}
+
+
+@pytest.mark.parametrize(
+    ("verb", "answer", "expected"),
+    [
+        pytest.param("filter", None, kept(), id="null is no node"),
+        pytest.param("filter", {}, kept(), id="no nodes"),
+        pytest.param("filter", {"NodeNames": ["n2"]}, kept("n2"), id="names"),
+        pytest.param(
+            "filter",
+            {"nodes": {"ITEMS": [{"Metadata": {"Name": "n1"}}]}},
+            kept("n1"),
+            id="objects, and keys in any letter case",
+        ),
+        pytest.param(
+            "filter",
+            {"nodenames": [], "failedNodes": {"n1": "a"}, "FailedAndUnresolvableNodes": {"n2": ""}},
+            ([], {"n1": "a"}, {"n2": ""}),
+            id="reasons",
+        ),
+        pytest.param("filter", {"Error": "no licence"}, "no licence", id="its own error"),
+        pytest.param(
+            "filter",
+            {"NodeNames": ["ghost"]},
+            'extender "URL/x/" claims a filtered node "ghost" which is not found in the input '
+            "node list",
+            id="a node nobody asked about",
+        ),
+        pytest.param("filter", [], "the answer is not an object", id="a list"),
+        pytest.param("filter", {"NodeNames": [1]}, "NodeNames is not a text", id="a number"),
+        pytest.param("filter", {"Nodes": {"items": [3]}}, "a node is not an object", id="no node"),
+        pytest.param("prioritize", None, {}, id="no scores"),
+        pytest.param(
+            "prioritize", [{"Host": "n1", "score": 3}, {"host": "n1", "Score": -1}, {}],
+            {"n1": 2, "": 0}, id="scores add up",
+        ),
+        pytest.param(
+            "prioritize", [{"Host": "n1", "Score": 0.5}], "score is not a whole number", id="half"
+        ),
+        pytest.param(
+            "prioritize", [{"Host": "n", "Score": True}], "score is not a whole number", id="true"
+        ),
+        pytest.param(
+            "prioritize", [{"Host": "n1", "Score": 2**63}],
+            f"score {2**63} of node 'n1' does not fit in 64 bits", id="too great a score",
+        ),
+        pytest.param("preempt", {}, {}, id="no node is kept"),
+        pytest.param(
+            "preempt",
+            {"nodeNameToMetaVictims": {"n1": {"pods": [{"uid": "uid-b"}]}}},
+            {"n1": (["b"], 0)},
+            id="another pod of the node",
+        ),
+        pytest.param(
+            "preempt", {"NodeNameToMetaVictims": {"n1": None}}, {"n1": ([], 0)}, id="no victims"
+        ),
+        pytest.param(
+            "preempt",
+            {"NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": "uid-a"}]}}},
+            "extender: URL/x/ claims to preempt pod (UID: uid-a) on node: n2, but the pod is not "
+            "found on that node",
+            id="a pod that is elsewhere",
+        ),
+        pytest.param("bind", {"Error": ""}, None, id="bound"),
+        pytest.param("bind", {"Error": "cannot bind"}, "cannot bind", id="not bound"),
+    ],
+)  # fmt: skip
+async def test_what_answers_mean(verb, answer, expected):
+    async def reply(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    async with asking(reply, names_only="NodeNames" in str(answer)) as (extender, url):
+        try:
+            found = await asked(extender, verb)
+        except ExtenderError as problem:
+            found = str(problem).replace(url, "URL")
+    assert found == expected
+
+
+async def failing(request: web.Request) -> web.Response:
+    return web.Response(status=503, headers={"Retry-After": "1"})
+
+
+async def moved(request: web.Request) -> web.Response:
+    return web.Response(status=302, headers={"Location": "/elsewhere"})
+
+
+async def garbage(request: web.Request) -> web.Response:
+    return web.Response(body=b"\xff<html>")
+
+
+async def nested(request: web.Request) -> web.Response:
+    return web.Response(body=b"[" * 100_000)
+
+
+async def cut(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Length": "100"})
+    await response.prepare(request)
+    await response.write(b"{")
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    try:
+        while True:
+            await response.write(b" " * 65536)
+    except (ConnectionError, asyncio.CancelledError):
+        return response
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        pytest.param(
+            failing, "failed filter with extender at URL URL/x/filter, code 503", id="busy"
+        ),
+        pytest.param(
+            moved, "failed filter with extender at URL URL/x/filter, code 302", id="moved"
+        ),
+        pytest.param(garbage, "not JSON", id="garbage"),
+        pytest.param(nested, "not JSON", id="nested without end"),
+        pytest.param(cut, "POST URL/x/filter: ", id="cut off"),
+        pytest.param(endless, "the answer is longer than 1000000 bytes", id="without end"),
+        pytest.param(hang, "POST URL/x/filter: silent for 0.3 s", id="silent"),
+    ],
+)
+async def test_one_that_misbehaves_is_an_error_in_time(handler, message, monkeypatch):
+    monkeypatch.setattr(extender_module, "_ANSWER_BYTES_MAX", 1_000_000)
+    limit = 0.3 if handler is hang else 5.0
+    async with asking(handler, timeout_seconds=limit) as (extender, url):
+        with pytest.raises(ExtenderError) as caught:
+            await asked(extender, "filter")
+    assert str(caught.value).replace(url, "URL").startswith(message)
+
+
+async def test_nobody_there_is_an_error():
+    async with asking(failing) as (extender, url):
+        pass
+    transport = OneTryTransport(ServerAccess(url, FixedCredentials()))
+    extender = HttpExtender(ExtenderSettings(url=url, **VERBS), transport, whole=encode)
+    with pytest.raises(ExtenderError, match=r"POST http.*/filter: "):
+        await asked(extender, "filter")
+    await transport.close()
+
+
+@pytest.mark.parametrize(
+    ("managed", "resources", "expected"),
+    [
+        pytest.param((), {}, True, id="every pod"),
+        pytest.param(("a/gpu",), {"requests": {"a/gpu": "1"}}, True, id="requested"),
+        pytest.param(("a/gpu",), {"limits": {"a/gpu": "1"}}, True, id="limited"),
+        pytest.param(("a/gpu",), {"requests": {"cpu": "1"}}, False, id="something else"),
+    ],
+)
+def test_interest(managed, resources, expected):
+    settings = ExtenderSettings(url="http://x", resources=frozenset(managed))
+    transport = OneTryTransport(ServerAccess("http://x", FixedCredentials()))
+    extender = HttpExtender(settings, transport, whole=encode)
+    assert extender.interested(pod(**resources)) is expected
+
+
+def test_whole_objects():
+    raw = b'{"kind":"Pod","metadata":{"name":"p","namespace":"ns","managedFields":[1]},"new":2}'
+    objects = WholeObjects(lambda obj: obj.metadata.name != "unwanted")
+    objects.keep(pod(), raw)
+    objects.keep(pod("unwanted"), raw)
+    whole = json.loads(objects.whole(pod()))
+    assert whole == {"metadata": {"name": "p", "namespace": "ns"}, "new": 2}
+    assert objects.whole(pod()) == objects.whole(pod())  # trimmed once
+    assert objects.whole(pod("unwanted")) == encode(pod("unwanted"))
+    other = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="another"))
+    assert objects.whole(other) == encode(other)
+    objects.drop(("ns", "p"))
+    assert (len(objects), objects.whole(pod())) == (0, encode(pod()))
