@@ -35,9 +35,6 @@ _BATCH = 16
 # a connection pool many times over, few enough that a slow server is not buried.
 _BINDING_MAX = 512
 
-_BACKOFF_FLUSH_SECONDS = 1.0
-_LEFTOVER_FLUSH_SECONDS = 30.0
-
 
 class Pump:
     """The loop that schedules one pod after another.
@@ -176,15 +173,3 @@ class Pump:
                 self._recorder.record(failed_scheduling(pod, note))
             return True
         return self._cache.is_assumed(pod.metadata.uid)
-
-    async def flush_backoff(self) -> None:
-        """Release pods whose backoff is over, at every whole second, until cancelled."""
-        while True:
-            await aio.sleep(_BACKOFF_FLUSH_SECONDS)
-            self._queue.flush_backoff()
-
-    async def flush_leftover(self) -> None:
-        """Retry pods that waited too long for an event, until cancelled."""
-        while True:
-            self._queue.flush_unschedulable_leftover()
-            await aio.sleep(_LEFTOVER_FLUSH_SECONDS)

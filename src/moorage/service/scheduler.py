@@ -48,6 +48,7 @@ from moorage.service.evictions import Evictor
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
+from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
@@ -218,8 +219,8 @@ class Scheduler:
         pump = self._make_pump()
         spawn = self._tasks.spawn
         spawn(self._recorder.run(), name="events")
-        spawn(pump.flush_backoff(), name="flush backoff")
-        spawn(pump.flush_leftover(), name="flush leftover")
+        spawn(flush_backoff(self.core.queue, self._clock), name="flush backoff")
+        spawn(flush_leftover(self.core.queue), name="flush leftover")
         spawn(pump.run(), name="pump")
         _log.info(
             "scheduling started: %d nodes, %d pods",

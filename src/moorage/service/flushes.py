@@ -1,0 +1,30 @@
+"""What moves waiting pods without an event: the ends of backoff, and the leftover flush.
+
+Two tasks of the scheduler, beside `pump`; which pods move is the queue's business.
+"""
+
+from __future__ import annotations
+
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.state.queue import SchedulingQueue
+
+_LEFTOVER_FLUSH_SECONDS = 30.0  # kubernetes v1.36 pkg/scheduler/backend/queue
+
+
+async def flush_backoff(queue: SchedulingQueue, clock: Clock) -> None:
+    """Release pods whose backoff is over, at every whole second, until cancelled.
+
+    Backoff ends with a whole second of wall time; looking in between would only be late.
+    """
+    while True:
+        rest_ns = NS_PER_SECOND - clock.now_ns() % NS_PER_SECOND
+        await aio.sleep(rest_ns / NS_PER_SECOND)
+        queue.flush_backoff()
+
+
+async def flush_leftover(queue: SchedulingQueue) -> None:
+    """Retry pods that waited too long for an event, until cancelled."""
+    while True:
+        queue.flush_unschedulable_leftover()
+        await aio.sleep(_LEFTOVER_FLUSH_SECONDS)
