@@ -64,6 +64,28 @@ def test_the_state_of_a_pod(seen: Pod, state: PodState, message: str) -> None:
     assert state_of(seen) == (state, message)
 
 
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        pytest.param(None, (PodState.PENDING, ""), id="unknown who is served: it may still come"),
+        pytest.param({"other"}, (PodState.PENDING, ""), id="its scheduler is served"),
+        pytest.param(
+            {"a", "default-scheduler"},
+            (
+                PodState.UNSCHEDULABLE,
+                "spec.schedulerName is other, and no profile has that name "
+                "(there are: a, default-scheduler)",
+            ),
+            id="nobody serves it, which explains it",
+        ),
+    ],
+)
+def test_a_pod_that_names_a_scheduler(
+    served: set[str] | None, expected: tuple[PodState, str]
+) -> None:
+    assert state_of(pod("p", schedulerName="other"), served) == expected
+
+
 def test_counts_decisions_and_settling() -> None:
     clock, changes = ManualClock(), list[Change]()
     progress = Progress(clock, changes.append)

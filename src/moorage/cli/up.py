@@ -122,14 +122,15 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.cli.scheduling import check_config
+    from moorage.config.defaults import default_config
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.settings import ServerSettings
     from moorage.sandbox.up import UpPlan
     from moorage.sandbox.up import up as run_up
 
-    if config is not None:
-        # A mistake in it is told before anything is started.
-        check_config(config)
+    # A mistake in the configuration is told before anything is started.
+    profiles = (default_config() if config is None else check_config(config)).profiles
+    served = frozenset(profile.scheduler_name for profile in profiles)
     nodes = _nodes(node_count, nodes_from)
     chosen_seed = Streams(seed).seed if seed is None else seed
     settings = ServerSettings(port=port, nodes=nodes, seed=chosen_seed)
@@ -141,6 +142,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         until_settled=exit_when_settled,
         seed=chosen_seed,
         watch=output != "quiet",
+        served=None if no_scheduler else served,
     )
     view = _view(output)
     arguments = ["--kubeconfig", str(kubeconfig_out), "--seed", str(chosen_seed)]

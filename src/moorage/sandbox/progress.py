@@ -6,7 +6,7 @@ Fed by a watch of pods and one of Events, so it works whichever process schedule
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 
 import msgspec
@@ -57,8 +57,16 @@ class Change(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def state_of(pod: Pod) -> tuple[PodState, str]:
-    """Return a pod's state and, where it waits, why."""
+def state_of(pod: Pod, served: Collection[str] | None = None) -> tuple[PodState, str]:
+    """Return a pod's state and, where it waits, why.
+
+    Parameters
+    ----------
+    pod
+        As the API shows it.
+    served
+        The schedulerNames that are served; None when that is not known.
+    """
     if pod.status.phase in {"Succeeded", "Failed"}:
         return PodState.FINISHED, pod.status.reason
     if pod.spec.node_name:
@@ -68,6 +76,11 @@ def state_of(pod: Pod) -> tuple[PodState, str]:
             gated = condition.reason == "SchedulingGated"
             text = condition.message or condition.reason
             return (PodState.GATED if gated else PodState.UNSCHEDULABLE), text
+    name = pod.spec.scheduler_name
+    if served is not None and name not in served:
+        profiles = ", ".join(sorted(served))
+        text = f"spec.schedulerName is {name}, and no profile has that name (there are: {profiles})"
+        return PodState.UNSCHEDULABLE, text
     return PodState.PENDING, ""
 
 
@@ -80,10 +93,19 @@ class Progress:
         For rates and for how long things have been settled.
     on_change
         Called with every change, in order.
+    served
+        The schedulerNames that are served; None when that is not known.
     """
 
-    def __init__(self, clock: Clock, on_change: Callable[[Change], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        on_change: Callable[[Change], None],
+        *,
+        served: Collection[str] | None = None,
+    ) -> None:
         self._clock = clock
+        self._served = served
         self._on_change = on_change
         self._pods: dict[str, Change] = {}
         self._attempts: dict[str, int] = {}
@@ -127,7 +149,7 @@ class Progress:
 
     def pod_seen(self, pod: Pod) -> None:
         """Take in the newest version of a pod."""
-        state, message = state_of(pod)
+        state, message = state_of(pod, self._served)
         change = Change(pod.full_name, state, pod.spec.node_name, message)
         before = self._pods.get(pod.uid)
         if before == change:

@@ -57,6 +57,9 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
         Of the scheduler's random streams.
     watch
         Whether to follow pods and Events; without, there is nothing to show but the beginning.
+    served
+        The schedulerNames the scheduler serves; None when not known, so that no pod is said to
+        wait in vain.
     """
 
     kubeconfig: Path
@@ -66,6 +69,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     until_settled: bool = False
     seed: int = 0
     watch: bool = True
+    served: frozenset[str] | None = None
 
 
 async def up(plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
@@ -94,7 +98,7 @@ class _Run:
         self._view = view
         self._clock = clock
         self._streams = Streams(plan.seed)
-        self._progress = Progress(clock, view.change)
+        self._progress = Progress(clock, view.change, served=plan.served)
 
     async def run(self) -> None:
         plan, parts = self._plan, self._parts
