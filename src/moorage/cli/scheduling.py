@@ -30,8 +30,8 @@ _log = logging.getLogger(__name__)
 
 NOT_THE_SANDBOX = (
     "is not a moorage sandbox, and moorage does not have every in-tree plugin yet (missing: {}): "
-    "where existing pods, or services, rely on them it would place even plain pods differently "
-    "from kube-scheduler. Give --experimental to run it there all the same"
+    "pods that need one are held, where kube-scheduler would place them. "
+    "Give --experimental to run it there all the same"
 )
 
 
