@@ -7,6 +7,7 @@ about every waiting pod. `comparable` takes what plugins not built said out of a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -32,11 +33,21 @@ from moorage.api.volume import (
     StorageClass,
     VolumeAttachment,
 )
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.config.args import default_args
+from moorage.config.merge import ProfileSpec
+from moorage.engine.filtering import ask_filter
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, EventsToRegister
 from moorage.framework.profile import Profile
+from moorage.framework.registry import Registry
+from moorage.framework.runner import pre_filter_one
+from moorage.framework.status import Code, ReasonTable
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.conformance_format import Json, ObjectEvent, Scenario
-from moorage.testing.conformance_world import World
+from moorage.testing.conformance_format import Json, ObjectEvent, RecordedObjects, Scenario
+from moorage.testing.conformance_world import World, build_snapshot
 
 _KINDS: Final[Mapping[str, tuple[str, type[Any] | None]]] = {
     "Pod": (Resource.POD, Pod),
@@ -57,15 +68,17 @@ _KINDS: Final[Mapping[str, tuple[str, type[Any] | None]]] = {
 
 _ACTIONS: Final = {"Add": Action.ADD, "Delete": Action.DELETE, "Update": Action.UPDATE}
 
-# Whether the kubelet would admit a pod; since queueing hints are always on nothing acts on it.
-_NOT_OURS: Final = "preCheck"
+_ADMITTING: Final = ("NodeResourcesFit", "NodeAffinity", "NodeName", "NodePorts", "TaintToleration")
+_SAID: Final = {"TaintToleration": "taint"}
+_OF_RESOURCES: Final = re.compile("Insufficient (.+)|Too many (pods)")
 
 Change = tuple[Any, Any]
 
 
-def run_hints(scenario: Scenario, world: World) -> Json:
+def run_hints(scenario: Scenario, world: World, registry: Registry) -> Json:
     """Judge every event of a scenario by itself, against the same cluster."""
-    return {"events": [_event(event, world) for event in scenario.events]}
+    admission = _Admission(scenario, registry)
+    return {"events": [_event(event, world, admission) for event in scenario.events]}
 
 
 def comparable(expected: Json, missing: Collection[str]) -> tuple[Json, set[str]]:
@@ -86,10 +99,8 @@ def comparable(expected: Json, missing: Collection[str]) -> tuple[Json, set[str]
     taken: set[str] = set()
     events = []
     for event in expected["events"]:
-        kept = {key: value for key, value in event.items() if key != _NOT_OURS}
-        taken |= event.keys() - kept.keys()
-        kept["hints"] = [_without(hints, missing, taken) for hints in event["hints"]]
-        events.append(kept)
+        hints = [_without(each, missing, taken) for each in event["hints"]]
+        events.append({**event, "hints": hints})
     return {**expected, "events": events}, taken
 
 
@@ -111,13 +122,17 @@ def _row(event: str, pods: Mapping[str, Json], always: Sequence[str]) -> Json:
     return row | ({"always": sorted(always)} if always else {})
 
 
-def _event(event: ObjectEvent, world: World) -> Json:
+def _event(event: ObjectEvent, world: World, admission: _Admission) -> Json:
     change = _decoded(event)
     incoming = list(_cluster_events(event, change))
-    return {
+    row: Json = {
         "clusterEvents": [_name(each) for each in incoming],
         "hints": [_hints(each, change, world) for each in incoming],
     }
+    node = change[1]
+    if isinstance(node, Node):
+        row["preCheck"] = {info.key: admission.reasons(node, info) for info in world.pending}
+    return row
 
 
 def _decoded(event: ObjectEvent) -> Change:
@@ -181,3 +196,57 @@ def _registered(profile: Profile) -> Iterator[tuple[str, EventRegistration]]:
 
 def _name(event: ClusterEvent) -> str:
     return f"{event.resource}/{action_name(event.action)}"
+
+
+class _Admission:
+    """What a kubelet would ask of a pod, put to the plugins that ask the same.
+
+    Recorded with changes of nodes; since queueing hints are always on nothing acts on it.
+    """
+
+    def __init__(self, scenario: Scenario, registry: Registry) -> None:
+        self._pods = scenario.objects.pods
+        self._registry = registry
+        self._profiles: dict[int, Profile] = {}
+
+    def reasons(self, node: Node, info: PodInfo) -> list[str]:
+        """Return why the node would not take the pod, sorted; nothing if it would."""
+        profile = self._profile(node)
+        state, snapshot = CycleState(), profile.handle.snapshot
+        skipped = {
+            plugin.name
+            for plugin in profile.pre_filters
+            if pre_filter_one(plugin, state, info, snapshot)[1].code is Code.SKIP
+        }
+        found = []
+        for plugin in profile.filters:
+            if plugin.name in skipped:
+                continue
+            answer = ask_filter(profile, plugin, state, info, snapshot.all())
+            if answer is not None and answer.code_n[0]:
+                texts = profile.handle.reasons.reasons(int(answer.reason_n[0]))
+                found += _admission_reasons(plugin.name, texts)
+        return sorted(found)
+
+    def _profile(self, node: Node) -> Profile:
+        """Return the asking plugins over a cluster of just this node and its pods."""
+        found = self._profiles.get(id(node))
+        if found is None:
+            pods = [pod for pod in self._pods if pod.spec.node_name == node.name]
+            snapshot = build_snapshot(RecordedObjects(nodes=[node], pods=pods))
+            handle = Handle("kubelet", snapshot, ReasonTable(), ManualClock(), Streams(0))
+            points = {
+                point: tuple(n for n in _ADMITTING if self._registry.extends(n, point))
+                for point in ("preFilter", "filter")
+            }
+            args = {name: default_args(name) for name in _ADMITTING}
+            found = Profile(ProfileSpec("kubelet", points, {}, args), self._registry, handle)
+            self._profiles = {id(node): found}
+        return found
+
+
+def _admission_reasons(plugin: str, texts: Sequence[str]) -> list[str]:
+    if plugin != "NodeResourcesFit":
+        return [_SAID.get(plugin, plugin)]
+    matches = filter(None, map(_OF_RESOURCES.fullmatch, texts))
+    return [f"resource {match[1] or match[2]}" for match in matches]

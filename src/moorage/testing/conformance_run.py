@@ -85,7 +85,7 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
         extenders = config_from_values(scenario.config).extenders
         return answer | run_extenders(scenario, world, extenders)
     if scenario.mode == "hint":
-        return answer | run_hints(scenario, world)
+        return answer | run_hints(scenario, world, registry)
     if scenario.mode == "sequence-sampled":
         return answer | {"sequence": run_sampled(scenario, world)}
     if scenario.mode == "sequence":
