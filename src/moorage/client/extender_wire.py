@@ -7,12 +7,12 @@ accepted in any letter case, as Go's decoder does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from moorage.api.codec import decode_untyped, encode
+from moorage.api.codec import decode_untyped, decoder, encode
 from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -24,6 +24,10 @@ Whole = Callable[[ApiObject], bytes]
 Victims = Mapping[str, tuple[Sequence[Pod], int]]
 
 
+# What keeps bytes from being read in one step; a second look tells nonsense from another spelling.
+_UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 class Filtered(msgspec.Struct, frozen=True):
     """An answer to the filter verb; None where it names no nodes in that form."""
 
@@ -32,6 +36,31 @@ class Filtered(msgspec.Struct, frozen=True):
     failed: dict[str, str]
     unresolvable: dict[str, str]
     error: str
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Node(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+class _Nodes(msgspec.Struct, frozen=True):
+    items: list[_Node] | None = None
+
+
+class _FilterAnswer(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
+    nodes: _Nodes | None = None
+    node_names: list[str] | None = None
+    failed_nodes: dict[str, str] | None = None
+    failed_and_unresolvable_nodes: dict[str, str] | None = None
+    error: str = ""
+
+
+class _Score(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
+    host: str = ""
+    score: int = 0
 
 
 def nodes_body(pod: bytes, nodes: Sequence[Node], whole: Whole | None) -> bytes:
@@ -75,7 +104,34 @@ def read_filter(body: bytes) -> Filtered:
     ------
     ExtenderError
         It is not what the verb answers.
+
+    Notes
+    -----
+    Answers spelled as Go spells them are read in one step, which skips all that nodes hold.
     """
+    return _filter_as_go_spells_it(body) or _filter_however_spelled(body)
+
+
+def _filter_as_go_spells_it(body: bytes) -> Filtered | None:
+    try:
+        answer = decoder(_FilterAnswer).decode(body)
+    except _UNUSUAL:
+        return None
+    names: list[str] | None = None
+    if answer.nodes is not None:
+        names = [node.metadata.name for node in answer.nodes.items or ()]
+        if answer.nodes.items is None or "" in names:
+            return None
+    return Filtered(
+        names=names,
+        node_names=answer.node_names,
+        failed=answer.failed_nodes or {},
+        unresolvable=answer.failed_and_unresolvable_nodes or {},
+        error=answer.error,
+    )
+
+
+def _filter_however_spelled(body: bytes) -> Filtered:
     answer = _object(body)
     nodes = _field(answer, "nodes", dict)
     items = None if nodes is None else _field(_folded(nodes), "items", list) or []
@@ -97,16 +153,23 @@ def read_scores(body: bytes) -> dict[str, int]:
     ExtenderError
         It is not what the verb answers.
     """
-    listed = _decoded(body)
     scores: dict[str, int] = {}
-    for entry in _as([] if listed is None else listed, list, "the answer"):
-        answer = _folded(_as(entry, dict, "an entry"))
-        host = _field(answer, "host", str) or ""
-        score = _field(answer, "score", int) or 0
+    for host, score in _scores(body):
         if not -(2**63) <= score < 2**63:
             raise ExtenderError(f"score {score} of node {host!r} does not fit in 64 bits")
         scores[host] = scores.get(host, 0) + score
     return scores
+
+
+def _scores(body: bytes) -> Iterator[tuple[str, int]]:
+    try:
+        for each in decoder(list[_Score]).decode(body):
+            yield each.host, each.score
+    except _UNUSUAL:
+        listed = _decoded(body)
+        for entry in _as([] if listed is None else listed, list, "the answer"):
+            answer = _folded(_as(entry, dict, "an entry"))
+            yield _field(answer, "host", str) or "", _field(answer, "score", int) or 0
 
 
 def read_victims(body: bytes) -> dict[str, tuple[list[str], int]]:
