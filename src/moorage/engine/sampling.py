@@ -154,7 +154,7 @@ class Sampler:
         Parameters
         ----------
         view
-            The rows, in any order.
+            Every row the search was about, feasible or not: the start counts among them.
         start
             Position of the first; where the rotation is when not given.
         """
