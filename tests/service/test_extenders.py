@@ -181,3 +181,34 @@ def test_only_what_extenders_need_is_kept_whole():
     assert kept("") == (False, False)
     assert kept("extenders: [{urlPrefix: 'http://x', nodeCacheCapable: true}]") == (False, True)
     assert kept("extenders: [{urlPrefix: 'http://x'}]") == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", (None, False, "", None), id="the authorities of the system"),
+        pytest.param("enableHTTPS: true", (None, True, "", None), id="https without authority"),
+        pytest.param(
+            "enableHTTPS: true, tlsConfig: {caData: Y2E=, caFile: /nowhere, serverName: z}",
+            (b"ca", False, "z", None),
+            id="an authority as data, which wins over a file",
+        ),
+        pytest.param("tlsConfig: {insecure: true}", (None, True, "", None), id="trust anybody"),
+        pytest.param(
+            "tlsConfig: {certData: Y2VydA==, keyData: a2V5}",
+            (None, False, "", (b"cert", b"key")),
+            id="a certificate of our own",
+        ),
+    ],
+)
+async def test_how_an_extender_is_trusted(monkeypatch, text, expected):
+    opened: list[ServerAccess] = []
+    monkeypatch.setattr(service_extenders, "OneTryTransport", opened.append)
+    OpenExtenders(
+        parse_config(f"{HEAD}extenders: [{{urlPrefix: 'https://x/y', {text}}}]").extenders
+    )
+    (access,) = opened
+    credential = await access.credentials.credential()
+    own = (credential.certificate_pem, credential.key_pem)
+    trust = (access.ca_pem, access.insecure_skip_tls_verify, access.tls_server_name)
+    assert (access.server, *trust, own) == ("https://x", *expected[:3], expected[3] or (None, None))
