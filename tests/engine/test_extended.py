@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extended import ExtendedCycle
+from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import EVERY_EVENT, in_order
 from moorage.framework.points import PostFilterResult, Reads
@@ -349,3 +350,15 @@ def test_binding(scripts, log, expected):
     cycle_state: Any = None
     status = asyncio.run(run_bind(made, cycle_state, POD, "n1"))
     assert (seen, status) == (log, expected)
+
+
+def test_nodes_are_named_in_the_order_in_which_the_search_met_them() -> None:
+    snapshot = nodes("n1", "n2", "n3", "n4")
+    log: list[str] = []
+    made = profile(filterer("A", {"n2": NO}), snapshot=snapshot)
+    made.extenders = in_order([Scripted("e", log, passing=("n3",))])
+    rotation = Rotation()
+    rotation.advance(3, 4)
+    cycle = ExtendedCycle(made, snapshot, smallest_name, rotation=rotation)
+    asyncio.run(cycle.decide_asking(POD))
+    assert log == ["e passing n4 n1 n3"]

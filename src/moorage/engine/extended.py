@@ -126,7 +126,7 @@ class ExtendedCycle(Cycle):
                 heard.only = name
                 return heard
             search = self.search(CycleState(), pod, shortcut=False)
-        rows = self._sampler.order(self.snapshot.rows(self._feasible_rows(search)), search.start)
+        rows = self.found(search, self._feasible_rows(search))
         heard.asked = tuple(self.snapshot.names[row] for row in rows.tolist())
         try:
             heard.passed = await self._ask_filters(pod.pod, heard.asked, heard)

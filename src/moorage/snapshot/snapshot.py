@@ -1,8 +1,8 @@
 """The cluster as one attempt sees it: columns, sets, labels, pods, nominations.
 
 There is no copy: the columns are kept current between attempts, and no attempt awaits between
-looking at them and assuming its pod. What does await (an attempt with HTTP extenders, explaining,
-what-if) works on a `fork`.
+looking at them and assuming its pod. An attempt with HTTP extenders looks twice, before it asks
+and after; what else outlives an attempt (explaining, what-if) works on a `fork`.
 """
 
 from __future__ import annotations
