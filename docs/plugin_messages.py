@@ -1,0 +1,310 @@
+"""What each in-tree plugin says when it refuses a pod, and what to do about it.
+
+Beside ``docs.plugin_pages``, which puts these on the plugin's page. ``<name>`` stands for a part
+that varies. ``tests/test_plugin_pages.py`` compares the texts with the string literals of
+``moorage.plugins``, so a message without a remedy, or one nobody says any more, fails there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_CREATE_CLAIM: Final = "Create the claim in the pod's namespace, or correct `claimName`."
+_NO_CLIENT: Final = (
+    "Nothing can be written where there is no server, as in a benchmark; anywhere else, report it."
+)
+_BAD_TERM: Final = "Correct the label selector or namespace selector the message names."
+_RETRIED: Final = "Nothing: the pod is tried again. Look at the object if it goes on."
+_OUTSIDE: Final = "Somebody changed the object meanwhile; the pod is tried again."
+
+VOLUME_MESSAGES: Final[Mapping[str, str]] = {
+    'persistentvolumeclaim "<name>" not found': _CREATE_CLAIM,
+    'VolumeBindingMode not set for StorageClass "<name>"': (
+        "Set `volumeBindingMode` of the class: `Immediate` or `WaitForFirstConsumer`."
+    ),
+    'storageclass.storage.k8s.io "<name>" not found': (
+        "Create the class, or correct the claim's `storageClassName`."
+    ),
+}
+"""Of helpers that several volume plugins share."""
+
+REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "SchedulingGates": {
+        "waiting for scheduling gates: [<names>]": (
+            "Remove the gates from `spec.schedulingGates`; usually whoever set one removes it "
+            "when its condition holds."
+        ),
+    },
+    "NodeUnschedulable": {
+        "node(s) were unschedulable": (
+            "`kubectl uncordon` the node, or tolerate `node.kubernetes.io/unschedulable`."
+        ),
+    },
+    "NodeName": {
+        "node(s) didn't match the requested node name": (
+            "Only the node in `spec.nodeName` will do: add that node, or make the pod anew "
+            "without the field."
+        ),
+    },
+    "TaintToleration": {
+        "node(s) had untolerated taint(s)": (
+            "Remove the taint (`kubectl describe node` lists them), or add a toleration."
+        ),
+    },
+    "NodeAffinity": {
+        "node(s) didn't match Pod's node affinity/selector": (
+            "Label a node as `nodeSelector` and the required node affinity ask, or ask for less."
+        ),
+        "node(s) didn't match scheduler-enforced node affinity": (
+            "The profile's `addedAffinity` excludes the node: label the node, or change the "
+            "profile's arguments."
+        ),
+        "pod affinity terms conflict": (
+            "The terms name different nodes by `metadata.name`, so no node can match: correct them."
+        ),
+    },
+    "NodePorts": {
+        "node(s) didn't have free ports for the requested pod ports": (
+            "Another pod has the `hostPort`: use a different one, give each a `hostIP`, add a "
+            "node, or do without host ports."
+        ),
+    },
+    "NodeResourcesFit": {
+        "Too many pods": (
+            "The node is at its `allocatable.pods`: delete pods, add a node, or raise the "
+            "kubelet's `maxPods`."
+        ),
+        "Insufficient <resource>": (
+            "Requests, not use, count: lower the pod's requests, delete or shrink other pods, "
+            "or add a node that large."
+        ),
+    },
+    "VolumeRestrictions": {
+        "node(s) had no available disk": (
+            "A pod on the node mounts the same disk: use another disk or node, or mount it "
+            "read-only everywhere if its kind allows that."
+        ),
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod": (
+            "Wait for or delete the pod that uses the claim, or ask for another access mode."
+        ),
+        'persistentvolumeclaim "<name>" not found': _CREATE_CLAIM,
+    },
+    "NodeVolumeLimits": {
+        "node(s) exceed max volume count": (
+            "The driver's limit (`CSINode`, `allocatable.count`) is reached: add a node, or "
+            "delete pods that use volumes of that driver."
+        ),
+        "PersistentVolumeClaim had no name": "Give the volume a `claimName`.",
+        "looking up PVC <namespace>/<name>: <problem>": _CREATE_CLAIM,
+        'persistentvolumeclaim "<name>" not found': _CREATE_CLAIM,
+        "PVC <namespace>/<name> was not created for pod <namespace>/<name> (pod is not owner)": (
+            "Delete or rename the claim that has the name of the ephemeral volume's."
+        ),
+    },
+    "VolumeBinding": {
+        **VOLUME_MESSAGES,
+        "pod has unbound immediate PersistentVolumeClaims": (
+            "Their class binds at once, without the scheduler: see `kubectl describe pvc` for "
+            "what keeps the volume controller from it."
+        ),
+        "node(s) didn't match PersistentVolume's node affinity": (
+            "The bound volume can only be used elsewhere: make room where it is."
+        ),
+        "node(s) didn't find available persistent volumes to bind": (
+            "Add a volume of the class with the size, access modes and node affinity, or a class "
+            "that provisions there."
+        ),
+        "node(s) did not have enough free storage": (
+            "No `CSIStorageCapacity` of the class is large enough there: free space, or ask for "
+            "less."
+        ),
+        "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)": (
+            "Restore the volume, or make the claim anew."
+        ),
+        'persistentvolumeclaim "<name>" bound to non-existent persistentvolume "<volume>"': (
+            "The claim is Lost: restore the volume, or make the claim anew."
+        ),
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "<name>"': (
+            "Wait; if the claim does not come, look at the controller that makes them."
+        ),
+        'persistentvolumeclaim "<name>" is being deleted': (
+            "Wait until it is gone and make it anew, or use another."
+        ),
+        "PVC <namespace>/<name> was not created for pod <namespace>/<name> (pod is not owner)": (
+            "Delete or rename the claim that has the name of the ephemeral volume's."
+        ),
+        'persistentvolume "<name>" not found': "Restore the volume, or make the claim anew.",
+        'persistentvolumeclaim "<name>": resources.requests.storage: <problem>': (
+            "Correct the claim's storage request."
+        ),
+        'no class for claim "<key>"': "Set the claim's `storageClassName`.",
+        'failed to find storage class "<name>"': (
+            "Create the class, or correct the claim's `storageClassName`."
+        ),
+        "failed to translate Kubernetes ID to EBS Volume ID <id>": (
+            "Correct the volume's `awsElasticBlockStore.volumeID`."
+        ),
+        "multiple or no regions gotten from zones: <zones>": (
+            "Correct the zone labels of the volume: one region only."
+        ),
+        '"<name>" is gone': _RETRIED,
+        '"<name>" has changed since the decision': _RETRIED,
+        "binding volumes: <problem>": "See the rest of the message; the pod is tried again.",
+        "context deadline exceeded": (
+            "The volume was not bound within `bindTimeoutSeconds`: look at the provisioner; the "
+            "pod is tried again."
+        ),
+        'pod does not exist any more: pod "<name>" not found': "Nothing: the pod was deleted.",
+        'failed to get node "<name>": node "<name>" not found': (
+            "The node was deleted meanwhile; the pod is tried elsewhere."
+        ),
+        "failed to check binding: <problem>": _OUTSIDE,
+        "failed to check provisioning pvc: <problem>": _OUTSIDE,
+        'ClaimRef got reset for pv "<name>"': _OUTSIDE,
+        'selectedNode annotation reset for PVC "<name>"': (
+            "The provisioner could not make the volume on that node; the pod is tried elsewhere."
+        ),
+        'provisioning failed for PVC "<name>"': "Look at the provisioner; the pod is tried again.",
+        'pv "<name>" node affinity doesn\'t match node "<node>": no matching NodeSelectorTerms': (
+            "The provisioner made the volume elsewhere: check the class's `allowedTopologies`."
+        ),
+        "pod <key>: no volume can be bound here, there is no API client": _NO_CLIENT,
+    },
+    "VolumeZone": {
+        **VOLUME_MESSAGES,
+        "node(s) had no available volume zone": (
+            "The volume's zone or region label is not the node's: make room in that zone, or "
+            "correct the labels."
+        ),
+        "PersistentVolumeClaim had no name": "Give the volume a `claimName`.",
+        'persistentvolume "<name>" not found': "Restore the volume, or make the claim anew.",
+        "PersistentVolumeClaim had no pv name and storageClass name": (
+            "Bind the claim to a volume, or set its `storageClassName`."
+        ),
+        "PersistentVolume had no name": "Report it: a bound claim names its volume.",
+    },
+    "PodTopologySpread": {
+        "node(s) didn't match pod topology spread constraints": (
+            "The domain has too many matching pods already: make room in the emptier domains, "
+            "raise `maxSkew`, or use `ScheduleAnyway`."
+        ),
+        "node(s) didn't match pod topology spread constraints (missing required label)": (
+            "Label the node with the constraint's `topologyKey`."
+        ),
+        "obtaining pod's hard topology spread constraints: <problem>": (
+            "Correct the constraint's `labelSelector`."
+        ),
+        "calculating preScoreState: <what>: <problem>": (
+            "Correct the constraint's `labelSelector`."
+        ),
+    },
+    "InterPodAffinity": {
+        "node(s) didn't match pod affinity rules": (
+            "No pod that the required affinity asks for is in the node's domain: start one there, "
+            "label the node with the `topologyKey`, or prefer instead of requiring."
+        ),
+        "node(s) didn't match pod anti-affinity rules": (
+            "A pod that the required anti-affinity avoids is in the node's domain: add a domain, "
+            "or prefer instead of requiring."
+        ),
+        "node(s) didn't satisfy existing pods anti-affinity rules": (
+            "A pod already there refuses this one's labels: change these, or that pod's "
+            "anti-affinity."
+        ),
+        "parsing pod: <problem>": _BAD_TERM,
+        "failed to parse pod: <problem>": _BAD_TERM,
+    },
+    "DynamicResources": {
+        "moorage does not implement <plugin> yet: pod uses <field>; leave the field out, or let "
+        "kube-scheduler schedule this pod": (
+            "As it says: `spec.schedulerName` hands the pod to another scheduler."
+        ),
+        "no new claims to deallocate": (
+            "Nothing: it only says that this plugin has no way to make room. See the other reasons."
+        ),
+    },
+    "DefaultPreemption": {
+        "waiting for the preemption for this pod to be finished": (
+            "Wait: its victims are being evicted."
+        ),
+        "not eligible due to preemptionPolicy=Never.": (
+            "The pod (or its priority class) may not preempt: allow it, or make room."
+        ),
+        "not eligible due to a terminating pod on the nominated node.": (
+            "Wait for that pod to end; its `terminationGracePeriodSeconds` bounds it."
+        ),
+        "Preemption is not helpful for scheduling": (
+            "Evicting pods would not cure what these nodes were refused for: see those reasons."
+        ),
+        "No preemption victims found for incoming pod": (
+            "No pod of lower priority is on the node: give this pod a higher priority, or make "
+            "room."
+        ),
+        "no candidate node for preemption": (
+            "The extenders left no node to preempt on: look at what they answer."
+        ),
+        "preemption: no nodes available": "There is no node: add one.",
+        'expected at least one victim pod on node "<name>"': (
+            "The pod fits there without evicting anybody, which Filter had denied: report it, "
+            "unless a plugin of your own answers differently each time."
+        ),
+    },
+    "DefaultBinder": {
+        "pod <key>: nothing can be bound here, there is no API client": _NO_CLIENT,
+    },
+    "NodeDeclaredFeatures": {
+        "node(s) didn't match Pod's required features": (
+            "The pod needs a kubelet feature the node does not declare "
+            "(`status.declaredFeatures`): upgrade the node, or leave the field out."
+        ),
+    },
+}
+"""By plugin name: message to what to do. A plugin that is missing refuses nothing."""
+
+HINTS: Final[Mapping[tuple[str, str], str]] = {
+    ("NodeUnschedulable", "Node"): "It is not cordoned, and is new or was cordoned before.",
+    ("NodeUnschedulable", "Pod"): "The pod itself now tolerates cordoned nodes.",
+    ("TaintToleration", "Node"): (
+        "The pod tolerates its taints, and it is new or the pod did not tolerate them before."
+    ),
+    ("NodeAffinity", "Node"): "It matches now, and is new or did not match before.",
+    ("NodePorts", "Pod"): "The deleted pod had a place and a host port the pod wants.",
+    ("NodeResourcesFit", "Pod"): (
+        "A pod with a place is deleted, one with a node asks for less of what the pod wants, or "
+        "the pod itself asks for less."
+    ),
+    ("NodeResourcesFit", "Node"): (
+        "The pod would fit the empty node, and the node is new or grew in what the pod wants."
+    ),
+    ("NodeResourcesFit", "resource.k8s.io/DeviceClass"): (
+        "It provides an extended resource the pod wants."
+    ),
+    ("VolumeRestrictions", "Pod"): (
+        "The deleted pod is of the same namespace and used a disk or claim of the pod's."
+    ),
+    ("NodeVolumeLimits", "storage.k8s.io/CSINode"): "A limit rose.",
+    ("NodeVolumeLimits", "Pod"): (
+        "The deleted pod had a place and volumes that are attached to its node."
+    ),
+    ("NodeVolumeLimits", "storage.k8s.io/VolumeAttachment"): (
+        "The pod has a claim, or a volume of the attachment's driver."
+    ),
+    ("VolumeZone", "storage.k8s.io/StorageClass"): "It waits for the first consumer.",
+    ("VolumeZone", "PersistentVolume"): "It is new, or its zone and region labels changed.",
+    ("PodTopologySpread", "Pod"): (
+        "The constraints count it, or count it no longer; or the pod itself tolerates other "
+        "taints and a constraint honours them."
+    ),
+    ("PodTopologySpread", "Node"): (
+        "Its domains begin or cease to count for the pod's constraints, or its taints changed."
+    ),
+    ("DefaultPreemption", "Pod"): (
+        "Never by itself: the event only has the gate looked at again, and other plugins' events "
+        "move the pod."
+    ),
+    ("NodeDeclaredFeatures", "Node"): "It is new, or declares other features than before.",
+    ("NodeDeclaredFeatures", "Pod"): "The pod itself now needs other features.",
+}
+"""Of events by plugin and resource: when a hint that has no docstring wakes a pod."""

@@ -1,0 +1,243 @@
+"""Plugin pages say what the program does, and every message of a plugin has a remedy.
+
+Messages are found in the source: string literals of ``moorage.plugins`` that hold a space and a
+letter, f-strings with their values left open, without docstrings and assertions. Left out: whether
+a remedy helps, and messages made elsewhere (`api`, extenders).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+import moorage.plugins
+from docs.plugin_messages import HINTS, REMEDIES, VOLUME_MESSAGES
+from docs.plugin_pages import events, field_texts, page, plugin_pages, read_costs, type_name
+from moorage.config.plugin_args import (
+    DefaultPreemptionArgs,
+    NodeAffinityArgs,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from moorage.framework.registry import PluginEntry
+from moorage.plugins.in_tree import IN_TREE
+
+MODULES = sorted(p.stem for p in Path(moorage.plugins.__path__[0]).glob("*.py"))
+NO_MESSAGES = {
+    "preemption: ": "a prefix",
+    "obtaining pod's soft topology spread constraints": "part of a longer message",
+    "bindTimeoutSeconds: must not be negative": "stops the program at start",
+    "row <> was not tried": "an assertion",
+    "topology spread": "the name of a part of a pod's shape",
+}
+
+
+def bare(text: str) -> str:
+    """Return a message without the names of what varies."""
+    return re.sub(r"<[^<>]*>", "<>", text)
+
+
+class _Literals(ast.NodeVisitor):
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self.found: set[str] = set()
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        pass
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.found.add(node.value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self.found.add("".join(self._part(each) for each in node.values))
+
+    def _part(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Constant):
+            return str(node.value)
+        assert isinstance(node, ast.FormattedValue)
+        name = node.value.id if isinstance(node.value, ast.Name) else ""
+        constant = getattr(self.module, name, None) if name else None
+        return constant if isinstance(constant, str) else "<>"
+
+
+def literals(name: str) -> set[str]:
+    """Return the texts of a module of ``moorage.plugins``, values left open."""
+    module = importlib.import_module(f"moorage.plugins.{name}")
+    reader = _Literals(module)
+    reader.visit(ast.parse(Path(str(module.__file__)).read_text()))
+    return {text for text in reader.found if " " in text and re.search("[A-Za-z]", text)}
+
+
+def messages(name: str) -> set[str]:
+    """Return the texts of a module that people are shown."""
+    return literals(name) - set(NO_MESSAGES)
+
+
+def modules_of(entry: PluginEntry) -> Iterator[str]:
+    """Yield the plugin's module and those of the package it imports, each once."""
+    waiting, seen = [entry.plugin_class.__module__.rpartition(".")[2]], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        yield name
+        module = importlib.import_module(f"moorage.plugins.{name}")
+        waiting += [
+            str(node.module).rpartition(".")[2]
+            for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text()))
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("moorage.plugins.")
+        ]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_message_of_a_module_has_a_remedy(name):
+    known = {bare(text) for remedies in REMEDIES.values() for text in remedies}
+    assert sorted(messages(name) - known) == []
+
+
+@pytest.mark.parametrize("entry", IN_TREE, ids=lambda entry: entry.name)
+def test_a_plugin_lists_all_that_its_own_module_says_and_nothing_that_nobody_says(entry):
+    listed = {bare(text) for text in REMEDIES.get(entry.name, {})}
+    own, *helpers = modules_of(entry)
+    said = messages(own).union(*(messages(name) for name in helpers))
+    assert (sorted(messages(own) - listed), sorted(listed - said)) == ([], [])
+
+
+def test_remedies_are_of_plugins_that_exist_and_are_sentences():
+    assert set(REMEDIES) <= {entry.name for entry in IN_TREE}
+    remedies = [text for table in REMEDIES.values() for text in table.values()]
+    assert [text for text in remedies if not re.fullmatch(r"[A-Z`].*\.", text)] == []
+    assert VOLUME_MESSAGES.keys() <= REMEDIES["VolumeZone"].keys()
+
+
+def test_what_is_no_message_is_still_there():
+    found = set[str]().union(*(literals(name) for name in MODULES))
+    assert sorted(set(NO_MESSAGES) - found) == []
+
+
+def test_messages_are_found_in_the_source():
+    assert messages("node_resources_fit") == {"Too many pods", "Insufficient <>"}
+    assert messages("volume_assumed") == {'"<>" is gone', '"<>" has changed since the decision'}
+
+
+def test_there_is_a_page_for_each_plugin_and_an_index_that_links_them():
+    found = plugin_pages({}, measurable=False)
+    names = [entry.name for entry in IN_TREE]
+    assert list(found) == [*(f"{name}.md" for name in names), "index.md"]
+    assert re.findall(r"^\| \[(\w+)\]\(\1\.md\)", found["index.md"], flags=re.MULTILINE) == names
+
+
+def entry_of(name: str) -> PluginEntry:
+    return next(entry for entry in IN_TREE if entry.name == name)
+
+
+def test_a_page_has_points_weight_arguments_messages_and_events():
+    text = page(entry_of("TaintToleration"), {})
+    assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == [
+        "Arguments",
+        "Messages",
+        "Events that wake its pods",
+    ]
+    assert "- Extension points: `filter`, `preScore`, `score`\n" in text
+    assert "- In the default profile: yes, weight 3\n" in text
+    assert "## Arguments\n\nNone.\n" in text
+    assert "| `node(s) had untolerated taint(s)` | Remove the taint" in text
+    assert "| Node | Add, UpdateNodeTaint | " in text
+
+
+def test_arguments_are_shown_with_type_default_and_text_and_what_they_hold():
+    text = page(entry_of("NodeResourcesFit"), {})
+    assert "| `ignoredResources` | list of string | `[]` | Extended resources Filter does" in text
+    assert re.findall(r"^### (.+)$", text, flags=re.MULTILINE) == [
+        "ScoringStrategy",
+        "ResourceSpec",
+        "RequestedToCapacityRatioParam",
+        "UtilizationShapePoint",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        pytest.param(int, "integer", id="a number"),
+        pytest.param(tuple[str, ...], "list of string", id="a list of texts"),
+        pytest.param(ScoringStrategy | None, "`ScoringStrategy`", id="one that may be left out"),
+        pytest.param(
+            tuple[ScoringStrategy, ...] | None, "list of `ScoringStrategy`", id="a list of structs"
+        ),
+    ],
+)
+def test_types_are_named_in_the_words_of_a_file(type_: Any, expected: str):
+    assert type_name(type_) == expected
+
+
+def test_docstrings_below_fields_are_found():
+    assert field_texts(DefaultPreemptionArgs) == {
+        "min_candidate_nodes_percentage": "Percent of all nodes.",
+        "min_candidate_nodes_absolute": "Nodes; the greater of both counts.",
+    }
+    assert field_texts(NodeAffinityArgs) == {}
+    assert set(field_texts(NodeResourcesFitArgs)) == {
+        "ignored_resources",
+        "ignored_resource_groups",
+        "scoring_strategy",
+    }
+
+
+def test_events_are_what_the_plugin_registers():
+    assert [str(each.event.resource) for each in events(entry_of("NodePorts"))] == ["Pod", "Node"]
+    assert events(entry_of("DefaultBinder")) == []
+
+
+def test_each_hint_says_when_it_wakes_in_its_docstring_or_in_the_table():
+    bare_hints = [
+        (entry.name, each.event.resource)
+        for entry in IN_TREE
+        for each in events(entry)
+        if each.hint is not None and not inspect.getdoc(each.hint)
+    ]
+    assert sorted(bare_hints) == sorted(HINTS)
+
+
+def test_fields_are_called_as_a_file_spells_them():
+    assert "List: `defaultConstraints`." in page(entry_of("PodTopologySpread"), {})
+
+
+def test_only_what_is_not_built_is_said_not_to_be():
+    marked = [entry.name for entry in IN_TREE if "**Not built yet.**" in page(entry, {})]
+    assert marked == ["DynamicResources"]
+
+
+def test_costs_are_shown_by_number_of_nodes_or_not_at_all():
+    costs = read_costs(b'{"NodeName": {"5000": 12.5, "100": 3}}')
+    assert page(entry_of("NodeName"), costs["NodeName"]).endswith("| 100 | 3 |\n| 5000 | 12.5 |\n")
+    found = plugin_pages(costs, measurable=True)
+    assert [name for name, text in found.items() if "## Measured cost" in text] == ["NodeName.md"]
+    with pytest.raises(msgspec.ValidationError):
+        read_costs(b'{"NodeName": 3}')
+
+
+@pytest.mark.parametrize(
+    ("measurable", "expected"),
+    [
+        pytest.param(True, "on your machine: `moorage bench plugins`", id="there is a command"),
+        pytest.param(False, "has not been measured", id="there is none"),
+    ],
+)
+def test_without_costs_the_index_says_how_to_measure(measurable, expected):
+    assert expected in plugin_pages({}, measurable=measurable)["index.md"]
