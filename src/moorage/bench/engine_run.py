@@ -17,8 +17,9 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random, Streams
+from moorage.bench.objects import put_objects
 from moorage.bench.report import Result, make_result, peak_memory_mib
-from moorage.bench.workload import CreateNodes, CreatePods, JsonObject, Workload
+from moorage.bench.workload import CreateNodes, CreateObjects, CreatePods, JsonObject, Workload
 from moorage.config.defaults import default_config
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
@@ -96,6 +97,9 @@ class EngineRun:
             progress(f"{type(op).__name__} {op.count}")
             if isinstance(op, CreateNodes):
                 self._create_nodes(op)
+                continue
+            if isinstance(op, CreateObjects):
+                put_objects(self._core.snapshot.listers, op)
                 continue
             made = self._schedule(op)
             if op.measured:

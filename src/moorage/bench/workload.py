@@ -39,7 +39,14 @@ class CreatePods(msgspec.Struct, frozen=True):
     measured: bool = False
 
 
-Op = CreateNodes | CreatePods
+class CreateObjects(msgspec.Struct, frozen=True):
+    """Create objects of another kind from a template; ``kind`` of the manifest says which."""
+
+    count: int
+    template: Template
+
+
+Op = CreateNodes | CreatePods | CreateObjects
 
 
 class Workload(msgspec.Struct, frozen=True):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
+
+from moorage.bench.catalogue import WORKLOADS, Size
+
+if TYPE_CHECKING:
+    from moorage.bench.report import Result
 
 # Runs are compared with each other, so they repeat unless told otherwise.
 _SEED = 1
@@ -74,7 +79,6 @@ def basic(
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.bench.workload import basic as workload_of
-    from moorage.cli.render import json_text
 
     workload = workload_of(nodes=nodes, init_pods=init_pods, pods=pods)
     clock, streams = SystemClock(), Streams(seed)
@@ -94,7 +98,128 @@ def basic(
 
         server = ServerRun(workload, clock=clock, streams=streams, progress=progress)
         result = run_loop(server.run())
+    _tell(result, output)
+
+
+def _tell(result: Result, output: Literal["text", "json"]) -> None:
+    from moorage.cli.render import json_text
+
     if output == "json":
         click.echo(json_text(result.as_json()))
     else:
         click.echo("\n".join(result.as_lines()))
+
+
+def _workload_epilog() -> str:
+    width = max(len(name) for name in WORKLOADS)
+    lines = [
+        f"  {name:{width}}  {recipe.about} ({recipe.size.nodes} nodes, "
+        f"{recipe.size.init_pods} + {recipe.size.pods} pods)"
+        for name, recipe in WORKLOADS.items()
+    ]
+    listed = "\n".join(lines)
+    return f"""
+\b
+Workloads, after scheduler_perf's (nodes, pods before measuring + pods measured):
+{listed}
+
+\b
+Examples:
+  moorage bench workload pod-anti-affinity
+  moorage bench workload mixed --nodes 500 --init-pods 500 --pods 200 -o json
+"""
+
+
+@bench.command(epilog=_workload_epilog())
+@click.argument("name", type=click.Choice(list(WORKLOADS)), metavar="NAME")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Default: see below.")
+@click.option(
+    "--init-pods", type=click.IntRange(0), metavar="N", help="Pods placed before measuring begins."
+)
+@click.option("--pods", type=click.IntRange(1), metavar="N", help="Pods measured.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=_SEED,
+    show_default=True,
+    metavar="NUMBER",
+    help="Seed of all random choices.",
+)
+def workload(
+    *,
+    name: str,
+    nodes: int | None,
+    init_pods: int | None,
+    pods: int | None,
+    output: Literal["text", "json"],
+    seed: int,
+) -> None:
+    """Run a named workload against the deciding half alone."""
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.bench.engine_run import EngineRun
+    from moorage.plugins.in_tree import in_tree_registry
+
+    recipe = WORKLOADS[name]
+    size = Size(
+        recipe.size.nodes if nodes is None else nodes,
+        recipe.size.init_pods if init_pods is None else init_pods,
+        recipe.size.pods if pods is None else pods,
+    )
+    engine = EngineRun(
+        recipe.workload(size), in_tree_registry(), clock=SystemClock(), streams=Streams(seed)
+    )
+    _tell(engine.run(lambda line: click.echo(line, err=True)), output)
+
+
+_PLUGINS_EPILOG = """
+\b
+Examples:
+  moorage bench plugins
+  moorage bench plugins --nodes 1000 -o json
+
+Each plugin gets pods that give it work, on a cluster that takes a pod between two measurements:
+the time of its PreFilter and Filter over all nodes, and of its PreScore, Score and NormalizeScore
+over those that fit, nothing reused. DynamicResources is left out: it holds every pod it would
+have work with. The JSON has the plugins alone.
+"""
+
+
+def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    del context, parameter
+    parts = value.split(",")
+    if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
+        raise click.BadParameter(f"{value!r} is no list of positive numbers such as 1000,5000")
+    return sorted({int(part) for part in parts})
+
+
+@bench.command(epilog=_PLUGINS_EPILOG)
+@click.option(
+    "--nodes",
+    callback=_sizes,
+    default="1000,5000,15000",
+    show_default=True,
+    metavar="N,N,...",
+    help="Sizes of the clusters, one pod on each node.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+def plugins(*, nodes: list[int], output: Literal["text", "json"]) -> None:
+    """Measure what each plugin costs, and whole decisions, as clusters grow."""
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.bench.plugin_costs import costs_json, costs_lines, measure
+    from moorage.cli.render import json_text
+    from moorage.plugins.in_tree import in_tree_registry
+
+    costs = measure(
+        nodes,
+        in_tree_registry(),
+        clock=SystemClock(),
+        streams=Streams(_SEED),
+        progress=lambda line: click.echo(line, err=True),
+    )
+    if output == "json":
+        click.echo(json_text(costs_json(costs)))
+    else:
+        click.echo("\n".join(costs_lines(costs)))
