@@ -1,7 +1,8 @@
 """Writes the generated reference pages: ``python -m docs.generate``; ``--check`` only compares.
 
-So far there is one, the command line, taken from click's own help. A page is written by a pure
-function from the program, so a stale page is a failing test (``tests/test_docs.py``).
+The command line is taken from click's own help, the plugins from ``docs.plugin_pages``. A page is
+written by a pure function from the program, so a stale page is a failing test
+(``tests/test_docs.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from pathlib import Path
 
 import click
 
+from docs.plugin_pages import Costs, plugin_pages, read_costs
+
 REFERENCE = Path(__file__).resolve().parent / "reference"
+PLUGINS = REFERENCE / "plugins"
+COSTS = PLUGINS / "costs.json"
+"""What ``moorage bench plugins -o json`` measured; left out of the pages while it is missing."""
 CLI_MODULE = "moorage.cli.main"
 COLUMNS = 88
 _CLI_HEADER = """# Command line
@@ -59,7 +65,9 @@ def cli_page(root: click.Group) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every generated page by the file it belongs in."""
-    return {REFERENCE / "cli.md": cli_page(root_command())} if has_cli() else {}
+    costs = read_costs(COSTS.read_bytes()) if COSTS.exists() else Costs()
+    found = {PLUGINS / name: text for name, text in plugin_pages(costs).items()}
+    return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 
 
 def stale(wanted: dict[Path, str]) -> list[str]:
@@ -73,12 +81,13 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         old = stale(wanted)
         for name in old:
-            print(f"docs/reference/{name} is stale: run make docs", file=sys.stderr)
+            print(f"generated page {name} is stale: run make docs", file=sys.stderr)
         return 1 if old else 0
     if arguments:
         print("usage: python -m docs.generate [--check]", file=sys.stderr)
         return 2
     for path, text in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return 0
 

@@ -33,8 +33,21 @@ from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import IN_TREE
 from moorage.snapshot.snapshot import Snapshot
 
-Costs = Mapping[str, Mapping[str, float]]
-"""By plugin: number of nodes to microseconds."""
+
+class Costs(msgspec.Struct, frozen=True):
+    """What was measured, and where; empty when nothing was.
+
+    Parameters
+    ----------
+    plugins
+        By plugin: number of nodes to microseconds.
+    machine
+        Processor and Python, for people.
+    """
+
+    plugins: Mapping[str, Mapping[str, float]] = {}
+    machine: str = ""
+
 
 _MARK = "<!-- Written by `make docs` from the program. Do not edit. -->"
 _SCALARS = {str: "string", int: "integer", bool: "boolean", float: "number"}
@@ -42,51 +55,42 @@ _ACTION_ORDER = [a for a in Action if a not in (Action.UPDATE, Action.ALL)]
 
 
 def read_costs(text: bytes) -> Costs:
-    """Return measured costs from the JSON that ``moorage bench plugins`` wrote.
+    """Return measured costs from the JSON that ``moorage bench plugins -o json`` wrote.
 
     Raises
     ------
     msgspec.ValidationError
         It has another form.
     """
-    return msgspec.json.decode(text, type=dict[str, dict[str, float]])
+    found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    machine = found.pop("machine", None)
+    plugins = {name: msgspec.json.decode(raw, type=dict[str, float]) for name, raw in found.items()}
+    return Costs(plugins, "" if machine is None else msgspec.json.decode(machine, type=str))
 
 
-def plugin_pages(costs: Costs, *, measurable: bool) -> dict[str, str]:
-    """Return every page by file name.
-
-    Parameters
-    ----------
-    costs
-        Empty when nothing was measured: pages then have no section for it.
-    measurable
-        Whether the command line has ``bench plugins`` to point to.
-    """
-    found = {f"{entry.name}.md": page(entry, costs.get(entry.name, {})) for entry in IN_TREE}
-    return {**found, "index.md": index(costs, measurable=measurable)}
+def plugin_pages(costs: Costs) -> dict[str, str]:
+    """Return every page by file name; without costs pages have no section for them."""
+    found = {f"{entry.name}.md": page(entry, costs) for entry in IN_TREE}
+    return {**found, "index.md": index(costs)}
 
 
-def index(costs: Costs, *, measurable: bool) -> str:
+def index(costs: Costs) -> str:
     """Return the page that links the others, in the order the default profile runs them."""
     rows = [
         f"| [{entry.name}]({entry.name}.md) | {', '.join(points(entry))} | {_weight(entry)} |\n"
         for entry in IN_TREE
     ]
-    if costs:
-        cost = "Each page ends with what `moorage bench plugins` measured."
-    elif measurable:
-        cost = "Their cost on your machine: `moorage bench plugins`."
-    else:
-        cost = "Their cost has not been measured one by one yet."
+    measured = "Pages end with a cost measured once; m" if costs.plugins else "M"
     return (
         f"# Plugins\n\n{_MARK}\n\nThe plugins of the default profile, in their order. Each page "
         "says what the plugin does, its arguments, its messages and\nwhat to do about them, and "
-        f"the events that wake pods it refused. {cost}\n\n"
+        f"the events that wake pods it refused. {measured}easure their cost on\nyour machine with "
+        "`moorage bench plugins`.\n\n"
         "| Plugin | Extension points | Weight |\n|---|---|---:|\n" + "".join(rows)
     )
 
 
-def page(entry: PluginEntry, cost: Mapping[str, float]) -> str:
+def page(entry: PluginEntry, costs: Costs) -> str:
     """Return the page of one plugin."""
     sections = [
         f"# {entry.name}\n\n{_MARK}\n",
@@ -96,8 +100,9 @@ def page(entry: PluginEntry, cost: Mapping[str, float]) -> str:
         _messages(entry.name),
         _events(entry.name, events(entry)),
     ]
+    cost = costs.plugins.get(entry.name)
     if cost:
-        sections.append(_cost(cost))
+        sections.append(_cost(cost, costs.machine))
     return "\n".join(sections)
 
 
@@ -258,10 +263,12 @@ def _actions(action: int) -> str:
     return ", ".join([action_name(one) for one in _ACTION_ORDER if action & one] + names)
 
 
-def _cost(cost: Mapping[str, float]) -> str:
-    rows = [f"| {n} | {cost[n]:g} |\n" for n in sorted(cost, key=int)]
+def _cost(cost: Mapping[str, float], machine: str) -> str:
+    rows = [f"| {int(n):,} | {cost[n]:,.1f} |\n" for n in sorted(cost, key=int)]
+    where = f", on {machine}" if machine else ""
     return (
-        "## Measured cost\n\nAs `moorage bench plugins` measured it.\n\n"
+        "## Measured cost\n\nFilter and Score of one pod over all nodes, nothing kept from an "
+        f"earlier one: median of\n`moorage bench plugins`{where}.\n\n"
         "| Nodes | Microseconds |\n|---:|---:|\n" + "".join(rows)
     )
 

@@ -21,7 +21,7 @@ import pytest
 
 import moorage.plugins
 from docs.plugin_messages import HINTS, REMEDIES, VOLUME_MESSAGES
-from docs.plugin_pages import events, field_texts, page, plugin_pages, read_costs, type_name
+from docs.plugin_pages import Costs, events, field_texts, page, plugin_pages, read_costs, type_name
 from moorage.config.plugin_args import (
     DefaultPreemptionArgs,
     NodeAffinityArgs,
@@ -136,7 +136,7 @@ def test_messages_are_found_in_the_source():
 
 
 def test_there_is_a_page_for_each_plugin_and_an_index_that_links_them():
-    found = plugin_pages({}, measurable=False)
+    found = plugin_pages(Costs())
     names = [entry.name for entry in IN_TREE]
     assert list(found) == [*(f"{name}.md" for name in names), "index.md"]
     assert re.findall(r"^\| \[(\w+)\]\(\1\.md\)", found["index.md"], flags=re.MULTILINE) == names
@@ -147,7 +147,7 @@ def entry_of(name: str) -> PluginEntry:
 
 
 def test_a_page_has_points_weight_arguments_messages_and_events():
-    text = page(entry_of("TaintToleration"), {})
+    text = page(entry_of("TaintToleration"), Costs())
     assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == [
         "Arguments",
         "Messages",
@@ -161,7 +161,7 @@ def test_a_page_has_points_weight_arguments_messages_and_events():
 
 
 def test_arguments_are_shown_with_type_default_and_text_and_what_they_hold():
-    text = page(entry_of("NodeResourcesFit"), {})
+    text = page(entry_of("NodeResourcesFit"), Costs())
     assert "| `ignoredResources` | list of string | `[]` | Extended resources Filter does" in text
     assert re.findall(r"^### (.+)$", text, flags=re.MULTILINE) == [
         "ScoringStrategy",
@@ -215,29 +215,28 @@ def test_each_hint_says_when_it_wakes_in_its_docstring_or_in_the_table():
 
 
 def test_fields_are_called_as_a_file_spells_them():
-    assert "List: `defaultConstraints`." in page(entry_of("PodTopologySpread"), {})
+    assert "List: `defaultConstraints`." in page(entry_of("PodTopologySpread"), Costs())
 
 
 def test_only_what_is_not_built_is_said_not_to_be():
-    marked = [entry.name for entry in IN_TREE if "**Not built yet.**" in page(entry, {})]
+    marked = [entry.name for entry in IN_TREE if "**Not built yet.**" in page(entry, Costs())]
     assert marked == ["DynamicResources"]
 
 
 def test_costs_are_shown_by_number_of_nodes_or_not_at_all():
-    costs = read_costs(b'{"NodeName": {"5000": 12.5, "100": 3}}')
-    assert page(entry_of("NodeName"), costs["NodeName"]).endswith("| 100 | 3 |\n| 5000 | 12.5 |\n")
-    found = plugin_pages(costs, measurable=True)
+    costs = read_costs(b'{"NodeName": {"5000": 1012.5, "100": 3}, "machine": "a machine"}')
+    text = page(entry_of("NodeName"), costs)
+    assert "`moorage bench plugins`, on a machine." in text
+    assert text.endswith("| 100 | 3.0 |\n| 5,000 | 1,012.5 |\n")
+    found = plugin_pages(costs)
     assert [name for name, text in found.items() if "## Measured cost" in text] == ["NodeName.md"]
+    assert "Measured cost" not in "".join(plugin_pages(Costs()).values())
+
+
+def test_costs_of_another_form_are_refused():
     with pytest.raises(msgspec.ValidationError):
         read_costs(b'{"NodeName": 3}')
 
 
-@pytest.mark.parametrize(
-    ("measurable", "expected"),
-    [
-        pytest.param(True, "on your machine: `moorage bench plugins`", id="there is a command"),
-        pytest.param(False, "has not been measured", id="there is none"),
-    ],
-)
-def test_without_costs_the_index_says_how_to_measure(measurable, expected):
-    assert expected in plugin_pages({}, measurable=measurable)["index.md"]
+def test_the_index_says_how_to_measure():
+    assert "`moorage bench plugins`" in plugin_pages(Costs())["index.md"]
