@@ -267,8 +267,9 @@ def _cost(cost: Mapping[str, float], machine: str) -> str:
     rows = [f"| {int(n):,} | {cost[n]:,.1f} |\n" for n in sorted(cost, key=int)]
     where = f", on {machine}" if machine else ""
     return (
-        "## Measured cost\n\nFilter and Score of one pod over all nodes, nothing kept from an "
-        f"earlier one: median of\n`moorage bench plugins`{where}.\n\n"
+        "## Measured cost\n\nFilter over all nodes and Score over those that fit, each with what "
+        "precedes and follows it, for one\npod that gives the plugin work, nothing reused: median "
+        f"of\n`moorage bench plugins`{where}.\n\n"
         "| Nodes | Microseconds |\n|---:|---:|\n" + "".join(rows)
     )
 
