@@ -82,7 +82,7 @@ def _disks(prefix: str) -> Template:
 
     def template(index: int) -> JsonObject:
         manifest = plain(index)
-        manifest["spec"]["volumes"] = [_disk(f"{prefix}-{index}")]
+        manifest["spec"]["volumes"] = [_disk("disk-5")]  # a resident has it, and those before
         return manifest
 
     return template
