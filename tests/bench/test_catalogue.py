@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from moorage.bench.report import Result, make_result
 from moorage.bench.workload import CreateObjects, CreatePods
 from moorage.cli.bench import bench
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.core import build_core
 from moorage.snapshot.listers import Listers
 
 TINY = Size(nodes=40, init_pods=20, pods=15)
@@ -35,6 +37,20 @@ def test_a_workload_runs_and_repeats(name: str) -> None:
     assert (result.scheduled, result.mode) == (15, "engine")
     assert result.params == {"nodes": 40, "initPods": 20, "measurePods": 15}
     assert run(name).digest == result.digest
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_placements_are_the_same_without_reuse(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reused: list[bool] = []
+
+    def without_reuse(*args: Any, **kwargs: Any) -> Any:
+        core = build_core(*args, reuse=False, **kwargs)
+        reused.append(any(cycle.shapes is not None for cycle in core.cycles.values()))
+        return core
+
+    expected = run(name).digest
+    monkeypatch.setattr(engine_run, "build_core", without_reuse)
+    assert (run(name).digest, reused) == (expected, [False])
 
 
 @pytest.mark.parametrize(
