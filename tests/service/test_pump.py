@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -92,7 +92,7 @@ def test_a_chosen_node_goes_to_the_effects() -> None:
     world.add("p")
     queued = world.queue.pop()
     assert queued is not None
-    world.pump.attempt(queued)
+    world.pump.attempt((queued,))
     assert world.log == ["bind p to n1"]
     assert (world.facts.decisions, world.facts.rejected, world.facts.errors) == (1, 0, 0)
 
@@ -103,7 +103,7 @@ def test_a_rejection_evicts_before_the_pod_goes_back() -> None:
     world.watch_queue("add_unschedulable_if_not_present")
     queued = world.queue.pop()
     assert queued is not None
-    world.pump.attempt(queued)
+    world.pump.attempt((queued,))
     assert world.log == [
         "evict victim",
         "queue.add_unschedulable_if_not_present p",
@@ -134,13 +134,13 @@ def test_some_pods_get_no_attempt(
         world.cache.assume_pod(one, "n1")
     queued = QueuedPod(one, 0)
     if not assumed and not noted:
-        world.pump.attempt(queued)
+        world.pump.attempt((queued,))
         assert "profile not found for scheduler name 'unheard-of'" in caplog.text
     else:
         world.add("p", **fields)
         popped = world.queue.pop()
         assert popped is not None
-        world.pump.attempt(popped)
+        world.pump.attempt((popped,))
     assert world.decided == []
     assert [note.note for note in world.notes] == ([noted] if noted else [])
     assert world.queue.pending().in_flight == ()
@@ -160,7 +160,7 @@ def test_an_attempt_that_breaks_is_retried_and_the_others_go_on(
     for _ in range(2):
         queued = world.queue.pop()
         assert queued is not None
-        world.pump.attempt(queued)
+        world.pump.attempt((queued,))
     assert world.log == [
         "event FailedScheduling",
         "patch SchedulerError nominated=''",
@@ -226,3 +226,59 @@ async def test_a_pod_that_arrives_between_the_look_and_the_wait_is_not_missed() 
     await world.turns(2)
     assert world.decided == ["p"]
     await world.tasks.cancel_all()
+
+
+class Together(Pumping):
+    """Attempts that own several entries; `fits` says how many of them get a node."""
+
+    def __init__(self, fits: int) -> None:
+        super().__init__()
+        self._fits = fits
+
+    def decide_together(self, infos: Sequence[PodInfo]) -> tuple[Decision, ...]:
+        self.decided += [info.name for info in infos]
+        bound = tuple(bind(info) for info in infos[: self._fits])
+        return bound if len(bound) == len(infos) else (*bound, reject(infos[len(bound)]))
+
+    def attempt(self) -> None:
+        entries = [self.queue.pop() for _ in range(len(self.queue))]
+        self.pump.attempt([queued for queued in entries if queued is not None])
+
+
+def test_several_entries_of_an_attempt_are_all_bound() -> None:
+    world = Together(fits=3)
+    world.add("a", "b", "c")
+    world.attempt()
+    assert world.log == ["bind a to n1", "bind b to n1", "bind c to n1"]
+    assert world.facts.decisions == 3
+
+
+def test_or_none_is_and_every_one_is_told_which_has_no_node() -> None:
+    world = Together(fits=1)
+    world.add("a", "b", "c")
+    world.attempt()
+    other = "pod default/b of the same attempt has no node: "
+    full = "0/1 nodes are available: 1 full."
+    assert [note.note for note in world.notes] == [other + full, full, other + full]
+    assert [world.place(name) for name in "abc"] == ["unschedulable"] * 3
+    assert not [line for line in world.log if line.startswith(("bind", "evict"))]
+    world.validate()
+
+
+def test_a_pod_that_needs_no_attempt_takes_no_part_in_one() -> None:
+    world = Together(fits=3)
+    world.add("a", "c")
+    world.add("b", deleted=True)
+    world.attempt()
+    assert sorted(world.decided) == ["a", "c"]
+    assert world.queue.pending().in_flight == ()
+
+
+def test_pods_of_two_profiles_cannot_share_an_attempt() -> None:
+    world = Together(fits=2)
+    world.add("a")
+    world.add("b", schedulerName="other")
+    world.attempt()
+    text = "the pods of one attempt need one profile, they name ['default-scheduler', 'other']"
+    assert [note.note for note in world.notes] == [text, text]
+    assert world.facts.errors == 2

@@ -5,6 +5,8 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +141,27 @@ class Cycle:
         return self._chosen(
             pod, state, search, row=row, ties=len(best), total=int(total_n.max()), of=len(rows)
         )
+
+    def decide_together(self, pods: Sequence[PodInfo]) -> tuple[Decision, ...]:
+        """Choose nodes for several pods, each as if those before it were on theirs already.
+
+        Returns
+        -------
+        tuple
+            One decision for each pod up to and including the first that gets no node. All are
+            BIND only if every pod has a place beside the others; nothing is held either way.
+        """
+        decisions: list[Decision] = []
+        with self.snapshot.trial() as trial:
+            for pod in pods:
+                decision = self.decide(pod)
+                decisions.append(decision)
+                if decision.outcome is not Outcome.BIND:
+                    break
+                row = self.snapshot.row_of(decision.node_name)
+                assert row is not None, f"{decision.node_name} was chosen from the snapshot"
+                trial.add_pod(pod, row)
+        return tuple(decisions)
 
     # -- 2. filtering --------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 
 from moorage.api.pod import Pod
 from moorage.base import aio
+from moorage.base.errors import NotBuiltError
 from moorage.client.events import EventRecorder
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
@@ -99,20 +100,76 @@ class Pump:
             queued = self._queue.pop()
             if queued is None:
                 break
-            asking = self.attempt(queued)
+            asking = self.attempt((queued,))
             if asking is not None:
                 await asking
             done += 1
         return done
 
-    def attempt(self, queued: QueuedPod) -> Awaitable[None] | None:
-        """Decide about one popped pod and carry the decision out.
+    def attempt(self, entries: Sequence[QueuedPod]) -> Awaitable[None] | None:
+        """Decide about the popped pods of one attempt and carry the decisions out.
+
+        Parameters
+        ----------
+        entries
+            The queue entries the attempt owns: usually one. Several get their nodes all or none.
 
         Returns
         -------
         Awaitable or None
             What is left to do where extenders are asked; no other attempt may start before.
         """
+        if len(entries) > 1:
+            self._attempt_together(entries)
+            return None
+        return self._attempt_one(entries[0])
+
+    def _attempt_together(self, entries: Sequence[QueuedPod]) -> None:
+        """Place several pods, all or none; whoever is skipped takes no part.
+
+        Nothing is evicted for them. A rejection by Reserve comes later and is its pod's own.
+        """
+        taking = [queued for queued in entries if not self._skip(queued.pod)]
+        for queued in entries:
+            if queued not in taking:
+                self._queue.done(queued.uid)
+        if not taking:
+            return
+        try:
+            cycle = self._cycle_of(taking)
+            decisions = cycle.decide_together([PodInfo(queued.pod) for queued in taking])
+        except Exception as problem:
+            for queued in taking:
+                self._broken(queued, problem)
+            return
+        last = decisions[-1]
+        if last.outcome is not Outcome.BIND:
+            self._facts.note(last)
+            for queued in taking:
+                self._left_behind(queued, last)
+            return
+        for queued, decision in zip(taking, decisions, strict=True):
+            self._carry_out(cycle, queued, decision)
+
+    def _cycle_of(self, entries: Sequence[QueuedPod]) -> Cycle:
+        names = sorted({queued.profile for queued in entries})
+        cycle = self._cycles.get(names[0])
+        if len(names) > 1 or cycle is None:
+            raise NotBuiltError(f"the pods of one attempt need one profile, they name {names}")
+        if isinstance(cycle, ExtendedCycle) and any(cycle.asks_about(q.pod) for q in entries):
+            raise NotBuiltError("extenders are not asked about several pods at once yet")
+        return cycle
+
+    def _left_behind(self, queued: QueuedPod, last: Decision) -> None:
+        """Return a pod of an attempt in which one, itself or another, found no node."""
+        message = last.message
+        if queued.uid != last.pod.uid:
+            message = f"pod {last.pod.key} of the same attempt has no node: {message}"
+        self._failures.handle(
+            queued, last.status, last.diagnosis, message=message, nomination=CLEAR_NOMINATION
+        )
+
+    def _attempt_one(self, queued: QueuedPod) -> Awaitable[None] | None:
         cycle = self._cycles.get(queued.profile)
         if cycle is None:
             _log.error("profile not found for scheduler name %r", queued.profile)
