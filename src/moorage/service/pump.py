@@ -129,10 +129,12 @@ class Pump:
 
         Nothing is evicted for them. A rejection by Reserve comes later and is its pod's own.
         """
-        taking = [queued for queued in entries if not self._skip(queued.pod)]
+        taking: list[QueuedPod] = []
         for queued in entries:
-            if queued not in taking:
+            if self._skip(queued.pod):
                 self._queue.done(queued.uid)
+            else:
+                taking.append(queued)
         if not taking:
             return
         try:
