@@ -78,7 +78,7 @@ def objects_of_any_kind(draw: st.DrawFn) -> tuple[Any, Obj, Obj]:
     kinds = all_kinds()
     # Pods have most of the rules, so every other object is one.
     kind = kinds[0] if draw(st.booleans()) else draw(st.sampled_from(kinds))
-    name = catalog.definition_name(kind.resource.group, kind.resource.kind)
+    name = catalog.definition_name(kind.resource)
     drawn = [draw(obj_of(name, DEPTH)) for _ in range(2)]
     for obj in drawn:
         obj["apiVersion"], obj["kind"] = kind.resource.api_version, kind.resource.kind

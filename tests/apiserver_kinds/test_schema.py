@@ -203,7 +203,7 @@ def test_merge_keys_of_a_pod():
 
 @pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.resource.qualified)
 def test_every_kind_is_in_the_tables(kind):
-    definition = catalog.kind_definition(kind.resource.group, kind.resource.kind)
+    definition = catalog.kind_definition(kind.resource)
     assert definition.is_kind
     assert {"apiVersion", "kind", "metadata"} <= set(definition.fields)
 

@@ -160,7 +160,7 @@ def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
 
 
 def _definitions(resources: Sequence[ResourceType], style: _Style) -> dict[str, Any]:
-    roots = [definition_name(each.group, each.kind) for each in resources]
+    roots = [definition_name(each) for each in resources]
     names = closure([*roots, STATUS, DELETE_OPTIONS, LIST_META])
     kinds = dict(zip(roots, resources, strict=True))
     rendered = {name: _definition(DEFINITIONS[name], style) for name in names}
@@ -282,7 +282,7 @@ def _path(
 
 
 def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, Any]:
-    name = definition_name(resource.group, resource.kind)
+    name = definition_name(resource)
     answer = f"{name}List" if verb == "list" else STATUS if verb == "delete" else name
     queries: tuple[str, ...] = ()
     if verb == "list":

@@ -54,7 +54,7 @@ def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj
     if not isinstance(patch, dict):
         raise PatchError("the patch is not an object")
     resource = kind if isinstance(kind, ResourceType) else kind.resource
-    definition = kind_definition(resource.group, resource.kind)
+    definition = kind_definition(resource)
     return _merge_object(original, patch, definition)
 
 

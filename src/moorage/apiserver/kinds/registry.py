@@ -1,278 +1,39 @@
-"""Every kind the server serves, put together from its parts.
+"""Every kind the server serves, put together from one table for each API group.
 
-Place in the flow: `moorage.apiserver.kinds.all_kinds` hands this table to the server at start.
+Place in the flow: `moorage.apiserver.kinds.all_kinds` hands this table to the server at start. A
+new kind takes a row in the table of its group (``group_*.py``), a row in
+`moorage.api.resources`, and its fields in the tables of `moorage.apiserver.schema`.
 """
 
 from __future__ import annotations
 
 from moorage.api import resources
-from moorage.api.names import dns_label_faults
 from moorage.apiserver.kinds import (
-    check_core,
-    check_pod,
-    check_storage,
-    check_workload,
-    core_admission,
-    core_columns,
-    core_defaults,
-    fields,
-    name_rules,
-    pod_admission,
-    pod_columns,
-    pod_defaults,
-    storage_columns,
-    workload_columns,
-    workload_defaults,
+    group_apps,
+    group_batch,
+    group_coordination,
+    group_core,
+    group_events,
+    group_policy,
+    group_scheduling,
+    group_storage,
 )
 from moorage.apiserver.kinds.served import ServedKind
 
-# Kinds of the core group.
-CORE_KINDS = (
-    ServedKind(
-        resource=resources.PODS,
-        columns=pod_columns.POD_COLUMNS,
-        cells=pod_columns.pod_cells,
-        defaults=pod_defaults.default_pod,
-        status_defaults=pod_defaults.default_pod_status,
-        on_create=pod_admission.prepare_pod,
-        # prepare_pod writes the whole status itself.
-        keeps_status=True,
-        on_update=pod_admission.complete_pod,
-        fields=fields.pod_fields,
-        has_status=True,
-        counts_generations=True,
-        open_status=True,
-        more_subresources=frozenset({"binding"}),
-        check=check_pod.check_pod,
-        check_status=check_pod.check_pod_status,
-    ),
-    ServedKind(
-        resource=resources.NODES,
-        columns=core_columns.NODE_COLUMNS,
-        cells=core_columns.node_cells,
-        defaults=core_defaults.default_node,
-        fields=fields.node_fields,
-        has_status=True,
-        keeps_status=True,
-        open_status=True,
-        check=check_core.check_node,
-        check_status=check_core.check_node_status,
-    ),
-    ServedKind(
-        resource=resources.NAMESPACES,
-        columns=core_columns.NAMESPACE_COLUMNS,
-        cells=core_columns.namespace_cells,
-        defaults=core_defaults.default_namespace,
-        on_create=core_admission.prepare_namespace,
-        fields=fields.namespace_fields,
-        name_rule=dns_label_faults,
-        has_status=True,
-    ),
-    ServedKind(
-        resource=resources.SERVICES,
-        columns=core_columns.SERVICE_COLUMNS,
-        cells=core_columns.service_cells,
-        defaults=core_defaults.default_service,
-        on_create=core_admission.prepare_service,
-        on_update=core_admission.complete_service,
-        fields=fields.service_fields,
-        name_rule=name_rules.service_name,
-        has_status=True,
-        check=check_core.check_service,
-    ),
-    ServedKind(
-        resource=resources.CONFIG_MAPS,
-        columns=core_columns.CONFIG_MAP_COLUMNS,
-        cells=core_columns.config_map_cells,
-        check=check_core.check_config_map,
-    ),
-    ServedKind(
-        resource=resources.SECRETS,
-        columns=core_columns.SECRET_COLUMNS,
-        cells=core_columns.secret_cells,
-        defaults=core_defaults.default_secret,
-        fields=fields.secret_fields,
-        check=check_core.check_secret,
-    ),
-    ServedKind(
-        resource=resources.SERVICE_ACCOUNTS,
-        columns=core_columns.SERVICE_ACCOUNT_COLUMNS,
-        cells=core_columns.service_account_cells,
-    ),
-    ServedKind(
-        resource=resources.CORE_EVENTS,
-        columns=core_columns.EVENT_COLUMNS,
-        cells=core_columns.event_cells,
-        defaults=core_defaults.default_event,
-        fields=fields.event_fields("involvedObject"),
-        name_rule=name_rules.path_segment_name,
-        check=check_core.check_event,
-    ),
-    ServedKind(
-        resource=resources.EVENTS,
-        columns=core_columns.EVENT_COLUMNS,
-        cells=core_columns.event_cells,
-        defaults=core_defaults.default_event,
-        fields=fields.event_fields("regarding"),
-        name_rule=name_rules.path_segment_name,
-        check=check_core.check_event,
-    ),
-)
-
-
-# Kinds that stand for many pods.
-WORKLOAD_KINDS = (
-    ServedKind(
-        resource=resources.REPLICATION_CONTROLLERS,
-        columns=workload_columns.REPLICAS_COLUMNS,
-        cells=workload_columns.replication_controller_cells,
-        defaults=workload_defaults.default_replication_controller,
-        fields=fields.replica_fields,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_replication_controller,
-    ),
-    ServedKind(
-        resource=resources.DEPLOYMENTS,
-        columns=workload_columns.DEPLOYMENT_COLUMNS,
-        cells=workload_columns.deployment_cells,
-        defaults=workload_defaults.default_deployment,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_deployment,
-    ),
-    ServedKind(
-        resource=resources.REPLICA_SETS,
-        columns=workload_columns.REPLICAS_COLUMNS,
-        cells=workload_columns.replica_set_cells,
-        defaults=workload_defaults.default_replica_set,
-        fields=fields.replica_fields,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_replica_set,
-    ),
-    ServedKind(
-        resource=resources.STATEFUL_SETS,
-        columns=workload_columns.STATEFUL_SET_COLUMNS,
-        cells=workload_columns.stateful_set_cells,
-        defaults=workload_defaults.default_stateful_set,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_stateful_set,
-    ),
-    ServedKind(
-        resource=resources.DAEMON_SETS,
-        columns=workload_columns.DAEMON_SET_COLUMNS,
-        cells=workload_columns.daemon_set_cells,
-        defaults=workload_defaults.default_daemon_set,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_daemon_set,
-    ),
-    ServedKind(
-        resource=resources.JOBS,
-        columns=workload_columns.JOB_COLUMNS,
-        cells=workload_columns.job_cells,
-        defaults=workload_defaults.default_job,
-        on_create=core_admission.prepare_job,
-        fields=fields.job_fields,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_job,
-    ),
-)
-
-
-# Priority classes, disruption budgets and leases.
-POLICY_KINDS = (
-    ServedKind(
-        resource=resources.POD_DISRUPTION_BUDGETS,
-        columns=core_columns.BUDGET_COLUMNS,
-        cells=core_columns.budget_cells,
-        defaults=core_defaults.default_disruption_budget,
-        has_status=True,
-        counts_generations=True,
-        check=check_workload.check_disruption_budget,
-    ),
-    ServedKind(
-        resource=resources.PRIORITY_CLASSES,
-        columns=core_columns.PRIORITY_CLASS_COLUMNS,
-        cells=core_columns.priority_class_cells,
-        defaults=core_defaults.default_priority_class,
-        on_create=core_admission.prepare_priority_class,
-        counts_generations=True,
-        check=check_core.check_priority_class,
-    ),
-    ServedKind(
-        resource=resources.LEASES,
-        columns=core_columns.LEASE_COLUMNS,
-        cells=core_columns.lease_cells,
-        defaults=core_defaults.default_lease,
-        check=check_core.check_lease,
-    ),
-)
-
-
-# Volumes, claims, and what CSI drivers publish.
-STORAGE_KINDS = (
-    ServedKind(
-        resource=resources.PERSISTENT_VOLUMES,
-        columns=storage_columns.VOLUME_COLUMNS,
-        cells=storage_columns.volume_cells,
-        defaults=core_defaults.default_persistent_volume,
-        has_status=True,
-        check=check_storage.check_volume,
-    ),
-    ServedKind(
-        resource=resources.PERSISTENT_VOLUME_CLAIMS,
-        columns=storage_columns.CLAIM_COLUMNS,
-        cells=storage_columns.claim_cells,
-        defaults=core_defaults.default_claim,
-        on_create=core_admission.prepare_claim,
-        has_status=True,
-        check=check_storage.check_claim,
-    ),
-    ServedKind(
-        resource=resources.STORAGE_CLASSES,
-        columns=storage_columns.STORAGE_CLASS_COLUMNS,
-        cells=storage_columns.storage_class_cells,
-        defaults=core_defaults.default_storage_class,
-        check=check_storage.check_storage_class,
-    ),
-    ServedKind(
-        resource=resources.CSI_NODES,
-        columns=storage_columns.CSI_NODE_COLUMNS,
-        cells=storage_columns.csi_node_cells,
-        defaults=core_defaults.default_csi_node,
-        check=check_storage.check_csi_node,
-    ),
-    ServedKind(
-        resource=resources.CSI_DRIVERS,
-        columns=storage_columns.CSI_DRIVER_COLUMNS,
-        cells=storage_columns.csi_driver_cells,
-        defaults=core_defaults.default_csi_driver,
-        check=check_storage.check_csi_driver,
-    ),
-    ServedKind(
-        resource=resources.CSI_STORAGE_CAPACITIES,
-        columns=storage_columns.STORAGE_CAPACITY_COLUMNS,
-        cells=storage_columns.storage_capacity_cells,
-        defaults=core_defaults.default_csi_storage_capacity,
-        check=check_storage.check_storage_capacity,
-    ),
-    ServedKind(
-        resource=resources.VOLUME_ATTACHMENTS,
-        columns=storage_columns.ATTACHMENT_COLUMNS,
-        cells=storage_columns.attachment_cells,
-        defaults=core_defaults.default_volume_attachment,
-        has_status=True,
-        check=check_storage.check_attachment,
-    ),
+GROUPS: tuple[tuple[ServedKind, ...], ...] = (
+    group_core.KINDS,
+    group_apps.KINDS,
+    group_batch.KINDS,
+    group_coordination.KINDS,
+    group_events.KINDS,
+    group_policy.KINDS,
+    group_scheduling.KINDS,
+    group_storage.KINDS,
 )
 
 
 def all_kinds() -> list[ServedKind]:
     """Every served kind, in the order of `moorage.api.resources.RESOURCES`."""
-    found = [*CORE_KINDS, *WORKLOAD_KINDS, *POLICY_KINDS, *STORAGE_KINDS]
     order = {resource: index for index, resource in enumerate(resources.RESOURCES)}
+    found = [kind for group in GROUPS for kind in group]
     return sorted(found, key=lambda kind: order[kind.resource])

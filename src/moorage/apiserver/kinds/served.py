@@ -100,7 +100,7 @@ class ServedKind:
     @property
     def merge_keys(self) -> Mapping[str, str]:
         """Strategic merge keys of this kind's lists, by path."""
-        return catalog.merge_keys(self.resource.group, self.resource.kind)
+        return catalog.merge_keys(self.resource)
 
     def default(self, obj: Obj) -> None:
         """Drop nulls and unknown fields, and fill in defaults, in place."""

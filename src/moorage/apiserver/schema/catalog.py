@@ -11,41 +11,43 @@ from functools import cache
 
 import msgspec
 
+from moorage.api.resources import ResourceType
 from moorage.apiserver.schema import core_table, group_table, pod_table
 from moorage.apiserver.schema.language import Definition, Field, TypeRef, parse_table
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 CORE = "io.k8s.api.core.v1"
 
-# Where the definitions of an API group live, by group name.
+# Where the definitions of an API version live, by API version as objects carry it.
 PACKAGES: Mapping[str, str] = {
-    "": CORE,
-    "apps": "io.k8s.api.apps.v1",
-    "batch": "io.k8s.api.batch.v1",
-    "policy": "io.k8s.api.policy.v1",
-    "scheduling.k8s.io": "io.k8s.api.scheduling.v1",
-    "storage.k8s.io": "io.k8s.api.storage.v1",
-    "coordination.k8s.io": "io.k8s.api.coordination.v1",
-    "events.k8s.io": "io.k8s.api.events.v1",
+    "v1": CORE,
+    "apps/v1": "io.k8s.api.apps.v1",
+    "batch/v1": "io.k8s.api.batch.v1",
+    "coordination.k8s.io/v1": "io.k8s.api.coordination.v1",
+    "events.k8s.io/v1": "io.k8s.api.events.v1",
+    "policy/v1": "io.k8s.api.policy.v1",
+    "scheduling.k8s.io/v1": "io.k8s.api.scheduling.v1",
+    "storage.k8s.io/v1": "io.k8s.api.storage.v1",
 }
 
+# One row or more for each package; a new API version takes a row here and one in PACKAGES.
 _TABLES = (
     (META, core_table.META),
     (CORE, pod_table.POD),
     (CORE, core_table.CORE),
-    (PACKAGES["apps"], group_table.APPS),
-    (PACKAGES["batch"], group_table.BATCH),
-    (PACKAGES["policy"], group_table.POLICY),
-    (PACKAGES["scheduling.k8s.io"], group_table.SCHEDULING),
-    (PACKAGES["storage.k8s.io"], group_table.STORAGE),
-    (PACKAGES["coordination.k8s.io"], group_table.COORDINATION),
-    (PACKAGES["events.k8s.io"], group_table.EVENTS),
+    (PACKAGES["apps/v1"], group_table.APPS),
+    (PACKAGES["batch/v1"], group_table.BATCH),
+    (PACKAGES["coordination.k8s.io/v1"], group_table.COORDINATION),
+    (PACKAGES["events.k8s.io/v1"], group_table.EVENTS),
+    (PACKAGES["policy/v1"], group_table.POLICY),
+    (PACKAGES["scheduling.k8s.io/v1"], group_table.SCHEDULING),
+    (PACKAGES["storage.k8s.io/v1"], group_table.STORAGE),
 )
 
 
-def definition_name(group: str, kind: str) -> str:
+def definition_name(resource: ResourceType) -> str:
     """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``."""
-    return f"{PACKAGES[group]}.{kind}"
+    return f"{PACKAGES[resource.api_version]}.{resource.kind}"
 
 
 def definition(name: str) -> Definition:
@@ -53,15 +55,15 @@ def definition(name: str) -> Definition:
     return DEFINITIONS[name]
 
 
-def kind_definition(group: str, kind: str) -> Definition:
+def kind_definition(resource: ResourceType) -> Definition:
     """Return the definition of a served kind.
 
     Raises
     ------
     KeyError
-        The group or the kind is not in the tables.
+        The API version or the kind is not in the tables.
     """
-    return DEFINITIONS[definition_name(group, kind)]
+    return DEFINITIONS[definition_name(resource)]
 
 
 def short_name(name: str) -> str:
@@ -99,14 +101,14 @@ def closure(names: list[str]) -> list[str]:
 
 
 @cache
-def merge_keys(group: str, kind: str) -> Mapping[str, str]:
+def merge_keys(resource: ResourceType) -> Mapping[str, str]:
     """Path of every list that merges by a key -> that key, for one kind.
 
     Paths are dotted without indexes, ``spec.template.spec.containers``; a type that contains
     itself is not entered again.
     """
     found: dict[str, str] = {}
-    _collect_merge_keys(kind_definition(group, kind), "", (), found)
+    _collect_merge_keys(kind_definition(resource), "", (), found)
     return found
 
 

@@ -146,8 +146,7 @@ def _resource_of(kind: Kind | ResourceType) -> ResourceType:
 
 
 def _definition_of(kind: Kind | ResourceType) -> Definition:
-    resource = _resource_of(kind)
-    return kind_definition(resource.group, resource.kind)
+    return kind_definition(_resource_of(kind))
 
 
 def _collect_unknown(

@@ -56,7 +56,7 @@ def fits(resource: ResourceType, obj: Any) -> bool:
     obj
         Decoded JSON.
     """
-    compiled = _struct(definition_name(resource.group, resource.kind))
+    compiled = _struct(definition_name(resource))
     try:
         msgspec.convert(obj, compiled)
     except (msgspec.ValidationError, RecursionError):

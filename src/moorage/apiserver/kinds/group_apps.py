@@ -1,0 +1,50 @@
+"""The kinds of the group ``apps``.
+
+Place in the flow: one table of `moorage.apiserver.kinds.registry`.
+"""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.apiserver.kinds import check_workload, fields, workload_columns, workload_defaults
+from moorage.apiserver.kinds.served import ServedKind
+
+KINDS = (
+    ServedKind(
+        resource=resources.DEPLOYMENTS,
+        columns=workload_columns.DEPLOYMENT_COLUMNS,
+        cells=workload_columns.deployment_cells,
+        defaults=workload_defaults.default_deployment,
+        has_status=True,
+        counts_generations=True,
+        check=check_workload.check_deployment,
+    ),
+    ServedKind(
+        resource=resources.REPLICA_SETS,
+        columns=workload_columns.REPLICAS_COLUMNS,
+        cells=workload_columns.replica_set_cells,
+        defaults=workload_defaults.default_replica_set,
+        fields=fields.replica_fields,
+        has_status=True,
+        counts_generations=True,
+        check=check_workload.check_replica_set,
+    ),
+    ServedKind(
+        resource=resources.STATEFUL_SETS,
+        columns=workload_columns.STATEFUL_SET_COLUMNS,
+        cells=workload_columns.stateful_set_cells,
+        defaults=workload_defaults.default_stateful_set,
+        has_status=True,
+        counts_generations=True,
+        check=check_workload.check_stateful_set,
+    ),
+    ServedKind(
+        resource=resources.DAEMON_SETS,
+        columns=workload_columns.DAEMON_SET_COLUMNS,
+        cells=workload_columns.daemon_set_cells,
+        defaults=workload_defaults.default_daemon_set,
+        has_status=True,
+        counts_generations=True,
+        check=check_workload.check_daemon_set,
+    ),
+)

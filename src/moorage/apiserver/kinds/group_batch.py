@@ -1,0 +1,30 @@
+"""The kinds of the group ``batch``.
+
+Place in the flow: one table of `moorage.apiserver.kinds.registry`.
+"""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.apiserver.kinds import (
+    check_workload,
+    core_admission,
+    fields,
+    workload_columns,
+    workload_defaults,
+)
+from moorage.apiserver.kinds.served import ServedKind
+
+KINDS = (
+    ServedKind(
+        resource=resources.JOBS,
+        columns=workload_columns.JOB_COLUMNS,
+        cells=workload_columns.job_cells,
+        defaults=workload_defaults.default_job,
+        on_create=core_admission.prepare_job,
+        fields=fields.job_fields,
+        has_status=True,
+        counts_generations=True,
+        check=check_workload.check_job,
+    ),
+)
