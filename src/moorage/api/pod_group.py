@@ -1,0 +1,79 @@
+"""scheduling.k8s.io/v1alpha2 PodGroup: pods that are scheduled together.
+
+Source: kubernetes v1.36 ``staging/src/k8s.io/api/scheduling/v1alpha2/types.go``. Workload, the
+template of groups, is not read by a scheduler.
+"""
+
+# ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
+from __future__ import annotations
+
+from moorage.api.meta import ApiObject, ApiStruct, Condition
+
+DISRUPTED_WHOLE = "PodGroup"
+"""The ``disruptionMode`` of groups whose pods are evicted together or not at all."""
+
+
+class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
+    """The template of a Workload that a group was made from."""
+
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class PodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
+    """Where a group was made from."""
+
+    workload: WorkloadPodGroupTemplateReference | None = None
+
+
+class BasicSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """Pods are placed one by one."""
+
+
+class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """At least so many pods are placed, or none."""
+
+    min_count: int = 0
+
+
+class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """Exactly one of the two is set."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(ApiStruct, frozen=True, kw_only=True):
+    """A node label whose values are the domains; all pods go to one of them."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(ApiStruct, frozen=True, kw_only=True):
+    """Where the pods of a group may be; the first topology is the one that counts."""
+
+    topology: list[TopologyConstraint] = []
+
+
+class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
+    """Wanted state of a group. ``priority`` None is read as 0."""
+
+    pod_group_template_ref: PodGroupTemplateReference | None = None
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    disruption_mode: str = ""
+    priority_class_name: str = ""
+    priority: int | None = None
+
+
+class PodGroupStatus(ApiStruct, frozen=True, kw_only=True):
+    """Observed state of a group."""
+
+    conditions: list[Condition] = []
+
+
+class PodGroup(ApiObject, frozen=True, kw_only=True):
+    """scheduling.k8s.io/v1alpha2 PodGroup."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()

@@ -1,0 +1,50 @@
+"""Doors to pod groups: where a pod says which group it belongs to, and what that group demands."""
+
+from __future__ import annotations
+
+from moorage.api.pod import Pod
+from moorage.api.pod_group import DISRUPTED_WHOLE, PodGroup
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+
+
+class ApiGroups:
+    """The in-tree door: ``spec.schedulingGroup`` names a PodGroup of the pod's namespace.
+
+    Parameters
+    ----------
+    lister
+        The PodGroups of scheduling.k8s.io/v1alpha2.
+    """
+
+    def __init__(self, lister: Lister[PodGroup]) -> None:
+        self._lister = lister
+
+    def key_of(self, pod: Pod) -> GroupKey | None:
+        """Return the group a pod names."""
+        named = pod.spec.scheduling_group
+        if named is None or not named.pod_group_name:
+            return None
+        return GroupKey(pod.metadata.namespace, named.pod_group_name)
+
+    def terms_of(self, key: GroupKey) -> GroupTerms | None:
+        """Return what a PodGroup demands, None while there is no such object."""
+        group = self._lister.get(key.name, key.namespace)
+        return None if group is None else terms_of(group)
+
+
+def terms_of(group: PodGroup) -> GroupTerms:
+    """Return what a PodGroup demands."""
+    spec = group.spec
+    gang = spec.scheduling_policy.gang
+    constraints = spec.scheduling_constraints
+    topology = constraints.topology if constraints is not None else []
+    return GroupTerms(
+        key=GroupKey(group.metadata.namespace, group.metadata.name),
+        uid=group.metadata.uid,
+        minimum=1 if gang is None else gang.min_count,
+        gang=gang is not None,
+        priority=spec.priority or 0,
+        topology_key=topology[0].key if topology else "",
+        evicted_whole=spec.disruption_mode == DISRUPTED_WHOLE,
+    )
