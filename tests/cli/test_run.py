@@ -105,13 +105,13 @@ def test_where_the_server_is_looked_for(
     (tmp_path / "config.yaml").write_text(CONFIG + connection)
     options = SchedulerOptions(kubeconfig=str(tmp_path / flag) if flag else "")
     config = load_config(tmp_path / "config.yaml")
-    assert scheduler_access(options, config, ManualClock()).server == server
+    assert scheduler_access(options, config.scheduler, ManualClock()).server == server
 
 
 def test_a_configuration_is_checked_down_to_its_plugins(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG)
-    assert check_config(path).profiles[0].scheduler_name == "default-scheduler"
+    assert check_config(path).scheduler.profiles[0].scheduler_name == "default-scheduler"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ async def test_calls_are_limited_as_client_connection_asks(limits: str, kind: ty
         f"clientConnection: {{{limits}}}\n"
     )
     access = ServerAccess("http://127.0.0.1:1", FixedCredentials())
-    transport = scheduler_transport(config, access, ManualClock())
+    transport = scheduler_transport(config.scheduler, access, ManualClock())
     try:
         assert type(transport) is kind
     finally:

@@ -15,7 +15,7 @@ URL = "urlPrefix: http://x"
 
 
 def read(extenders: str) -> list[Extender]:
-    return parse_config(f"{HEAD}extenders: [{extenders}]").extenders
+    return parse_config(f"{HEAD}extenders: [{extenders}]").scheduler.extenders
 
 
 def test_every_field_is_read():
@@ -119,6 +119,6 @@ def test_resources_left_to_extenders_are_ignored_in_every_profile():
         "profiles: [{schedulerName: one}, {schedulerName: two, pluginConfig: "
         "[{name: NodeResourcesFit, args: {ignoredResources: [e.f/g]}}]}]\n"
     )
-    specs = expand_profiles(config, in_tree_registry())
+    specs = expand_profiles(config.scheduler, in_tree_registry())
     ignored = [spec.plugin_args["NodeResourcesFit"].ignored_resources for spec in specs]
     assert ignored == [("a.b/c",), ("a.b/c",)]

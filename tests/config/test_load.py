@@ -22,7 +22,7 @@ def faults_of(body: str) -> list[str]:
 
 
 def test_an_empty_configuration_is_the_default_one():
-    assert parse_config(HEAD) == default_config()
+    assert parse_config(HEAD).scheduler == default_config()
 
 
 def test_json_and_yaml_say_the_same():
@@ -34,7 +34,9 @@ def test_json_and_yaml_say_the_same():
 
 
 def test_defaults_are_filled_in_where_a_setting_is_unset_or_null():
-    config = parse_config(HEAD + "profiles: [{}]\nparallelism: null\nenableProfiling: false\n")
+    config = parse_config(
+        HEAD + "profiles: [{}]\nparallelism: null\nenableProfiling: false\n"
+    ).scheduler
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
     assert config.parallelism == 16
     assert config.enable_contention_profiling is False
@@ -54,7 +56,7 @@ def test_arguments_become_the_structs_of_their_plugin():
             args: {anything: 1}
         """)
     )
-    fit, other = (entry.args for entry in config.profiles[0].plugin_config)
+    fit, other = (entry.args for entry in config.scheduler.profiles[0].plugin_config)
     assert isinstance(fit, NodeResourcesFitArgs)
     assert fit.scoring_strategy is not None
     assert fit.scoring_strategy.resources == (ResourceSpec(name="cpu", weight=1),)
@@ -191,7 +193,9 @@ def test_leader_election_is_checked_where_it_is_asked_for():
 
 
 def test_leader_election_that_is_off_may_say_anything_readable():
-    config = parse_config(HEAD + "leaderElection: {leaderElect: false, leaseDuration: 1s}\n")
+    config = parse_config(
+        HEAD + "leaderElection: {leaderElect: false, leaseDuration: 1s}\n"
+    ).scheduler
     assert config.leader_election.lease_duration == "1s"
 
 
@@ -238,7 +242,9 @@ def test_what_is_not_built_is_refused_and_marked_so(body, path):
     [
         pytest.param("", "expected an object", id="an empty file"),
         pytest.param("a: [", "not YAML", id="broken YAML"),
-        pytest.param(HEAD + "---\n" + HEAD, "not YAML: expected a single document", id="two"),
+        pytest.param(
+            HEAD + "---\n" + HEAD, "KubeSchedulerConfiguration: Duplicate value", id="two"
+        ),
         pytest.param(
             HEAD + "parallelism: 1\nparallelism: 2\n",
             'line 4: key "parallelism" already set in map',
@@ -273,4 +279,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 def test_a_file_is_read(tmp_path):
     path = tmp_path / "sched.yaml"
     path.write_text(HEAD + "parallelism: 3\n")
-    assert load_config(path).parallelism == 3
+    assert load_config(path).scheduler.parallelism == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
 from moorage.engine.decision import Outcome
 from moorage.engine.select_node import smallest_name
 from moorage.plugins.in_tree import in_tree_registry
@@ -15,7 +15,7 @@ from moorage.testing.builders import node, pod
 
 def _core(*nodes: str) -> Core:
     core = build_core(
-        default_config(),
+        LoadedConfiguration(),
         in_tree_registry(),
         clock=ManualClock(),
         streams=Streams(1),

@@ -19,7 +19,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote
-from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.service.facts import Facts
@@ -69,7 +69,7 @@ class World:
         self.log: list[str] = []
         self.clock = ManualClock()
         self.core = build_core(
-            default_config(), in_tree_registry(), clock=self.clock, streams=Streams(1)
+            LoadedConfiguration(), in_tree_registry(), clock=self.clock, streams=Streams(1)
         )
         self.cache, self.queue, self.store = self.core.cache, self.core.queue, self.core.store
         self.facts = Facts(self.clock)

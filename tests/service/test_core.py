@@ -11,6 +11,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.defaults import with_defaults
+from moorage.config.own import LoadedConfiguration
 from moorage.config.types import (
     KubeSchedulerConfiguration,
     PluginRef,
@@ -36,7 +37,9 @@ def core_with(plugin_class: type[Any]) -> Core:
     enabled = PluginSet(enabled=[PluginRef(name="Mine")])
     profile = Profile(scheduler_name="default-scheduler", plugins=Plugins(multi_point=enabled))
     config = with_defaults(KubeSchedulerConfiguration(profiles=[profile]))
-    return build_core(config, registry, clock=ManualClock(), streams=Streams(1))
+    return build_core(
+        LoadedConfiguration(config), registry, clock=ManualClock(), streams=Streams(1)
+    )
 
 
 class Hinting:

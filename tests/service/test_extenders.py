@@ -170,12 +170,12 @@ def test_a_certificate_that_cannot_be_read_is_a_fault():
         f"{HEAD}extenders: [{{urlPrefix: 'https://x', tlsConfig: {{caFile: /nowhere/ca}}}}]"
     )
     with pytest.raises(ConfigError, match=r"extenders\[0\].tlsConfig.caFile: cannot read /nowh"):
-        OpenExtenders(config.extenders)
+        OpenExtenders(config.scheduler.extenders)
 
 
 def test_only_what_extenders_need_is_kept_whole():
     def kept(text: str) -> tuple[bool, bool]:
-        opened = OpenExtenders(parse_config(f"{HEAD}{text}").extenders)
+        opened = OpenExtenders(parse_config(f"{HEAD}{text}").scheduler.extenders)
         return opened.nodes is not None, opened.pods is not None
 
     assert kept("") == (False, False)
@@ -205,7 +205,7 @@ async def test_how_an_extender_is_trusted(monkeypatch, text, expected):
     opened: list[ServerAccess] = []
     monkeypatch.setattr(service_extenders, "OneTryTransport", opened.append)
     OpenExtenders(
-        parse_config(f"{HEAD}extenders: [{{urlPrefix: 'https://x/y', {text}}}]").extenders
+        parse_config(f"{HEAD}extenders: [{{urlPrefix: 'https://x/y', {text}}}]").scheduler.extenders
     )
     (access,) = opened
     credential = await access.credentials.credential()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.load import config_from_values
+from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.snapshot.pod_info import PodInfo
@@ -25,7 +26,9 @@ CONFIG = {
 
 def test_profiles_search_as_many_nodes_as_configured_and_go_on_where_the_last_one_ended():
     config = config_from_values(CONFIG)
-    core = build_core(config, in_tree_registry(), clock=ManualClock(), streams=Streams(1))
+    core = build_core(
+        LoadedConfiguration(config), in_tree_registry(), clock=ManualClock(), streams=Streams(1)
+    )
     for i in range(150):
         core.snapshot.table.add_node(node(f"n{i:03}"))
     seen = []

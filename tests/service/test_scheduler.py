@@ -17,7 +17,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -29,7 +29,7 @@ from tests.service.build import pod
 
 def scheduler_over(transport: Any) -> Scheduler:
     return Scheduler(
-        default_config(),
+        LoadedConfiguration(),
         in_tree_registry(),
         transport,
         clock=ManualClock(),

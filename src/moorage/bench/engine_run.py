@@ -20,7 +20,7 @@ from moorage.base.rng import Random, Streams
 from moorage.bench.objects import put_objects
 from moorage.bench.report import Result, make_result, peak_memory_mib
 from moorage.bench.workload import CreateNodes, CreateObjects, CreatePods, JsonObject, Workload
-from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
@@ -70,7 +70,7 @@ class EngineRun:
         self._workload = workload
         self._clock = clock
         self._uids: Random = streams.stream("bench/uids")
-        self._core: Core = build_core(default_config(), registry, clock=clock, streams=streams)
+        self._core: Core = build_core(LoadedConfiguration(), registry, clock=clock, streams=streams)
         facts, core = Facts(clock), self._core
         self._nodes = NodeIngest(core.cache, core.queue, facts)
         self._pods = PodIngest(

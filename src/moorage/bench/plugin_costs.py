@@ -26,7 +26,7 @@ from moorage.bench.manifests import csi_node
 from moorage.bench.objects import put_objects
 from moorage.bench.plugin_cases import CASES, MIXES, claims_and_volumes, node, resident
 from moorage.bench.workload import CreateObjects, Template
-from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.scoring import ask_score, normalized
 from moorage.engine.select_node import seeded
@@ -93,7 +93,7 @@ class Laboratory:
         self._clock = clock
         self._uids = streams.stream("bench/uids")
         self._samples = samples
-        self._core = build_core(default_config(), registry, clock=clock, streams=streams)
+        self._core = build_core(LoadedConfiguration(), registry, clock=clock, streams=streams)
         self._snapshot = self._core.snapshot
         self._profile = self._core.profiles[_PROFILE]
         tie_break = seeded(streams.stream("bench/ties"))

@@ -18,8 +18,8 @@ from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.config.defaults import default_config
 from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
 from moorage.sandbox.settings import SANDBOX_MARK
@@ -57,7 +57,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     experimental: bool = False
 
 
-def check_config(path: Path) -> KubeSchedulerConfiguration:
+def check_config(path: Path) -> LoadedConfiguration:
     """Load a configuration and build its profiles once, so that every mistake is told now.
 
     Raises
@@ -82,10 +82,10 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     ApiError, TransportError
         The server cannot be reached or refuses us.
     """
-    config = default_config() if options.config is None else load_config(options.config)
-    access = scheduler_access(options, config, clock)
+    config = LoadedConfiguration() if options.config is None else load_config(options.config)
+    access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
-    transport = scheduler_transport(config, access, clock)
+    transport = scheduler_transport(config.scheduler, access, clock)
     try:
         await _check_server(access, transport, streams, experimental=options.experimental)
         scheduler = Scheduler(

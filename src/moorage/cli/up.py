@@ -122,15 +122,15 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.cli.scheduling import check_config
-    from moorage.config.defaults import default_config
+    from moorage.config.own import LoadedConfiguration
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.settings import ServerSettings
     from moorage.sandbox.up import UpPlan
     from moorage.sandbox.up import up as run_up
 
     # A mistake in the configuration is told before anything is started.
-    profiles = (default_config() if config is None else check_config(config)).profiles
-    served = frozenset(profile.scheduler_name for profile in profiles)
+    loaded = LoadedConfiguration() if config is None else check_config(config)
+    served = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
     nodes = _nodes(node_count, nodes_from)
     chosen_seed = Streams(seed).seed if seed is None else seed
     settings = ServerSettings(port=port, nodes=nodes, seed=chosen_seed)

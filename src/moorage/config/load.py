@@ -1,7 +1,9 @@
 """Reads a scheduler configuration: file or text in, checked and defaulted structs out.
 
-First stop of the configuration; `merge` turns the result into profiles. Version v1 only, strict:
-an unknown field, a key given twice and a wrong type are faults, and all faults are told at once.
+First stop of the configuration; `merge` turns the result into profiles. A file holds one or two
+documents, in any order: Kubernetes' ``KubeSchedulerConfiguration`` and moorage's own
+``MoorageConfiguration``; one that is missing means its defaults. Strict: an unknown field, a key
+given twice and a wrong type are faults, and all faults of both are told at once.
 """
 
 from __future__ import annotations
@@ -14,13 +16,22 @@ import msgspec
 
 from moorage.base.errors import ConfigError
 from moorage.config.args import read_args
-from moorage.config.defaults import with_defaults
-from moorage.config.strict import Reader, parse_text
+from moorage.config.defaults import default_config, with_defaults
+from moorage.config.own import (
+    OWN_API_VERSION,
+    OWN_KIND,
+    LoadedConfiguration,
+    MoorageConfiguration,
+    own_faults,
+)
+from moorage.config.strict import Reader, parse_documents
 from moorage.config.types import API_VERSION, KIND, KubeSchedulerConfiguration, Profile
 from moorage.config.validation import validate
 
+_VERSIONS = {KIND: API_VERSION, OWN_KIND: OWN_API_VERSION}
 
-def load_config(path: str | Path) -> KubeSchedulerConfiguration:
+
+def load_config(path: str | Path) -> LoadedConfiguration:
     """Read a configuration file, YAML or JSON.
 
     Raises
@@ -37,19 +48,31 @@ def load_config(path: str | Path) -> KubeSchedulerConfiguration:
     return parse_config(text, source=source)
 
 
-def parse_config(text: str, *, source: str = "") -> KubeSchedulerConfiguration:
+def parse_config(text: str, *, source: str = "") -> LoadedConfiguration:
     """Read a configuration from text, YAML or JSON.
 
     Raises
     ------
     ConfigError
-        Every fault found.
+        Every fault found; those of moorage's own document begin with its kind.
     """
-    return config_from_values(parse_text(text, source=source), source=source)
+    faults: list[str] = []
+    bodies = _by_kind(parse_documents(text, source=source), faults)
+    if not bodies:
+        raise ConfigError(faults, source=source)
+    scheduler = default_config()
+    if KIND in bodies:
+        scheduler = _read_scheduler(bodies[KIND], faults)
+    own = MoorageConfiguration()
+    if OWN_KIND in bodies:
+        own = _read_own(bodies[OWN_KIND], scheduler, faults)
+    if faults:
+        raise ConfigError(faults, source=source)
+    return LoadedConfiguration(scheduler, own)
 
 
 def config_from_values(values: object, *, source: str = "") -> KubeSchedulerConfiguration:
-    """Read a configuration from plain values, e.g. decoded JSON.
+    """Read Kubernetes' own document from plain values, e.g. decoded JSON.
 
     Returns
     -------
@@ -61,37 +84,69 @@ def config_from_values(values: object, *, source: str = "") -> KubeSchedulerConf
     ConfigError
         Every fault found, as Kubernetes field errors.
     """
-    body = _checked_kind(values, source)
+    faults: list[str] = []
+    body = _by_kind([values], faults).get(KIND)
+    config = default_config() if body is None else _read_scheduler(body, faults)
+    if faults:
+        raise ConfigError(faults, source=source)
+    if body is None:
+        raise ConfigError([_unexpected(values)], source=source)
+    return config
+
+
+def _by_kind(documents: list[Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the documents that can be read on, by kind; a fault for each of the others."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for document in documents:
+        body = document if isinstance(document, Mapping) else {}
+        kind = str(body.get("kind"))
+        if kind not in _VERSIONS or body.get("apiVersion") != _VERSIONS[kind]:
+            faults.append(_unexpected(document))
+        elif kind in found:
+            faults.append(f"{kind}: Duplicate value: a file holds one of each kind")
+        else:
+            found[kind] = body
+    if not documents:
+        faults.append(_unexpected(None))
+    return found
+
+
+def _unexpected(document: object) -> str:
+    if not isinstance(document, Mapping):
+        return f"expected an object with apiVersion {API_VERSION} and kind {KIND}"
+    version, kind = document.get("apiVersion"), document.get("kind")
+    expected = _VERSIONS.get(str(kind), "")
+    if expected and str(version).startswith(expected.partition("/")[0] + "/"):
+        return f"no kind {kind!r} is registered for version {version!r}: use {expected}"
+    return (
+        f"couldn't decode as {KIND}, got apiVersion {version!r} and kind {kind!r}: "
+        f"expected {API_VERSION} and {KIND}, or {OWN_API_VERSION} and {OWN_KIND}"
+    )
+
+
+def _read_scheduler(body: Mapping[str, Any], faults: list[str]) -> KubeSchedulerConfiguration:
     reader = Reader()
     config = reader.read(KubeSchedulerConfiguration, body) or KubeSchedulerConfiguration()
-    faults = reader.faults
+    faults += reader.faults
     profiles = [
         _with_args(profile, f"profiles[{index}]", faults)
         for index, profile in enumerate(config.profiles)
     ]
     config = with_defaults(msgspec.structs.replace(config, profiles=profiles))
     faults += validate(config)
-    if faults:
-        raise ConfigError(faults, source=source)
     return config
 
 
-def _checked_kind(values: object, source: str) -> Mapping[str, Any]:
-    if not isinstance(values, Mapping):
-        raise ConfigError(
-            [f"expected an object with apiVersion {API_VERSION} and kind {KIND}"], source=source
-        )
-    version, kind = values.get("apiVersion"), values.get("kind")
-    if version == API_VERSION and kind == KIND:
-        return values
-    if kind == KIND and str(version).startswith("kubescheduler.config.k8s.io/"):
-        fault = f"no kind {KIND!r} is registered for version {version!r}: use {API_VERSION}"
-    else:
-        fault = (
-            f"couldn't decode as {KIND}, got apiVersion {version!r} and kind {kind!r}: "
-            f"expected {API_VERSION} and {KIND}"
-        )
-    raise ConfigError([fault], source=source)
+def _read_own(
+    body: Mapping[str, Any], scheduler: KubeSchedulerConfiguration, faults: list[str]
+) -> MoorageConfiguration:
+    reader = Reader()
+    config = reader.read(MoorageConfiguration, body) or MoorageConfiguration()
+    names = [profile.scheduler_name for profile in scheduler.profiles]
+    found = [*reader.faults, *own_faults(config, names)]
+    # Both documents have `profiles`; without the kind it would be unclear whose are meant.
+    faults += [f"{OWN_KIND}: {fault}" for fault in found]
+    return config
 
 
 def _with_args(profile: Profile, path: str, faults: list[str]) -> Profile:

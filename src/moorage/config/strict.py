@@ -1,7 +1,7 @@
 """Text to plain values to structs, strictly, with every fault found and not only the first.
 
-First half of `load`: `parse_text` refuses duplicate keys, `Reader` refuses unknown fields and wrong
-types. A field at fault keeps its default, so that the checks after this one can still run.
+First half of `load`: `parse_documents` refuses duplicate keys, `Reader` refuses unknown fields and
+wrong types. A field at fault keeps its default, so that the checks after this one can still run.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import json
 import types
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 import yaml
@@ -27,29 +27,29 @@ class _Broken:
 _BROKEN: Final = _Broken()
 
 
-def parse_text(text: str, *, source: str = "") -> Any:
-    """Return the plain values of one JSON or YAML document.
+def parse_documents(text: str, *, source: str = "") -> list[Any]:
+    """Return the plain values of one JSON document, or of each YAML document that is not empty.
 
     Raises
     ------
     ConfigError
-        Not JSON or YAML, several documents, or a key given twice (each named with its line).
+        Not JSON or YAML, or a key given twice (each named with its line).
     """
     if text.lstrip().startswith("{"):
         try:
-            return _parse_json(text, source)
+            return [_parse_json(text, source)]
         except json.JSONDecodeError:
             pass  # flow style YAML starts with a brace as well
     loader = _Loader(text)
     try:
-        value = loader.get_single_data()
+        values = [loader.construct_document(node) for node in _nodes(loader)]
     except yaml.YAMLError as error:
         raise ConfigError([f"not YAML: {_one_line(error)}"], source=source) from error
     finally:
         loader.dispose()
     if loader.duplicates:
         raise ConfigError(loader.duplicates, source=source)
-    return value
+    return [value for value in values if value is not None]
 
 
 class _Loader(yaml.SafeLoader):
@@ -68,6 +68,11 @@ class _Loader(yaml.SafeLoader):
                 self.duplicates.append(f'line {line}: key "{text}" already set in map')
             seen.add(text)
         return super().construct_mapping(node, deep=deep)
+
+
+def _nodes(loader: _Loader) -> Iterator[Any]:
+    while loader.check_node():
+        yield loader.get_node()
 
 
 # A configuration holds no dates; 2026-01-01 stays the text it is.
@@ -124,6 +129,8 @@ class Reader:
         if get_origin(type_) in (list, tuple):
             items = self._read_list(get_args(type_)[0], value, path)
             return tuple(items) if get_origin(type_) is tuple and isinstance(items, list) else items
+        if get_origin(type_) is Literal and value not in get_args(type_):
+            return self._unsupported(path, value, get_args(type_))
         try:
             read: object = msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
@@ -165,6 +172,13 @@ class Reader:
         close = difflib.get_close_matches(key, sorted(fields), n=1)
         hint = f" (did you mean {quoted(close[0])}?)" if close else ""
         self.faults.append(f"unknown field {quoted(path)}{hint}")
+
+    def _unsupported(self, path: str, value: object, allowed: Iterable[str]) -> _Broken:
+        options = ", ".join(quoted(option) for option in sorted(allowed))
+        self.faults.append(
+            f"{path}: Unsupported value: {quoted(value)}: supported values: {options}"
+        )
+        return _BROKEN
 
     def _fault(self, path: str, value: object, detail: str) -> _Broken:
         self.faults.append(invalid(path, value, detail))

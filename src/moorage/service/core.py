@@ -14,7 +14,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
 from moorage.config.merge import expand_profiles
-from moorage.config.types import KubeSchedulerConfiguration
+from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
@@ -91,7 +91,7 @@ class Nominations(Mapping[str, Sequence[PodInfo]]):
 
 
 def build_core(
-    config: KubeSchedulerConfiguration,
+    config: LoadedConfiguration,
     registry: Registry,
     *,
     clock: Clock,
@@ -129,7 +129,7 @@ def build_core(
     store = PodStore()
     evictions = EvictionLedger(store.get)
     profiles: dict[str, Profile] = {}
-    for spec in expand_profiles(config, registry):
+    for spec in expand_profiles(config.scheduler, registry):
         handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions)
         profiles[spec.scheduler_name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
@@ -141,10 +141,7 @@ def build_core(
         pre_enqueue={name: _gates(profile) for name, profile in profiles.items()},
         hints={name: _hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
-        settings=QueueSettings(
-            backoff_initial_ns=config.pod_initial_backoff_seconds * NS_PER_SECOND,
-            backoff_max_ns=config.pod_max_backoff_seconds * NS_PER_SECOND,
-        ),
+        settings=_queue_settings(config),
         lifecycle=lifecycle,
     )
     nominations = Nominations(queue.nominator)
@@ -161,6 +158,13 @@ def build_core(
         store=store,
         nominations=nominations,
         evictions=evictions,
+    )
+
+
+def _queue_settings(config: LoadedConfiguration) -> QueueSettings:
+    return QueueSettings(
+        backoff_initial_ns=config.scheduler.pod_initial_backoff_seconds * NS_PER_SECOND,
+        backoff_max_ns=config.scheduler.pod_max_backoff_seconds * NS_PER_SECOND,
     )
 
 

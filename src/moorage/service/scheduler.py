@@ -40,7 +40,7 @@ from moorage.client.reflector import Reflector
 from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
-from moorage.config.types import KubeSchedulerConfiguration
+from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.effects import ApiBinding, Effects
@@ -139,7 +139,7 @@ class Scheduler:
 
     def __init__(
         self,
-        config: KubeSchedulerConfiguration,
+        config: LoadedConfiguration,
         registry: Registry,
         transport: Transport,
         *,
@@ -155,7 +155,7 @@ class Scheduler:
         self._client = client = Client(transport, rng=streams.stream("client"))
         self.facts = Facts(clock)
         binding = ApiBinding(client)
-        self._extenders = OpenExtenders(config.extenders)
+        self._extenders = OpenExtenders(config.scheduler.extenders)
         self.core: Core = build_core(
             config,
             registry,

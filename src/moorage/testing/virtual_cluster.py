@@ -29,8 +29,7 @@ from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.config.defaults import default_config
-from moorage.config.types import KubeSchedulerConfiguration
+from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
@@ -75,7 +74,7 @@ class VirtualCluster:
         clock: ManualClock,
         *,
         nodes: Sequence[Manifest] = (),
-        config: KubeSchedulerConfiguration | None = None,
+        config: LoadedConfiguration | None = None,
         registry: Registry | None = None,
         seed: int = 1,
         around: Callable[[Transport], Transport] | None = None,
@@ -90,7 +89,7 @@ class VirtualCluster:
         self._nodes = [complete(each) for each in nodes]
         carried: Transport = InProcessTransport(self.server)
         self.scheduler = Scheduler(
-            config or default_config(),
+            config or LoadedConfiguration(),
             registry or in_tree_registry(),
             around(carried) if around else carried,
             clock=clock,

@@ -1,0 +1,119 @@
+"""moorage's own settings: a second document, ``MoorageConfiguration``, beside kube-scheduler's.
+
+`KubeSchedulerConfiguration` stays exactly Kubernetes' own, so that a file can go back and forth;
+what only moorage has stands in a document of its own in the same file. `load` reads both, the
+scheduler is given both as one `LoadedConfiguration`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from moorage.api.naming import json_name
+from moorage.config.defaults import default_config
+from moorage.config.strict import invalid, quoted
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.config.validation import NOT_BUILT
+
+OWN_API_VERSION: Final = "moorage.dev/v1alpha1"
+OWN_KIND: Final = "MoorageConfiguration"
+
+QueueCompat: TypeAlias = Literal["v1.36", "v1.20"]
+"""The Kubernetes version whose scheduling queue is played."""
+
+GroupMode: TypeAlias = Literal["trial", "permit"]
+"""How the pods of a group get their nodes."""
+
+
+class OwnProfile(
+    msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
+):
+    """What only moorage can be told about a profile; an entry names it, never makes one."""
+
+    scheduler_name: str = ""
+    """The profile: one of those in KubeSchedulerConfiguration, or ``default-scheduler``."""
+    group_mode: GroupMode = "trial"
+    """trial: the members of a pod group are placed in one attempt, all or none. permit: each is
+    placed by itself and waits at Permit until enough of its group have a node."""
+
+
+class MoorageConfiguration(
+    msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
+):
+    """The whole document; one without any field means the defaults."""
+
+    api_version: str = OWN_API_VERSION
+    kind: str = OWN_KIND
+    queue_compat: QueueCompat = "v1.36"
+    """Whose scheduling queue is played: v1.36 with its requeue hints, or the simpler one of v1.20.
+    What the older one does otherwise is told in the reference of this document."""
+    plugin_budget_seconds: float = 1.0
+    """Seconds one call of a plugin from outside the package may take; greater than 0."""
+    profiles: list[OwnProfile] = []
+    """Settings of single profiles; a profile without an entry has the defaults."""
+
+    def profile(self, scheduler_name: str) -> OwnProfile:
+        """Return the settings of a profile; the defaults where none are given."""
+        for profile in self.profiles:
+            if profile.scheduler_name == scheduler_name:
+                return profile
+        return OwnProfile(scheduler_name=scheduler_name)
+
+
+class LoadedConfiguration(msgspec.Struct, frozen=True):
+    """Everything a scheduler is configured by; made without arguments, the defaults.
+
+    Parameters
+    ----------
+    scheduler
+        Kubernetes' own part, with defaults filled in.
+    own
+        moorage's part.
+    """
+
+    scheduler: KubeSchedulerConfiguration = msgspec.field(default_factory=default_config)
+    own: MoorageConfiguration = MoorageConfiguration()
+
+
+def own_faults(config: MoorageConfiguration, scheduler_names: Collection[str]) -> list[str]:
+    """Return every fault of a document that was read, as Kubernetes field errors.
+
+    Parameters
+    ----------
+    config
+        The document.
+    scheduler_names
+        The profiles there are.
+    """
+    return [*_budget(config), *_profiles(config, scheduler_names)]
+
+
+def _budget(config: MoorageConfiguration) -> Iterator[str]:
+    seconds = config.plugin_budget_seconds
+    if not (seconds > 0 and math.isfinite(seconds)):
+        yield invalid("pluginBudgetSeconds", seconds, "must be a number greater than 0")
+
+
+def _profiles(config: MoorageConfiguration, scheduler_names: Collection[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, profile in enumerate(config.profiles):
+        path = f"profiles[{index}]"
+        name = profile.scheduler_name
+        if not name:
+            yield f"{path}.schedulerName: Required value"
+        elif name in seen:
+            yield f"{path}.schedulerName: Duplicate value: {quoted(name)}"
+        elif name not in scheduler_names:
+            known = ", ".join(map(quoted, scheduler_names))
+            yield f"{path}.schedulerName: Not found: {quoted(name)}: the profiles are {known}"
+        seen.add(name)
+        yield from _group_mode(path, profile)
+
+
+def _group_mode(path: str, profile: OwnProfile) -> Iterator[str]:
+    if profile.group_mode == "permit":
+        yield f"{path}.groupMode: Forbidden: waiting for a pod group at Permit is {NOT_BUILT}"
