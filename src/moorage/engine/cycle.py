@@ -15,6 +15,7 @@ from moorage.api.pod import Pod
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
 from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
 from moorage.engine.sampling import Rotation, Sampler
+from moorage.engine.scope import WHOLE, Scope
 from moorage.engine.scoring import ask_score, normalized, run_scores
 from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, Scores, ShapeCache
@@ -22,6 +23,7 @@ from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
 from moorage.framework.points import PostFilterResult, ScoreArray
+from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
     AskPostFilter,
@@ -57,6 +59,8 @@ class Search(msgspec.Struct, frozen=True):
         The plugins that turned the pod away from its nominated node, when it does not fit there.
     start
         Where in the order of nodes the search began.
+    within
+        The rows the attempt could choose from; None means all.
     """
 
     pre_filter: PreFilterOutcome
@@ -66,6 +70,7 @@ class Search(msgspec.Struct, frozen=True):
     nominated_row: int | None = None
     nominated_rejectors: frozenset[str] = frozenset()
     start: int = 0
+    within: NodeView | None = None
 
     @property
     def absent_status(self) -> Status:
@@ -117,19 +122,21 @@ class Cycle:
         self._tie_break = tie_break
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
 
-    def decide(self, pod: PodInfo) -> Decision:
+    def decide(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
         """Choose a node for a pod, or say why there is none."""
         state = CycleState()
+        if scope.explain:
+            state.write(EXPLAIN, True)
         try:
             # 1. Is there anything to choose from?
             if self.snapshot.num_nodes == 0:
                 return self._failed(pod, state, unresolvable(NO_NODES))
             # 2. Which nodes can take it?
-            search = self.search(state, pod)
+            search = self.search(state, pod, within=scope.within)
             rows = self._feasible_rows(search)
             # 3. None: say why, and let PostFilter look for a way.
             if len(rows) == 0:
-                return self._rejected(pod, state, search)
+                return self._rejected(pod, state, search, scope)
             # 4. One: take it unscored. Several: score, and take the best.
             if len(rows) == 1:
                 return self._chosen(pod, state, search, row=int(rows[0]), ties=1)
@@ -165,7 +172,14 @@ class Cycle:
 
     # -- 2. filtering --------------------------------------------------------------------------
 
-    def search(self, state: CycleState, pod: PodInfo, *, shortcut: bool = True) -> Search:
+    def search(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        *,
+        shortcut: bool = True,
+        within: NodeView | None = None,
+    ) -> Search:
         """Run PreFilter and Filter: the nominated node first, then every candidate row.
 
         Parameters
@@ -174,6 +188,8 @@ class Cycle:
             The attempt.
         shortcut
             Whether a nominated node that fits is all that is looked at.
+        within
+            The rows that can be chosen; None means all.
 
         Raises
         ------
@@ -184,14 +200,16 @@ class Cycle:
         outcome = self._pre_filter(entry, state, pod)
         nothing = self.snapshot.rows([])
         if outcome.status.rejected:
-            return Search(outcome, nothing, FilterPass(0))
+            return Search(outcome, nothing, FilterPass(0), within=within)
         if not outcome.status.ok:
             raise CycleError(outcome.status)
-        nominated = self._nominated(state, pod)
+        nominated = self._nominated(state, pod, within)
         if shortcut and nominated is not None and nominated[1].passed[0]:
-            return Search(outcome, nominated[0], nominated[1], nominated_row=nominated[2])
+            return Search(
+                outcome, nominated[0], nominated[1], nominated_row=nominated[2], within=within
+            )
         start = self._sampler.rotation.start
-        view, verdict = self._looked_at(entry, outcome, state, pod)
+        view, verdict = self._looked_at(entry, outcome, state, pod, within=within)
         if nominated is not None:
             view, verdict = _with_row(view, verdict, nominated[2], nominated[1])
         self._sampler.rotation.advance(len(view), self.snapshot.num_nodes)
@@ -203,6 +221,7 @@ class Cycle:
             entry if outcome.node_names is None else None,
             nominated_rejectors=rejectors,
             start=start,
+            within=within,
         )
 
     def _pre_filter(self, entry: Entry | None, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
@@ -219,11 +238,11 @@ class Cycle:
         )
 
     def _nominated(
-        self, state: CycleState, pod: PodInfo
+        self, state: CycleState, pod: PodInfo, within: NodeView | None
     ) -> tuple[NodeView, FilterPass, int] | None:
         name = pod.pod.status.nominated_node_name
         row = self.snapshot.row_of(name) if name else None
-        if row is None:
+        if row is None or (within is not None and row not in within.row_numbers()):
             return None
         view = self.snapshot.rows([row])
         try:
@@ -233,9 +252,15 @@ class Cycle:
         return view, verdict, row
 
     def _looked_at(
-        self, entry: Entry | None, outcome: PreFilterOutcome, state: CycleState, pod: PodInfo
+        self,
+        entry: Entry | None,
+        outcome: PreFilterOutcome,
+        state: CycleState,
+        pod: PodInfo,
+        *,
+        within: NodeView | None,
     ) -> tuple[NodeView, FilterPass]:
-        view = self._candidates(outcome)
+        view = self._candidates(outcome, within)
         if not self._sampler.on:
             return view, self._judged(entry, state, pod, view)
         try:
@@ -244,11 +269,14 @@ class Cycle:
             return self._sampler.search(state, pod, view, self._filtered)
         return self._sampler.take(view, verdict)
 
-    def _candidates(self, outcome: PreFilterOutcome) -> NodeView:
+    def _candidates(self, outcome: PreFilterOutcome, within: NodeView | None) -> NodeView:
         if outcome.node_names is None:
-            return self.snapshot.all()
+            return self.snapshot.all() if within is None else within
         known = (self.snapshot.row_of(name) for name in outcome.node_names)
-        return self.snapshot.rows(sorted(row for row in known if row is not None))
+        rows = {row for row in known if row is not None}
+        if within is not None:
+            rows &= {*within.row_numbers().tolist()}
+        return self.snapshot.rows(sorted(rows))
 
     def _judged(
         self, entry: Entry | None, state: CycleState, pod: PodInfo, view: NodeView
@@ -338,7 +366,8 @@ class Cycle:
 
     def found(self, search: Search, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the feasible rows in the order in which the search met them."""
-        order = self._sampler.order(self._candidates(search.pre_filter), search.start)
+        candidates = self._candidates(search.pre_filter, search.within)
+        order = self._sampler.order(candidates, search.start)
         return order[np.isin(order, rows)]
 
     def _best(
@@ -376,9 +405,10 @@ class Cycle:
             ties=ties,
         )
 
-    def _rejected(self, pod: PodInfo, state: CycleState, search: Search) -> Decision:
+    def _rejected(self, pod: PodInfo, state: CycleState, search: Search, scope: Scope) -> Decision:
         diagnosis = diagnose(self.profile, self.snapshot, search)
-        after = self.post_filter(state, pod, search) if self.profile.post_filters else None
+        wanted = scope.post_filter and bool(self.profile.post_filters)
+        after = self.post_filter(state, pod, search) if wanted else None
         return self._rejection(pod, state, search, diagnosis=diagnosis, after=after)
 
     def _rejection(
@@ -435,21 +465,22 @@ class Cycle:
 def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
     """Say why no row passed; the PostFilter part is added later."""
     outcome, verdict = search.pre_filter, search.verdict
+    num_nodes = snapshot.num_nodes if search.within is None else len(search.within)
     if outcome.status.rejected:
         pending = outcome.status.code is Code.PENDING
         return Diagnosis(
-            num_nodes=snapshot.num_nodes,
+            num_nodes=num_nodes,
             unschedulable_plugins=outcome.plugins,
             pending_plugins=outcome.plugins if pending else frozenset(),
             pre_filter_message=outcome.status.message,
         )
     counts = verdict.reason_counts(profile.handle.reasons)
-    left_out = snapshot.num_nodes - len(search.view)
+    left_out = num_nodes - len(search.view)
     if left_out and outcome.node_names is not None:
         for reason in search.absent_status.reasons:
             counts[reason] = counts.get(reason, 0) + left_out
     return Diagnosis(
-        num_nodes=snapshot.num_nodes,
+        num_nodes=num_nodes,
         reason_counts=counts,
         unschedulable_plugins=outcome.plugins | verdict.rejectors(profile),
         pending_plugins=verdict.pending(profile),
