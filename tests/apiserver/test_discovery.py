@@ -92,6 +92,15 @@ async def test_what_is_told_of_pods():
             "verbs": ["create"],
         },
         {
+            "name": "pods/eviction",
+            "singularName": "",
+            "group": "policy",
+            "version": "v1",
+            "namespaced": True,
+            "kind": "Eviction",
+            "verbs": ["create"],
+        },
+        {
             "name": "pods/status",
             "singularName": "",
             "namespaced": True,

@@ -20,8 +20,8 @@ def field(number: int, value: int | bytes) -> bytes:
     return bytes([number << 3 | 2, len(value)]) + value
 
 
-def envelope(raw: bytes, kind: bytes = b"DeleteOptions") -> bytes:
-    return b"k8s\0" + field(1, field(1, b"v1") + field(2, kind)) + field(2, raw) + field(3, b"")
+def envelope(raw: bytes, kind: bytes = b"DeleteOptions", version: bytes = b"v1") -> bytes:
+    return b"k8s\0" + field(1, field(1, version) + field(2, kind)) + field(2, raw) + field(3, b"")
 
 
 MINUS_ONE = bytes([1 << 3]) + b"\xff" * 9 + b"\x01"

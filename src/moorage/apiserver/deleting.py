@@ -88,6 +88,17 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
     for name in ("propagationPolicy", "dryRun"):
         if query.text(name):
             raw.setdefault(name, [query.text(name)] if name == "dryRun" else query.text(name))
+    return options_of(raw)
+
+
+def options_of(raw: dict[str, Any]) -> DeleteOptions:
+    """Read DeleteOptions that have been decoded.
+
+    Raises
+    ------
+    StatusError
+        400: not DeleteOptions.
+    """
     raw = {name: value for name, value in raw.items() if value is not None}
     try:
         options = msgspec.convert(raw, DeleteOptions)

@@ -119,6 +119,10 @@ def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
         sub_kind, verbs = resource.kind, ["get", "patch", "update"]
         if name == "binding":
             sub_kind, verbs = "Binding", ["create"]
+        elif name == "eviction":
+            # kubectl drain looks for exactly this before it evicts.
+            sub |= {"group": "policy", "version": "v1"}
+            sub_kind, verbs = "Eviction", ["create"]
         entries.append(sub | {"namespaced": resource.namespaced, "kind": sub_kind, "verbs": verbs})
     return entries
 

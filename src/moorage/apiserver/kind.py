@@ -156,7 +156,7 @@ class Kind(Protocol):
 
     @property
     def subresources(self) -> frozenset[str]:
-        """Names of subresources served, out of ``status``, ``binding``."""
+        """Names of subresources served, out of ``status``, ``binding``, ``eviction``."""
         ...
 
     @property

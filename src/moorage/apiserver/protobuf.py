@@ -1,7 +1,7 @@
-"""The one protobuf message read here: ``DeleteOptions``, as ``kubectl drain`` sends it.
+"""The protobuf messages read here: ``DeleteOptions`` and ``Eviction``, as ``kubectl drain`` sends.
 
-Generated Go clients send the body of a delete in protobuf, and no answer makes them send JSON
-(kubernetes v1.36 client-go rest/request.go). The message is small, so `deleting` takes it too.
+Generated Go clients send these bodies in protobuf, and no answer makes them send JSON (kubernetes
+v1.36 client-go rest/request.go). They are small, so `deleting` and `eviction` take them too.
 """
 
 from __future__ import annotations
@@ -31,14 +31,49 @@ def read_delete_options(body: bytes) -> dict[str, Any]:
     -----
     Field numbers of apimachinery v1.36 pkg/runtime and pkg/apis/meta/v1 generated.proto.
     """
+    _, raw = _opened(body, "DeleteOptions")
+    return _delete_options(raw)
+
+
+def read_eviction(body: bytes) -> dict[str, Any]:
+    """Return the JSON form of a policy ``Eviction`` in protobuf.
+
+    Raises
+    ------
+    StatusError
+        400: not protobuf in the envelope of Kubernetes, or another kind.
+
+    Notes
+    -----
+    Field numbers of api v1.36 policy/v1 generated.proto; of the metadata name and namespace.
+    """
+    version, raw = _opened(body, "Eviction")
+    eviction: dict[str, Any] = {"apiVersion": version, "kind": "Eviction"}
+    for number, value in _fields(raw):
+        if number == 1:
+            names = {1: "name", 3: "namespace"}
+            found = _fields(_bytes(value))
+            eviction["metadata"] = {names[n]: _text(v) for n, v in found if n in names}
+        elif number == 2:
+            eviction["deleteOptions"] = _delete_options(_bytes(value))
+    return eviction
+
+
+def _opened(body: bytes, kind: str) -> tuple[str, bytes]:
+    """Return API version and message of an envelope that must hold a kind."""
     if not body.startswith(_MAGIC):
-        raise _malformed("provided data does not appear to be a protobuf message")
+        raise _malformed("provided data does not appear to be a protobuf message", kind)
     envelope = dict(_fields(body[len(_MAGIC) :]))
-    kind = _text(dict(_fields(_bytes(envelope.get(1, b"")))).get(2, b""))
-    if kind != "DeleteOptions":
-        raise _malformed(f'expected kind "DeleteOptions", not "{kind}"')
+    type_meta = dict(_fields(_bytes(envelope.get(1, b""))))
+    found = _text(type_meta.get(2, b""))
+    if found != kind:
+        raise _malformed(f'expected kind "{kind}", not "{found}"', kind)
+    return _text(type_meta.get(1, b"")), _bytes(envelope.get(2, b""))
+
+
+def _delete_options(raw: bytes) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    for number, value in _fields(_bytes(envelope.get(2, b""))):
+    for number, value in _fields(raw):
         if number == 1 and isinstance(value, int):
             options["gracePeriodSeconds"] = value - (value >> 63 << 64)
         elif number == 2:
@@ -96,5 +131,5 @@ def _text(value: int | bytes) -> str:
         raise _malformed(str(error)) from error
 
 
-def _malformed(why: str) -> Exception:
-    return bad_request(f"DeleteOptions cannot be read: {why}")
+def _malformed(why: str, what: str = "the body") -> Exception:
+    return bad_request(f"{what} cannot be read: {why}")

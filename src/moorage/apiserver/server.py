@@ -14,6 +14,7 @@ from typing import Any
 from moorage.apiserver.binding import bind
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
+from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.namespaces import Namespaces
@@ -153,6 +154,8 @@ class ApiServer:
         renderer = make_renderer(target.served, form, query, self._world.clock.now_ns())
         if target.subresource == "binding":
             return self._bind(target, request, query)
+        if target.subresource == "eviction":
+            return self._evict(target, request, query)
         match request.method:
             case "GET":
                 return self._read(target, query, renderer)
@@ -191,6 +194,12 @@ class ApiServer:
         bind(self._world, target, request, dry_run=is_dry_run(query))
         return Reply(status=201, body=_BOUND)
 
+    def _evict(self, target: Target, request: Request, query: Query) -> Reply:
+        if request.method != "POST":
+            raise method_not_allowed()
+        evict(self._world, self._deleter, target, request, dry_run=is_dry_run(query))
+        return Reply(status=201, body=_BOUND)
+
     def _delete(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
         options = read_options(request, query)
         if not target.name:
@@ -219,7 +228,7 @@ class ApiServer:
         return Reply(status=200, body=renderer.many(records, meta))
 
 
-# What a successful binding answers, always the same.
+# What a successful binding or eviction answers, always the same.
 _BOUND = encode(success(201)) + b"\n"
 
 
@@ -244,6 +253,8 @@ def _status_reply(error: StatusError) -> Reply:
     headers: tuple[tuple[str, str], ...] = ()
     if error.code == 401:
         headers = (("WWW-Authenticate", 'Bearer realm="moorage"'),)
+    elif seconds := (error.details or {}).get("retryAfterSeconds"):
+        headers = (("Retry-After", str(seconds)),)
     return Reply(
         status=error.code, body=encode(error.body) + b"\n", content_type=JSON, headers=headers
     )

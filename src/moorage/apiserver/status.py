@@ -22,7 +22,7 @@ class StatusError(MoorageError):
     code
         HTTP status code.
     reason
-        Machine-readable reason, such as ``NotFound``.
+        Machine-readable reason, such as ``NotFound``; empty for the few without one.
     message
         Text for people.
     details
@@ -56,8 +56,9 @@ class StatusError(MoorageError):
             "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            body["reason"] = self.reason
         if self.details is not None:
             body["details"] = self.details
         body["code"] = self.code
@@ -202,6 +203,16 @@ def too_large(limit_bytes: int) -> StatusError:
         "RequestEntityTooLarge",
         f"Request entity too large: limit is {limit_bytes}",
     )
+
+
+def too_many_requests(
+    message: str, *, retry_after_seconds: int, causes: Sequence[dict[str, Any]]
+) -> StatusError:
+    """429: not now; 0 seconds means that nobody knows when."""
+    details: dict[str, Any] = {"causes": list(causes)}
+    if retry_after_seconds:
+        details["retryAfterSeconds"] = retry_after_seconds
+    return StatusError(429, "TooManyRequests", message, details=details)
 
 
 def expired(message: str = "") -> StatusError:

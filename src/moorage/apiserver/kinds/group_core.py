@@ -41,7 +41,7 @@ KINDS = (
         has_status=True,
         counts_generations=True,
         open_status=True,
-        more_subresources=frozenset({"binding"}),
+        more_subresources=frozenset({"binding", "eviction"}),
         check=check_pod.check_pod,
         check_status=check_pod.check_pod_status,
     ),
