@@ -16,7 +16,7 @@ from moorage.base.errors import (
 )
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.service.effects import ApiBinding
+from moorage.service.api_binding import ApiBinding
 from tests.client.fakes import ScriptedTransport, answer, failure, instant_sleep
 
 LOST = TransportError("timed out")

@@ -39,8 +39,7 @@ class Binding(World):
         super().__init__()
         self.answers = answers
         self.effects = Effects(
-            cache=self.cache,
-            queue=self.queue,
+            self.core,
             failures=self.handler(),
             tasks=self.tasks,
             recorder=cast("Any", self),
@@ -55,6 +54,7 @@ class Binding(World):
             profiles=["default-scheduler"],
             writes=None,
             facts=self.facts,
+            waiting=self.core.waiting,
         )
         self.profile = profile(*self._plugins())
         self.onlookers = (pod("p"), pod("other"))
@@ -95,7 +95,7 @@ class Binding(World):
 
         return method
 
-    def carry_out(self, node_name: str = "n1") -> None:
+    def carry_out(self, node_name: str = "n1") -> Status:
         decision = Decision(
             outcome=Outcome.BIND,
             pod=PodInfo(self.queued.pod),
@@ -103,7 +103,7 @@ class Binding(World):
             status=SUCCESS,
             node_name=node_name,
         )
-        self.effects.carry_out(self.profile, self.queued, decision)
+        return self.effects.carry_out(self.profile, self.queued, decision)
 
     async def bind(self) -> list[str]:
         """Carry out a decision to the end; returns the log without its sure beginning."""
@@ -168,6 +168,7 @@ async def test_a_pod_with_work_before_binding_is_nominated_first() -> None:
         "pre_flight",
         "patch - nominated='n1'",
         DONE,
+        "slot free",
         "pre_bind",
         "earlier writes settled",
         "bind",
@@ -236,18 +237,6 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             id="Permit raises",
         ),
         pytest.param(
-            {"permit": (Status(Code.WAIT), 5.0)},
-            ["A.reserve", "B.reserve", "permit", *UNDONE, *ERROR],
-            "backoff",
-            (
-                "SchedulerError",
-                "plugin Gate asked to wait at Permit, which moorage does not do yet; "
-                "disable it or let it answer Success or Unschedulable",
-                "",
-            ),
-            id="Permit wants to wait: refused in clear words",
-        ),
-        pytest.param(
             {"pre_bind": SUCCESS, "pre_flight": error("broken")},
             ["A.reserve", "B.reserve", "pre_flight", *UNDONE, FREED, *ERROR, "slot free"],
             "backoff",
@@ -258,7 +247,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             {"pre_bind": error("broken")},
             [
                 *["A.reserve", "B.reserve", "pre_flight", "patch - nominated='n1'", DONE],
-                *["pre_bind", *UNDONE, FREED, *ERROR, "slot free"],
+                *["slot free", "pre_bind", *UNDONE, FREED, *ERROR, "slot free"],
             ],
             "backoff",
             ("SchedulerError", 'running PreBind plugin "Pre": broken', ""),
@@ -268,7 +257,14 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             {"pre_bind": NO},
             [
                 *["A.reserve", "B.reserve", "pre_flight", "patch - nominated='n1'", DONE],
-                *["pre_bind", *UNDONE, *UNSCHEDULABLE, f"{FREED} only other", "slot free"],
+                *[
+                    "slot free",
+                    "pre_bind",
+                    *UNDONE,
+                    *UNSCHEDULABLE,
+                    f"{FREED} only other",
+                    "slot free",
+                ],
             ],
             "backoff",
             ("Unschedulable", "no room", ""),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar, cast
 
+from moorage.api.pod import Pod
+
 T = TypeVar("T")
 
 
@@ -33,13 +35,16 @@ class StateMissingError(KeyError):
 class CycleState:
     """Values by typed key, and which plugins are skipped in this attempt."""
 
-    __slots__ = ("_values", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = ("_values", "pods_to_activate", "skip_filter", "skip_pre_bind", "skip_score")
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], object] = {}
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
         self.skip_pre_bind: frozenset[str] = frozenset()
+        self.pods_to_activate: dict[str, Pod] = {}
+        """Pods by uid that are tried again at once when the scheduling cycle has ended well, and
+        those a plugin adds later when the binding has; copies of the state share them."""
 
     def write(self, key: StateKey[T], value: T) -> None:
         """Store a value under its key."""
@@ -73,6 +78,7 @@ class CycleState:
         twin.skip_filter = self.skip_filter
         twin.skip_score = self.skip_score
         twin.skip_pre_bind = self.skip_pre_bind
+        twin.pods_to_activate = self.pods_to_activate
         return twin
 
     def absorb(self, other: CycleState) -> None:

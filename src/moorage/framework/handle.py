@@ -2,7 +2,7 @@
 
 A plugin answers with statuses and scores. What it may look at is here: the snapshot of the
 current attempt, the interned reasons, its own random stream and, in the binding task only, the
-verbs of the API client.
+verbs of the API client. What it may do besides answering is in `effects`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import msgspec
 from moorage.api.meta import ObjectMeta, ObjectReference
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.framework.effects import NoEffects, PluginEffects
 from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
 from moorage.framework.status import ReasonTable
 from moorage.snapshot.snapshot import Snapshot
@@ -32,6 +34,13 @@ class BindingClient(Protocol):
             The server refused.
         TransportError
             No answer; the pod may be bound nevertheless.
+        """
+        ...
+
+    async def is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
+        """Look whether a pod is on a node; for those who had somebody else bind it.
+
+        A server that cannot be asked is asked again for a while; then the answer is no.
         """
         ...
 
@@ -94,6 +103,10 @@ class Handle(msgspec.Struct, frozen=True):
         None where nothing can be written (conformance, benchmarks, what-if).
     evictions
         For whom room is being made right now.
+    effects
+        Pods waiting at Permit, pods to be tried again, Events.
+    gates
+        The feature gates.
     """
 
     profile_name: str
@@ -103,3 +116,5 @@ class Handle(msgspec.Struct, frozen=True):
     streams: Streams
     client: BindingClient | None = None
     evictions: EvictionsUnderWay = NoEvictions()
+    effects: PluginEffects = NoEffects()
+    gates: FeatureGates = DEFAULT_GATES

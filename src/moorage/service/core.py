@@ -28,6 +28,8 @@ from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
 from moorage.service.evictions import EvictionLedger
 from moorage.service.ingest import PodStore
+from moorage.service.plugin_effects import LivePluginEffects
+from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
@@ -56,6 +58,9 @@ class Core(msgspec.Struct, frozen=True):
     store: PodStore
     nominations: Nominations
     evictions: EvictionLedger
+    waiting: WaitingPods
+    pre_binding: PreBinding
+    effects: LivePluginEffects
 
 
 class Nominations(Mapping[str, Sequence[PodInfo]]):
@@ -128,9 +133,13 @@ def build_core(
     snapshot, reasons = Snapshot(), ReasonTable()
     store = PodStore()
     evictions = EvictionLedger(store.get)
+    waiting = WaitingPods()
+    effects = LivePluginEffects(waiting)
     profiles: dict[str, Profile] = {}
     for spec in expand_profiles(config.scheduler, registry):
-        handle = Handle(spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions)
+        handle = Handle(
+            spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions, effects
+        )
         profiles[spec.scheduler_name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
@@ -144,6 +153,7 @@ def build_core(
         settings=_queue_settings(config),
         lifecycle=lifecycle,
     )
+    effects.activate_pods = queue.activate
     nominations = Nominations(queue.nominator)
     snapshot.nominations = nominations
     return Core(
@@ -158,6 +168,9 @@ def build_core(
         store=store,
         nominations=nominations,
         evictions=evictions,
+        waiting=waiting,
+        pre_binding=PreBinding(),
+        effects=effects,
     )
 
 

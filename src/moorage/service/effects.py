@@ -8,34 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from moorage.api.codec import encode
-from moorage.api.meta import ObjectMeta, ObjectReference
-from moorage.api.resources import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-    ResourceType,
-)
-from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.errors import (
-    CacheCorruptedError,
-    CacheError,
-    MoorageError,
-    NotFoundError,
-    RefusedError,
-    TransportError,
-)
+from moorage.base.errors import CacheCorruptedError, CacheError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
-from moorage.client.requests import MERGE_PATCH
-from moorage.client.writes import Client
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
 from moorage.framework.diagnosis import Diagnosis, of_one_node
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
+    PermitOutcome,
     run_bind,
     run_permit,
     run_post_bind,
@@ -44,122 +27,36 @@ from moorage.framework.runner import (
     run_reserve,
     run_unreserve,
 )
-from moorage.framework.status import Code, Status, error
+from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.service.core import Core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import ASSIGNED_POD_DELETE
 from moorage.service.pod_writes import PodWrites, reference
-from moorage.state.cache import Cache
 from moorage.state.lifecycle import PodState
-from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
 
-# A lost answer is looked after this often, this far apart, before the pod goes back to the queue.
-_LOOKS = 5
-_LOOK_PAUSE_SECONDS = 1.0
+_Failure = tuple[Status, Diagnosis | None]
 
 
-class ApiBinding:
-    """The verbs a plugin may await in the binding task, over the API client.
+class _Binding:
+    """One pod on its way from its decision to its binding.
 
-    A binding whose answer was lost may have happened, so the pod is looked at before the attempt
-    counts as failed.
+    Attributes
+    ----------
+    counted
+        Whether it counts among `Effects.binding` right now.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.pod_lookup: Callable[[str, str], object | None] | None = None
-        """Newest version of a pod by namespace and name; until it is set every pod is there."""
+    __slots__ = ("counted", "decision", "profile", "queued")
 
-    async def bind_volume(
-        self, volume: ObjectMeta, claim: ObjectReference, *, annotations: Mapping[str, str]
-    ) -> str:
-        """Write a PersistentVolume's claimRef and annotations, at the version given.
-
-        Raises
-        ------
-        ApiError
-            The server refused; ConflictError when the volume has changed.
-        TransportError
-            No answer.
-        """
-        metadata = {
-            "resourceVersion": volume.resource_version,
-            "annotations": dict(annotations),
-        }
-        return await self._patch(
-            PERSISTENT_VOLUMES, volume, {"metadata": metadata, "spec": {"claimRef": claim}}
-        )
-
-    async def annotate_claim(self, claim: ObjectMeta, annotations: Mapping[str, str]) -> str:
-        """Set annotations of a PersistentVolumeClaim at the version given.
-
-        Raises
-        ------
-        ApiError
-            The server refused; ConflictError when the claim has changed.
-        TransportError
-            No answer.
-        """
-        metadata = {"resourceVersion": claim.resource_version, "annotations": dict(annotations)}
-        return await self._patch(PERSISTENT_VOLUME_CLAIMS, claim, {"metadata": metadata})
-
-    async def _patch(
-        self, resource: ResourceType, obj: ObjectMeta, change: Mapping[str, object]
-    ) -> str:
-        stored = await self._client.patch(
-            resource,
-            obj.name,
-            encode(change),
-            namespace=obj.namespace,
-            content_type=MERGE_PATCH,
-        )
-        metadata = stored.get("metadata")
-        return str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait in the binding task."""
-        await aio.sleep(seconds)
-
-    def has_pod(self, namespace: str, name: str) -> bool:
-        """Whether the API still shows a pod of this name."""
-        return self.pod_lookup is None or self.pod_lookup(namespace, name) is not None
-
-    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Bind a pod to a node.
-
-        Raises
-        ------
-        ApiError
-            The server refused.
-        TransportError
-            No answer, and the pod could not be looked at or is not on the node.
-        """
-        target = ObjectReference(namespace=namespace, name=name, uid=uid)
-        try:
-            await self._client.bind(target, node_name=node_name)
-        except RefusedError:
-            raise  # nothing was sent, so there is nothing to look for
-        except TransportError as lost:
-            if not await self._happened(target.namespace, target.name, uid, node_name):
-                raise
-            _log.info("binding of %s/%s had happened: %s", namespace, name, lost)
-
-    async def _happened(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
-        for _ in range(_LOOKS):
-            try:
-                found = await self._client.get(PODS, name, namespace=namespace)
-            except NotFoundError:
-                return False
-            except MoorageError:
-                await aio.sleep(_LOOK_PAUSE_SECONDS)
-                continue
-            metadata, spec = found.get("metadata"), found.get("spec")
-            same = isinstance(metadata, dict) and metadata.get("uid") == uid
-            return same and isinstance(spec, dict) and spec.get("nodeName") == node_name
-        return False
+    def __init__(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
+        self.profile = profile
+        self.queued = queued
+        self.decision = decision
+        self.counted = False
 
 
 class Effects:
@@ -167,8 +64,8 @@ class Effects:
 
     Parameters
     ----------
-    cache, queue
-        The state; told of every outcome.
+    core
+        The state, told of every outcome, and who waits.
     failures
         Takes back pods whose attempt ended without a binding.
     tasks
@@ -178,14 +75,13 @@ class Effects:
     facts
         Totals.
     on_slot
-        Called when a binding task ended, so that a pump that waits for room goes on.
+        Called when `binding` fell, so that a pump that waits for room goes on.
     """
 
     def __init__(
         self,
+        core: Core,
         *,
-        cache: Cache,
-        queue: SchedulingQueue,
         failures: FailureHandler,
         tasks: TaskOwner,
         recorder: EventRecorder | None,
@@ -193,8 +89,10 @@ class Effects:
         facts: Facts,
         on_slot: Callable[[], None],
     ) -> None:
-        self._cache = cache
-        self._queue = queue
+        self._cache = core.cache
+        self._queue = core.queue
+        self._waiting = core.waiting
+        self._pre_binding = core.pre_binding
         self._failures = failures
         self._tasks = tasks
         self._recorder = recorder
@@ -202,10 +100,22 @@ class Effects:
         self._facts = facts
         self._on_slot = on_slot
         self.binding = 0
-        """Number of binding tasks that have not ended."""
+        """Number of pods whose binding is on its way to the API server.
 
-    def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
-        """Assume the pod on the chosen node, reserve, and start its binding cycle."""
+        Those that wait for a plugin, at Permit or in PreBind, do not count: however many they are,
+        others are scheduled meanwhile.
+        """
+
+    def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> Status:
+        """Assume the pod on the chosen node, reserve, ask Permit, and start its binding cycle.
+
+        Returns
+        -------
+        Status
+            Success: its binding has begun. Wait: it is held at Permit, assumed, and its task binds
+            it once it is let go. Anything else: everything is undone and the pod went back to the
+            queue.
+        """
         node_name, pod = decision.node_name, queued.pod
         try:
             self._cache.assume_pod(pod, node_name)
@@ -213,87 +123,153 @@ class Effects:
             raise
         except CacheError as problem:
             _log.error("pod %s cannot be assumed: %s", pod.full_name, problem)
-            self._fail(queued, error(str(problem)), None)
-            return
+            status = error(str(problem))
+            self._fail(queued, status, None)
+            return status
         self._queue.nominator.delete(pod)
-        status = run_reserve(profile, decision.state, decision.pod, node_name)
-        if status.ok:
-            permit = run_permit(profile, decision.state, decision.pod, node_name)
-            status = permit.status
-            if status.code is Code.WAIT:
-                names = ", ".join(sorted(permit.waits))
-                status = error(
-                    f"plugin {names} asked to wait at Permit, which moorage does not do yet; "
-                    "disable it or let it answer Success or Unschedulable"
-                )
-        if not status.ok:
+        permit = self._ask(profile, decision)
+        status = permit.status
+        if not (status.ok or status.code is Code.WAIT):
             self._undo(profile, decision)
-            diagnosis = of_one_node(node_name, status) if status.rejected else None
-            self._fail(queued, status, diagnosis)
-            return
-        self._cache.lifecycle.progress(pod, PodState.BINDING, cause=f"binding to {node_name}")
-        self.binding += 1
-        self._tasks.spawn(self._bind(profile, queued, decision), name=f"bind {decision.pod.key}")
+            self._fail(queued, status, _diagnosis(decision, status))
+            return status
+        if permit.waits:
+            self._waiting.hold(pod, node_name, permit.waits)
+            names = ", ".join(permit.waits)
+            self._cache.lifecycle.progress(pod, PodState.WAITING, cause=f"plugin {names}")
+        self._start(_Binding(profile, queued, decision))
+        self._activate(decision)
+        return status
 
-    async def _bind(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
-        try:
-            status = await self._contained(profile, queued, decision)
-            if status.ok:
-                self._facts.bound += 1
-                if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
-                    self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
-                self._scheduled(queued, decision.node_name)
-                await run_post_bind(profile, decision.state, decision.pod, decision.node_name)
-            else:
-                self._binding_failed(profile, queued, decision, status=status)
-        finally:
+    def _ask(self, profile: Profile, decision: Decision) -> PermitOutcome:
+        """Run Reserve, and Permit if it succeeded."""
+        state, pod, node_name = decision.state, decision.pod, decision.node_name
+        status = run_reserve(profile, state, pod, node_name)
+        return run_permit(profile, state, pod, node_name) if status.ok else PermitOutcome(status)
+
+    def _activate(self, decision: Decision) -> None:
+        """Have the pods tried again that plugins put into the cycle state."""
+        pods = decision.state.pods_to_activate
+        if pods:
+            self._queue.activate(tuple(pods.values()))
+            pods.clear()
+
+    # --- the binding task -----------------------------------------------------------------------
+
+    def _start(self, binding: _Binding) -> None:
+        if not self._waiting.holds(binding.queued.uid):
+            self._goes_on(binding)
+        self._tasks.spawn(self._bind(binding), name=f"bind {binding.decision.pod.key}")
+
+    def _goes_on(self, binding: _Binding) -> None:
+        """Note that a pod is on its way to the API server."""
+        pod, node_name = binding.queued.pod, binding.decision.node_name
+        self._cache.lifecycle.progress(pod, PodState.BINDING, cause=f"binding to {node_name}")
+        self._count(binding)
+
+    def _count(self, binding: _Binding) -> None:
+        if not binding.counted:
+            binding.counted = True
+            self.binding += 1
+
+    def _uncount(self, binding: _Binding) -> None:
+        if binding.counted:
+            binding.counted = False
             self.binding -= 1
             self._on_slot()
 
-    async def _contained(self, profile: Profile, queued: QueuedPod, decision: Decision) -> Status:
+    async def _bind(self, binding: _Binding) -> None:
+        queued, decision = binding.queued, binding.decision
+        try:
+            failure = await self._contained(binding)
+            if failure is None:
+                await self._bound(binding)
+            else:
+                self._binding_failed(binding, *failure)
+            self._activate(decision)
+        finally:
+            self._waiting.release(queued.uid)
+            self._uncount(binding)
+
+    async def _contained(self, binding: _Binding) -> _Failure | None:
         """Run the binding cycle; whatever breaks in it, the pod is not left assumed for ever."""
         try:
-            return await self._binding_cycle(profile, queued, decision)
+            return await self._binding_cycle(binding)
         except asyncio.CancelledError:
             own = asyncio.current_task()
             if own is None or own.cancelling():
                 raise
             # Not this task was cancelled, but something a plugin awaited.
-            return error("binding was cancelled by a plugin")
+            return error("binding was cancelled by a plugin"), None
         except Exception as problem:
-            _log.exception("binding of pod %s broke", queued.pod.full_name)
-            return error(str(problem) or type(problem).__name__)
+            _log.exception("binding of pod %s broke", binding.queued.pod.full_name)
+            return error(str(problem) or type(problem).__name__), None
 
-    async def _binding_cycle(
-        self, profile: Profile, queued: QueuedPod, decision: Decision
-    ) -> Status:
+    async def _binding_cycle(self, binding: _Binding) -> _Failure | None:
+        """Wait, prepare, bind; None when the pod is bound, else why not."""
+        profile, decision, uid = binding.profile, binding.decision, binding.queued.uid
         state, pod, node_name = decision.state, decision.pod, decision.node_name
+        # 1. Is there anything to prepare? If so, or if the pod has to wait, say where it will go.
         ahead = run_pre_bind_pre_flight(profile, state, pod, node_name)
         if ahead.code is Code.ERROR or ahead.rejected:
-            return ahead
-        wanted = bool(profile.pre_binds) and self._cache.is_assumed(queued.uid)
-        if ahead.ok and self._writes is not None and wanted:
-            self._writes.report_status(queued.pod, None, nominated=node_name)
-        self._queue.done(queued.uid)
-        if profile.pre_binds:
-            status = await run_pre_bind(profile, state, pod, node_name)
+            return ahead, None
+        takes_long = ahead.ok or self._waiting.holds(uid)
+        if self._writes is not None and takes_long and self._cache.is_assumed(uid):
+            self._writes.report_status(binding.queued.pod, None, nominated=node_name)
+        # 2. Wait until Permit lets the pod go. From here on its attempt is not to be repeated.
+        if self._waiting.holds(uid):
+            status = await self._waiting.verdict(uid)
             if not status.ok:
-                return status
+                return status, _diagnosis(decision, status)
+            self._goes_on(binding)
+        self._queue.done(uid)
+        # 3. Prepare, and bind.
+        status = await self._pre_bind(binding) if ahead.ok else SUCCESS
+        if not status.ok:
+            return status, None
         if self._writes is not None:
             # What is still on its way about the pod was true before; after the binding it is not.
-            await self._writes.settled(queued.uid)
-        return await run_bind(profile, state, pod, node_name)
+            await self._writes.settled(uid)
+        status = await run_bind(profile, state, pod, node_name)
+        return None if status.ok else (status, None)
+
+    async def _pre_bind(self, binding: _Binding) -> Status:
+        """Run PreBind so that a preemptor may call it off; it may take as long as it likes."""
+        decision, uid = binding.decision, binding.queued.uid
+        run = run_pre_bind(binding.profile, decision.state, decision.pod, decision.node_name)
+        tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the result below
+        work = tasks.spawn(run, name=f"prebind {decision.pod.key}")
+        self._pre_binding.begin(uid, work)
+        self._uncount(binding)
+        try:
+            await asyncio.wait([work])
+        finally:
+            reason = self._pre_binding.end(uid)
+            self._count(binding)
+            await tasks.cancel_all()
+        return error(reason) if reason else work.result()
+
+    async def _bound(self, binding: _Binding) -> None:
+        """Tell that a pod is bound."""
+        queued, decision = binding.queued, binding.decision
+        self._facts.bound += 1
+        if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
+            self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
+        self._scheduled(queued, decision.node_name)
+        await run_post_bind(binding.profile, decision.state, decision.pod, decision.node_name)
+
+    # --- failure --------------------------------------------------------------------------------
 
     def _binding_failed(
-        self, profile: Profile, queued: QueuedPod, decision: Decision, *, status: Status
+        self, binding: _Binding, status: Status, diagnosis: Diagnosis | None
     ) -> None:
         """Undo, wake others that the freed room may help, and return the pod to the queue."""
         self._facts.bind_failures += 1
-        freed = self._undo(profile, decision)
-        pod = queued.pod
+        freed = self._undo(binding.profile, binding.decision)
+        pod = binding.queued.pod
         if freed and not status.rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        self._fail(queued, status, None)
+        self._fail(binding.queued, status, diagnosis)
         if freed and status.rejected:
             others = pod.metadata.uid
             self._queue.move_all(
@@ -330,3 +306,8 @@ class Effects:
                 note=f"Successfully assigned {pod.full_name} to {node_name}",
             )
         )
+
+
+def _diagnosis(decision: Decision, status: Status) -> Diagnosis | None:
+    """Diagnose a rejection by Reserve or Permit; an error has nobody whose events may help."""
+    return of_one_node(decision.node_name, status) if status.rejected else None

@@ -20,6 +20,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.base.errors import CacheCorruptedError, CacheError, DecodeError
 from moorage.service.facts import Facts
 from moorage.service.pod_writes import PodWrites
+from moorage.service.waiting import WaitingPods
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
@@ -169,6 +170,8 @@ class PodIngest(_Reporting):
         Told of every pod seen, so that its overlay ends; None where nothing is written.
     facts
         Totals.
+    waiting
+        The pods held at Permit; None where none is.
     """
 
     def __init__(
@@ -180,6 +183,7 @@ class PodIngest(_Reporting):
         profiles: Collection[str],
         writes: PodWrites | None,
         facts: Facts,
+        waiting: WaitingPods | None = None,
     ) -> None:
         super().__init__("Pod", facts)
         self._cache = cache
@@ -187,6 +191,7 @@ class PodIngest(_Reporting):
         self._store = store
         self._profiles = frozenset(profiles)
         self._writes = writes
+        self._waiting = waiting
 
     def on_add(self, pod: Pod) -> None:
         """Take in a pod that appeared."""
@@ -270,9 +275,13 @@ class PodIngest(_Reporting):
             self._nomination_gone(pod)
 
     def _assumed_deleted(self, pod: Pod) -> None:
-        """Stop counting a pod deleted while it is being bound; its binding fails at the API."""
+        """Stop counting a pod deleted while it is being bound; its binding fails at the API.
+
+        One held at Permit is turned away, and its binding task takes everything back.
+        """
         assumed = self._cache.get_pod(pod.metadata.uid)
-        self._cache.forget_pod(assumed)
+        if self._waiting is None or not self._waiting.remove(pod.uid):
+            self._cache.forget_pod(assumed)
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
 
     def _nomination_gone(self, pod: Pod) -> None:

@@ -42,8 +42,9 @@ from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.service.api_binding import ApiBinding
 from moorage.service.core import Core, build_core
-from moorage.service.effects import ApiBinding, Effects
+from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
@@ -234,9 +235,9 @@ class Scheduler:
         failures = FailureHandler(
             core.queue, core.store.get, recorder=self._recorder, writes=self._writes
         )
+        core.effects.record = self._recorder.record
         effects = Effects(
-            cache=core.cache,
-            queue=core.queue,
+            core,
             failures=failures,
             tasks=self._tasks,
             recorder=self._recorder,
@@ -279,6 +280,7 @@ class Scheduler:
             profiles=core.profiles.keys(),
             writes=self._writes,
             facts=facts,
+            waiting=core.waiting,
         )
         self._node_reflector = self._reflector(
             resources.NODES, Node, nodes, whole=self._extenders.nodes

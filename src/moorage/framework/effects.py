@@ -1,0 +1,146 @@
+"""What a plugin may answer with besides statuses: the effects its `Handle` offers.
+
+A plugin sees who waits at Permit and may let a pod go or turn it away, may have pods tried again
+at once, and may emit Events. That is all: it never holds the queue, the cache or a task. Every
+effect is noted at once and carried out by ``service``; nothing here waits, so all of it may be
+used at any point.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/interface.go`` (WaitingPod, Activate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from moorage.api.pod import Pod
+
+EventType = Literal["Normal", "Warning"]
+
+
+class WaitingPod(msgspec.Struct, frozen=True):
+    """A pod held at Permit, as it is at this moment.
+
+    Parameters
+    ----------
+    pod
+        The pod as it was when its attempt began.
+    node_name
+        The node it is assumed on.
+    pending
+        Names of the plugins that have not allowed it yet, in the order they asked to wait; never
+        empty.
+    """
+
+    pod: Pod
+    node_name: str
+    pending: tuple[str, ...]
+
+
+class PluginEffects(Protocol):
+    """The effects, as a plugin's `Handle` offers them. All profiles share the waiting pods."""
+
+    def waiting_pods(self) -> Sequence[WaitingPod]:
+        """Return every pod that waits at Permit, the longest waiting first.
+
+        Costs time in proportion to them: who knows the uids asks `waiting_pod`.
+        """
+        ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """Return a pod if it waits at Permit and has not been decided about."""
+        ...
+
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Let a waiting pod go as far as a plugin is concerned.
+
+        Parameters
+        ----------
+        uid
+            The pod.
+        plugin
+            The plugin that need not be waited for any more; the last one lets the pod go.
+
+        Returns
+        -------
+        bool
+            Whether the pod was waiting for that plugin.
+        """
+        ...
+
+    def reject(self, uid: str, plugin: str, message: str) -> bool:
+        """Turn a waiting pod away: it leaves its node and waits for an event that may help.
+
+        Parameters
+        ----------
+        uid
+            The pod.
+        plugin
+            On whose account: the events this plugin registered wake the pod.
+        message
+            The reason, for the pod's Event and condition.
+
+        Returns
+        -------
+        bool
+            Whether it was still to be decided about.
+        """
+        ...
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Have pods tried again at once, whatever their backoff; unknown ones are ignored.
+
+        To do so only if the present attempt succeeds, put them into
+        `CycleState.pods_to_activate`.
+        """
+        ...
+
+    def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
+        """Emit an Event about a pod.
+
+        Parameters
+        ----------
+        pod
+            What the Event is about.
+        kind
+            ``type`` of the Event.
+        reason, action
+            Why, and what was done about it; UpperCamelCase words.
+        note
+            Text for people; cut at 1024 bytes.
+        """
+        ...
+
+
+class NoEffects:
+    """`PluginEffects` where nobody waits and nothing is carried out.
+
+    Conformance, what-if and plugins' own tests decide, and do nothing.
+    """
+
+    def waiting_pods(self) -> Sequence[WaitingPod]:
+        """Return nobody."""
+        return ()
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """Answer that it does not wait."""
+        del uid
+        return None
+
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Answer that it did not wait."""
+        del uid, plugin
+        return False
+
+    def reject(self, uid: str, plugin: str, message: str) -> bool:
+        """Answer that it did not wait."""
+        del uid, plugin, message
+        return False
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Activate nobody."""
+
+    def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
+        """Emit nothing."""

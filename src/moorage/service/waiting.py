@@ -1,0 +1,201 @@
+"""Pods between their decision and their binding: held at Permit, or in PreBind.
+
+`WaitingPods` is the map of pods that Permit plugins asked to wait, by uid, shared by all profiles:
+
+- `Effects.carry_out` puts a pod in (`hold`) in the same step in which it was assumed;
+- plugins look and decide through their handle's effects (`all`, `find`, `allow`, `reject`), a
+  preemptor takes a waiting victim out of memory (`preempt`), the watch a deleted pod (`remove`);
+- the pod's binding task waits for the verdict (`verdict`), which is the first that came: Success
+  when the last plugin allowed it, a rejection, or the timeout of one of the plugins.
+
+A verdict is noted at once and seen by the binding task when the loop next runs it; until that task
+has taken it back, the pod counts on its node. A decided pod is no waiting pod any more.
+
+`PreBinding` knows whose PreBind is running, and can call it off for a preemptor.
+
+Rules: scheduling spec, cycle sections 5.2 and 5.3 (kubernetes v1.36
+``pkg/scheduler/framework/runtime/waiting_pods_map.go``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND
+from moorage.config.durations import format_duration
+from moorage.framework.effects import WaitingPod
+from moorage.framework.status import SUCCESS, Code, Status, unschedulable
+
+
+class _Held:
+    """One waiting pod.
+
+    Attributes
+    ----------
+    timers
+        The plugins not yet heard of, in the order they asked to wait, with what ends their wait.
+    verdict
+        What became of the pod; not done while it waits.
+    """
+
+    __slots__ = ("node_name", "pod", "timers", "verdict")
+
+    def __init__(self, pod: Pod, node_name: str, verdict: asyncio.Future[Status]) -> None:
+        self.pod = pod
+        self.node_name = node_name
+        self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.verdict = verdict
+
+    def decide(self, status: Status) -> bool:
+        """Note a verdict; False when there was one already."""
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+        if self.verdict.done():
+            return False
+        self.verdict.set_result(status)
+        return True
+
+
+class WaitingPods:
+    """The pods held at Permit."""
+
+    def __init__(self) -> None:
+        # By uid, in the order of arrival; a decided pod stays until its task has taken note.
+        self._held: dict[str, _Held] = {}
+
+    def __len__(self) -> int:
+        """How many pods are held, those just decided about included."""
+        return len(self._held)
+
+    def hold(self, pod: Pod, node_name: str, waits: Mapping[str, float]) -> None:
+        """Hold a pod until every plugin allowed it, one rejected it, or the first wait is over.
+
+        Parameters
+        ----------
+        pod, node_name
+            The pod, and the node it is assumed on.
+        waits
+            Longest wait in seconds by plugin; at least one.
+        """
+        assert pod.uid not in self._held, f"pod {pod.full_name} waits already"
+        assert waits, f"pod {pod.full_name} has nobody to wait for"
+        loop = asyncio.get_running_loop()
+        held = _Held(pod, node_name, loop.create_future())
+        self._held[pod.uid] = held
+        for plugin, seconds in waits.items():
+            held.timers[plugin] = loop.call_later(seconds, self._time_out, pod.uid, plugin, seconds)
+
+    async def verdict(self, uid: str) -> Status:
+        """Wait until a pod is decided about, and let go of it; Success for one that is not held.
+
+        Returns
+        -------
+        Status
+            Success, a rejection signed with its plugin, or Error.
+        """
+        held = self._held.get(uid)
+        if held is None:
+            return SUCCESS
+        try:
+            status = await held.verdict
+        finally:
+            self.release(uid)
+        if status.ok or status.rejected:
+            return status
+        return Status(status.code, (f"waiting on permit for pod: {status.message}",), status.plugin)
+
+    def release(self, uid: str) -> None:
+        """Let go of a pod whose binding task does not wait for a verdict any more."""
+        held = self._held.pop(uid, None)
+        if held is not None:
+            held.decide(SUCCESS)
+
+    def holds(self, uid: str) -> bool:
+        """Whether a pod is held, decided about or not."""
+        return uid in self._held
+
+    # --- who looks ------------------------------------------------------------------------------
+
+    def all(self) -> Sequence[WaitingPod]:
+        """Return every pod that is still to be decided about, the longest waiting first."""
+        return tuple(_shown(held) for held in self._held.values() if not held.verdict.done())
+
+    def find(self, uid: str) -> WaitingPod | None:
+        """Return a pod if it is still to be decided about."""
+        held = self._held.get(uid)
+        return None if held is None or held.verdict.done() else _shown(held)
+
+    # --- who decides ----------------------------------------------------------------------------
+
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Wait no longer for one plugin; the last one lets the pod go."""
+        held = self._held.get(uid)
+        if held is None or plugin not in held.timers:
+            return False
+        held.timers.pop(plugin).cancel()
+        if not held.timers:
+            held.decide(SUCCESS)
+        return True
+
+    def reject(self, uid: str, plugin: str, message: str) -> bool:
+        """Turn a pod away; False when it was not to be decided about any more."""
+        return self._decide(uid, unschedulable(message).by(plugin))
+
+    def preempt(self, uid: str, plugin: str, message: str) -> bool:
+        """Turn a pod away to make room: it comes back after backoff, no event needed."""
+        return self._decide(uid, Status(Code.ERROR, (message,), plugin))
+
+    def remove(self, uid: str) -> bool:
+        """Turn away a pod that is being deleted; its binding task takes everything back."""
+        return self.reject(uid, "", "removed")
+
+    def _decide(self, uid: str, status: Status) -> bool:
+        held = self._held.get(uid)
+        return held is not None and held.decide(status)
+
+    def _time_out(self, uid: str, plugin: str, seconds: float) -> None:
+        waited = format_duration(round(seconds * NS_PER_SECOND))
+        self.reject(
+            uid, plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+        )
+
+
+def _shown(held: _Held) -> WaitingPod:
+    return WaitingPod(held.pod, held.node_name, tuple(held.timers))
+
+
+class PreBinding:
+    """Whose PreBind is running."""
+
+    def __init__(self) -> None:
+        self._work: dict[str, asyncio.Task[Status]] = {}
+        # uid -> why its PreBind was called off.
+        self._reasons: dict[str, str] = {}
+
+    def begin(self, uid: str, work: asyncio.Task[Status]) -> None:
+        """Note that a pod's PreBind has begun."""
+        assert uid not in self._work, f"PreBind of pod {uid} runs already"
+        self._work[uid] = work
+
+    def end(self, uid: str) -> str:
+        """Note that it is over: from here on the pod is bound, or fails by itself.
+
+        Returns
+        -------
+        str
+            Why it was called off; "" when it was not.
+        """
+        self._work.pop(uid, None)
+        return self._reasons.pop(uid, "")
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Call a pod's PreBind off; False when none is running (any more)."""
+        work = self._work.get(uid)
+        if work is None:
+            return False
+        self._reasons.setdefault(uid, reason)
+        work.cancel()
+        return True

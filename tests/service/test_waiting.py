@@ -1,0 +1,349 @@
+"""Pods held at Permit: who lets them go, who turns them away, and what becomes of them then.
+
+The map by itself first, then the map and the binding task together, in virtual time. Not covered:
+plugins that hold pods (plugins), victims that wait (`test_preemption_in_memory`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.framework.effects import WaitingPod
+from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from moorage.service.waiting import PreBinding, WaitingPods
+from moorage.state.lifecycle import PodState
+from moorage.testing.virtual_loop import run_virtual
+from tests.service.build import pod
+from tests.service.test_effects import BACK, DONE, UNDONE, UNSCHEDULABLE, Binding
+
+P = pod("p")
+UID = "uid-p"
+WAIT = Status(Code.WAIT, ("hold on",))
+
+Decide = Callable[[WaitingPods], list[bool]]
+
+
+def held(waits: Mapping[str, float], decide: Decide) -> tuple[list[bool], Status, float]:
+    """Hold a pod, decide, and wait: the answers, the verdict, and the seconds it took."""
+    clock = ManualClock()
+    waiting = WaitingPods()
+
+    async def main() -> tuple[list[bool], Status]:
+        waiting.hold(P, "n1", waits)
+        answers = decide(waiting)
+        return answers, await waiting.verdict(UID)
+
+    begin = clock.monotonic_ns()
+    answers, status = run_virtual(main(), clock)
+    assert len(waiting) == 0
+    return answers, status, (clock.monotonic_ns() - begin) / NS_PER_SECOND
+
+
+TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
+
+
+@pytest.mark.parametrize(
+    ("waits", "decide", "answers", "verdict", "seconds"),
+    [
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.allow(UID, "A")],
+            [True],
+            SUCCESS,
+            0,
+            id="the only plugin allows it",
+        ),
+        pytest.param(
+            {"A": 30, "B": 60},
+            lambda w: [w.allow(UID, "B"), w.allow(UID, "A")],
+            [True, True],
+            SUCCESS,
+            0,
+            id="every plugin allows it",
+        ),
+        pytest.param(
+            {"A": 30, "B": 90},
+            lambda w: [w.allow(UID, "A")],
+            [True],
+            unschedulable(TIMEOUT.format("1m30s", "B")).by("B"),
+            90,
+            id="one allows it: the timeout of the other counts",
+        ),
+        pytest.param(
+            {"A": 30, "B": 0.5},
+            lambda w: [],
+            [],
+            unschedulable(TIMEOUT.format("500ms", "B")).by("B"),
+            0.5,
+            id="nobody allows it: the first timeout counts",
+        ),
+        pytest.param(
+            {"A": 0},
+            lambda w: [],
+            [],
+            unschedulable(TIMEOUT.format("0s", "A")).by("A"),
+            0,
+            id="a wait of no time is over at once",
+        ),
+        pytest.param(
+            {"A": 900},
+            lambda w: [],
+            [],
+            unschedulable(TIMEOUT.format("15m0s", "A")).by("A"),
+            900,
+            id="the longest wait",
+        ),
+        pytest.param(
+            {"A": 30, "B": 60},
+            lambda w: [w.reject(UID, "B", "no quorum")],
+            [True],
+            unschedulable("no quorum").by("B"),
+            0,
+            id="one rejection is enough",
+        ),
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.reject(UID, "C", "not you")],
+            [True],
+            unschedulable("not you").by("C"),
+            0,
+            id="a plugin it does not wait for may reject it",
+        ),
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.allow(UID, "C"), w.allow("another", "A"), w.allow(UID, "A")],
+            [False, False, True],
+            SUCCESS,
+            0,
+            id="only a plugin it waits for can allow it",
+        ),
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.allow(UID, "A"), w.reject(UID, "A", "late"), w.preempt(UID, "D", "late")],
+            [True, False, False],
+            SUCCESS,
+            0,
+            id="the first verdict counts: allowed",
+        ),
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.reject(UID, "A", "first"), w.allow(UID, "A"), w.reject(UID, "B", "late")],
+            [True, False, False],
+            unschedulable("first").by("A"),
+            0,
+            id="the first verdict counts: rejected",
+        ),
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.preempt(UID, "DefaultPreemption", "preempted"), w.remove(UID)],
+            [True, False],
+            error("waiting on permit for pod: preempted").by("DefaultPreemption"),
+            0,
+            id="preempted: an error, so that it is tried again without an event",
+        ),
+        pytest.param(
+            {"A": 30},
+            lambda w: [w.remove(UID), w.remove("another")],
+            [True, False],
+            unschedulable("removed"),
+            0,
+            id="deleted: rejected by nobody in particular",
+        ),
+    ],
+)
+def test_the_first_verdict_counts(
+    waits: dict[str, float], decide: Decide, answers: list[bool], verdict: Status, seconds: float
+) -> None:
+    assert held(waits, decide) == (answers, verdict, seconds)
+
+
+def test_a_pod_that_nobody_holds_goes_on_at_once() -> None:
+    assert run_virtual(WaitingPods().verdict(UID), ManualClock()) == SUCCESS
+
+
+def test_those_who_look_see_who_is_still_to_be_decided_about() -> None:
+    waiting = WaitingPods()
+
+    async def main() -> None:
+        waiting.hold(P, "n1", {"B": 1, "A": 1})
+        waiting.hold(pod("q"), "n2", {"A": 1})
+        both = (WaitingPod(P, "n1", ("B", "A")), WaitingPod(pod("q"), "n2", ("A",)))
+        assert (tuple(waiting.all()), waiting.find(UID)) == (both, both[0])
+        waiting.allow(UID, "B")
+        assert waiting.find(UID) == WaitingPod(P, "n1", ("A",))
+        waiting.allow(UID, "A")
+        assert (waiting.find(UID), tuple(waiting.all())) == (None, both[1:])
+        assert (waiting.holds(UID), len(waiting)) == (True, 2)  # its task has not seen it yet
+        waiting.release("uid-q")
+        await waiting.verdict(UID)
+        assert (waiting.holds(UID), len(waiting), tuple(waiting.all())) == (False, 0, ())
+
+    run_virtual(main(), ManualClock())
+
+
+async def test_whoever_stops_waiting_leaves_nothing_behind() -> None:
+    waiting = WaitingPods()
+    waiting.hold(P, "n1", {"A": 30})
+    task = TaskOwner().spawn(waiting.verdict(UID), name="verdict")
+    await aio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (task.cancelled(), len(waiting)) == (True, 0)
+
+
+async def test_a_pre_bind_can_be_called_off_until_it_has_ended() -> None:
+    async def forever() -> Status:
+        await asyncio.Event().wait()
+        return SUCCESS
+
+    running = PreBinding()
+    assert not running.cancel(UID, "too early")
+    work = TaskOwner().spawn(forever(), name="work")
+    running.begin(UID, work)
+    await aio.sleep(0)
+    assert running.cancel(UID, "preempted")
+    assert running.cancel(UID, "again")
+    await asyncio.wait([work])
+    assert (work.cancelled(), running.end(UID)) == (True, "preempted")
+    assert not running.cancel(UID, "too late")
+    assert running.end(UID) == ""
+
+
+# --- with the binding task ----------------------------------------------------------------------
+
+
+class Waiting(Binding):
+    """A binding whose Permit plugin holds the pod for half a minute."""
+
+    def __init__(self, **answers: Any) -> None:
+        super().__init__(**{"permit": (WAIT, 30.0), **answers})
+        self.waiting = self.core.waiting
+
+    def story(self, then: Callable[[], Any]) -> list[str]:
+        """Hold the pod, let something happen, and see it to its end; returns the log from there."""
+
+        async def main() -> None:
+            status = self.carry_out()
+            assert (status.code, self.waiting.holds(UID)) == (Code.WAIT, True)
+            assert self.cache.lifecycle.state(UID) is PodState.WAITING
+            await aio.sleep(0)
+            assert (len(self.waiting), self.effects.binding) == (1, 0)
+            assert self.queue.pending().in_flight == (UID,)
+            self.cache.validate()
+            self.queue.validate()
+            assert self.log == BEFORE
+            self.log.clear()
+            then()
+            while len(self.tasks):
+                await aio.sleep(1)
+
+        run_virtual(main(), self.clock)
+        self.validate()
+        assert (len(self.waiting), self.effects.binding) == (0, 0)
+        return self.log
+
+
+BEFORE = ["cache.assume_pod n1", "A.reserve", "B.reserve", "permit", "patch - nominated='n1'"]
+BOUND = [DONE, "earlier writes settled", "bind", "event Scheduled", "post", "slot free"]
+
+
+def test_a_pod_that_is_allowed_is_bound() -> None:
+    world = Waiting()
+    assert world.story(lambda: world.waiting.allow(UID, "Gate")) == BOUND
+    assert world.facts.bound == 1
+
+
+FREED = "move AssignedPodDelete p -"
+ERROR = [BACK, "event FailedScheduling", "patch SchedulerError nominated=''"]
+LATE = "rejected due to timeout after waiting 30s at plugin Gate"
+
+
+@pytest.mark.parametrize(
+    ("then", "log", "place", "told"),
+    [
+        pytest.param(
+            lambda w: None,
+            [*UNDONE, *UNSCHEDULABLE, f"{FREED} only other"],
+            "unschedulable",
+            ("Unschedulable", f"0/1 nodes are available: 1 {LATE}.", ""),
+            id="timeout",
+        ),
+        pytest.param(
+            lambda w: w.waiting.reject(UID, "Gate", "no quorum"),
+            [*UNDONE, *UNSCHEDULABLE, f"{FREED} only other"],
+            "unschedulable",
+            ("Unschedulable", "0/1 nodes are available: 1 no quorum.", ""),
+            id="rejected",
+        ),
+        pytest.param(
+            lambda w: w.waiting.preempt(UID, "DefaultPreemption", "preempted"),
+            [*UNDONE, FREED, *ERROR],
+            "backoff",
+            ("SchedulerError", "waiting on permit for pod: preempted", ""),
+            id="preempted",
+        ),
+    ],
+)
+def test_a_pod_that_is_turned_away_goes_back(
+    then: Callable[[Waiting], Any], log: list[str], place: str, told: tuple[str, str, str]
+) -> None:
+    world = Waiting()
+    assert world.story(lambda: then(world)) == log
+    assert (world.place("p"), world.told) == (place, told)
+    assert world.cache.counts().pods == 0
+
+
+def test_a_pod_deleted_while_it_waits_is_undone_and_forgotten() -> None:
+    world = Waiting()
+    log = world.story(world.delete)
+    assert log == [FREED, *UNDONE, DONE, f"{FREED} only other"]
+    assert (world.place("p"), world.cache.counts().pods) == ("", 0)
+    assert world.cache.lifecycle.state(UID) is PodState.GONE
+
+
+def test_a_pod_that_begins_to_stop_while_it_waits_goes_back() -> None:
+    world = Waiting()
+    stopping = pod(version="2", deleted=True)
+    log = world.story(lambda: world.pods.on_update(world.queued.pod, stopping))
+    assert log == [FREED, *UNDONE, *UNSCHEDULABLE, f"{FREED} only other"]
+    assert world.told[1] == "0/1 nodes are available: 1 removed."
+    assert world.place("p") == "backoff"  # nobody's event could wake it
+
+
+def test_a_pod_somebody_else_bound_while_it_waited_stays_bound() -> None:
+    world = Waiting()
+    log = world.story(lambda: world.confirm("n2"))
+    assert log == ["move AssignedPodAdd - p", *UNDONE, DONE, "event FailedScheduling"]
+    assert world.cache.get_pod(UID).spec.node_name == "n2"
+    assert world.place("p") == ""
+
+
+def test_a_pod_whose_look_before_pre_bind_fails_does_not_wait_any_more() -> None:
+    world = Waiting(pre_bind=SUCCESS, pre_flight=error("broken"))
+
+    async def main() -> None:
+        world.carry_out()
+        await world.settle()
+
+    run_virtual(main(), world.clock)
+    world.validate()
+    assert len(world.waiting) == 0
+    assert world.told[1] == 'running PreBindPreFlight "Pre": broken'
+    assert world.place("p") == "backoff"
+
+
+async def test_ending_the_scheduler_ends_the_wait_without_undoing_anything() -> None:
+    world = Waiting()
+    world.carry_out()
+    await aio.sleep(0)
+    await world.tasks.cancel_all()
+    assert world.log == [*BEFORE]
+    assert (len(world.waiting), world.effects.binding) == (0, 0)
+    assert world.cache.is_assumed(UID)
