@@ -13,10 +13,7 @@ import msgspec
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import JSON, content_type
-from moorage.apiserver.openapi import type_errors, unknown_fields
 from moorage.apiserver.requests import Query, Request
-from moorage.apiserver.schema.check import prune
-from moorage.apiserver.schema.shape import fits
 from moorage.apiserver.status import (
     StatusError,
     bad_request,
@@ -108,18 +105,19 @@ def check_fields(obj: Obj, kind: Kind, query: Query) -> list[str]:
     mode = query.text("fieldValidation") or "Warn"
     if mode not in {"Strict", "Warn", "Ignore"}:
         raise bad_request(f'invalid fieldValidation parameter: Unsupported value: "{mode}"')
-    if fits(kind.resource, obj):
+    shape = kind.shape
+    if shape.fits(obj):
         return []
-    wrong = type_errors(kind, obj)
+    wrong = shape.type_errors(obj)
     if wrong:
         raise _cannot_be_handled(kind.resource, wrong[0])
     unknown = []
     if mode != "Ignore":
-        unknown = [f'unknown field "{path}"' for path in unknown_fields(kind, obj)]
+        unknown = [f'unknown field "{path}"' for path in shape.unknown_fields(obj)]
     if unknown and mode == "Strict":
         text = f"strict decoding error: {', '.join(unknown)}"
         raise _cannot_be_handled(kind.resource, text)
-    prune(kind, obj)
+    shape.prune(obj)
     return unknown
 
 

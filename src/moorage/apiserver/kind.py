@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -103,6 +103,11 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
     return FieldError("FieldValueNotSupported", field, value, f"supported values: {listed}")
 
 
+LayoutForm = Literal["atomic", "object", "keyed", "set"]
+"""A value owned as a whole; one owned field by field; a list of objects told apart by keys; a list
+of scalars that each have owners."""
+
+
 class Column(msgspec.Struct, frozen=True):
     """One column of Table output (``meta.k8s.io/v1 TableColumnDefinition``).
 
@@ -119,6 +124,44 @@ class Column(msgspec.Struct, frozen=True):
     format: str = ""
     description: str = ""
     priority: int = 0
+
+
+class ScalePaths(msgspec.Struct, frozen=True):
+    """Where an object keeps what ``autoscaling/v1 Scale`` shows of it.
+
+    Parameters
+    ----------
+    spec_replicas, status_replicas
+        Path of the number wanted, and of the number there is: ``("spec", "replicas")``.
+    selector
+        Path of the label selector, an object or its text; None without one.
+    """
+
+    spec_replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] | None = ("spec", "selector")
+
+
+class Layout(Protocol):
+    """How one value of an object merges under server-side apply (structured-merge-diff v6)."""
+
+    @property
+    def form(self) -> LayoutForm:
+        """How the value is taken apart."""
+        ...
+
+    @property
+    def keys(self) -> tuple[tuple[str, Any], ...]:
+        """Keys of the items of a ``keyed`` list, each with its default (None without one)."""
+        ...
+
+    def member(self, name: str) -> Layout:
+        """Return the layout of a field of an object, or of a value of a map."""
+        ...
+
+    def item(self) -> Layout:
+        """Return the layout of the items of a list."""
+        ...
 
 
 class Context(Protocol):
@@ -146,6 +189,44 @@ class Context(Protocol):
         ...
 
 
+class Shape(Protocol):
+    """What an object of a kind looks like, whatever its values mean."""
+
+    @property
+    def merges_strategically(self) -> bool:
+        """Whether strategic merge patches are served; custom resources have none."""
+        ...
+
+    @property
+    def list_kind(self) -> str:
+        """Kind of a list of them."""
+        ...
+
+    def fits(self, obj: Obj) -> bool:
+        """Whether an object is surely in order; False when it has to be looked at closely."""
+        ...
+
+    def type_errors(self, obj: Obj) -> list[str]:
+        """Return what cannot be decoded, in the words of the API server's JSON decoder."""
+        ...
+
+    def unknown_fields(self, obj: Obj) -> list[str]:
+        """Return the paths of the fields the kind does not have."""
+        ...
+
+    def prune(self, obj: Obj) -> None:
+        """Drop fields the kind does not have, and nulls that mean nothing, in place."""
+        ...
+
+    def layout(self) -> Layout:
+        """Return how server-side apply merges an object."""
+        ...
+
+    def schema(self, *, v3: bool) -> dict[str, Any] | None:
+        """Return the OpenAPI schema; None when it is rendered from the field tables."""
+        ...
+
+
 class Kind(Protocol):
     """The rules of one served resource."""
 
@@ -155,8 +236,18 @@ class Kind(Protocol):
         ...
 
     @property
+    def shape(self) -> Shape:
+        """What its objects look like."""
+        ...
+
+    @property
+    def scale(self) -> ScalePaths | None:
+        """Where the counts are that the subresource ``scale`` shows; None without it."""
+        ...
+
+    @property
     def subresources(self) -> frozenset[str]:
-        """Names of subresources served, out of ``status``, ``binding``, ``eviction``."""
+        """Names of subresources served, out of ``status``, ``scale``, ``binding``, ``eviction``."""
         ...
 
     @property

@@ -64,7 +64,7 @@ class Renderer:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             items: Iterable[bytes] = (encode(partial_metadata(r.decode())) for r in records)
         else:
-            head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
+            head = {"kind": self._served.kind.shape.list_kind, "apiVersion": resource.api_version}
             items = map(self._served.data, records)
         start = encode(head | {"metadata": list_meta})[:-1]
         return b"".join((start, b',"items":[', b",".join(items), b"]}\n"))

@@ -12,14 +12,13 @@ from typing import Any
 
 from moorage.api.names import dns_subdomain_faults
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Column, Context, FieldError, Obj
+from moorage.apiserver.kind import Column, Context, FieldError, Obj, ScalePaths, Shape
 from moorage.apiserver.kinds.core_defaults import default_nothing
 from moorage.apiserver.kinds.fields import name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
 from moorage.apiserver.schema import catalog
-from moorage.apiserver.schema.check import prune
-from moorage.apiserver.schema.shape import fits
+from moorage.apiserver.schema.builtin import builtin_shape
 
 Prepare = Callable[[Obj, Context, ResourceType], None]
 Complete = Callable[[Obj, Obj, Context], None]
@@ -72,7 +71,11 @@ class ServedKind:
     open_status
         Labels and annotations may change together with the status.
     more_subresources
-        Subresources besides ``status``.
+        Subresources besides ``status`` and ``scale``.
+    scale
+        Where the counts are that the subresource ``scale`` shows; None without it.
+    custom_shape
+        What objects look like; None for kinds of the field tables.
     """
 
     resource: ResourceType
@@ -91,11 +94,23 @@ class ServedKind:
     counts_generations: bool = False
     open_status: bool = False
     more_subresources: frozenset[str] = field(default=frozenset())
+    scale: ScalePaths | None = None
+    custom_shape: Shape | None = None
 
     @property
     def subresources(self) -> frozenset[str]:
         """Names of the subresources served."""
-        return self.more_subresources | ({"status"} if self.has_status else frozenset())
+        found = set(self.more_subresources)
+        if self.has_status:
+            found.add("status")
+        if self.scale is not None:
+            found.add("scale")
+        return frozenset(found)
+
+    @property
+    def shape(self) -> Shape:
+        """What the objects look like."""
+        return self.custom_shape or builtin_shape(self.resource)
 
     @property
     def merge_keys(self) -> Mapping[str, str]:
@@ -104,8 +119,8 @@ class ServedKind:
 
     def default(self, obj: Obj) -> None:
         """Drop nulls and unknown fields, and fill in defaults, in place."""
-        if not fits(self.resource, obj):
-            prune(self.resource, obj)
+        if not self.shape.fits(obj):
+            self.shape.prune(obj)
         self.defaults(obj)
 
     def default_status(self, obj: Obj) -> None:

@@ -1,0 +1,63 @@
+"""The shape of a kind that stands in the field tables.
+
+Place in the flow: `kinds.served` offers it to the verbs as `moorage.apiserver.kind.Shape`; custom
+resources have a shape of their own, from the schema of their definition.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Layout, Obj
+from moorage.apiserver.schema import check
+from moorage.apiserver.schema.catalog import definition_name
+from moorage.apiserver.schema.layout import object_layout
+from moorage.apiserver.schema.shape import fits
+
+
+class BuiltinShape:
+    """What the field tables say of one kind; implements `moorage.apiserver.kind.Shape`.
+
+    Parameters
+    ----------
+    resource
+        Whose shape it is.
+    """
+
+    merges_strategically = True
+
+    def __init__(self, resource: ResourceType) -> None:
+        self._resource = resource
+        self.list_kind = f"{resource.kind}List"
+
+    def fits(self, obj: Obj) -> bool:
+        """Whether an object is surely in order."""
+        return fits(self._resource, obj)
+
+    def type_errors(self, obj: Obj) -> list[str]:
+        """Return what cannot be decoded."""
+        return check.type_errors(self._resource, obj)
+
+    def unknown_fields(self, obj: Obj) -> list[str]:
+        """Return the paths of the fields the kind does not have."""
+        return check.unknown_fields(self._resource, obj)
+
+    def prune(self, obj: Obj) -> None:
+        """Drop nulls, and fields the kind does not have, in place."""
+        check.prune(self._resource, obj)
+
+    def layout(self) -> Layout:
+        """Return how server-side apply merges an object."""
+        return object_layout(definition_name(self._resource))
+
+    def schema(self, *, v3: bool) -> dict[str, Any] | None:
+        """Return None: `openapi` renders the field tables."""
+        return None
+
+
+@cache
+def builtin_shape(resource: ResourceType) -> BuiltinShape:
+    """Return the shape of a kind of the field tables."""
+    return BuiltinShape(resource)
