@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.base.errors import ExtenderError
+from moorage.base.errors import ExtenderError, ExtenderSilentError
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
@@ -21,7 +22,7 @@ from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import EVERY_EVENT, in_order
 from moorage.framework.points import PostFilterResult, Reads
 from moorage.framework.preemption import NARROWING, Candidate
-from moorage.framework.runner import run_bind
+from moorage.framework.runner_binding import run_bind
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -321,29 +322,61 @@ def test_preemption(scripts, log, expected):
 
 # --- binding ------------------------------------------------------------------------------------
 
+LOST = ExtenderSilentError("timed out")
+
 
 @pytest.mark.parametrize(
-    ("scripts", "log", "expected"),
+    ("scripts", "found", "log", "expected"),
     [
-        pytest.param([{"bound": None}], ["e0 bound p n1"], SUCCESS, id="it binds"),
-        pytest.param([{"bound": FAILS}], ["e0 bound p n1"], error("out of order"), id="it fails"),
+        pytest.param([{"bound": None}], None, ["e0 bound p n1"], SUCCESS, id="it binds"),
         pytest.param(
-            [{"bound": FAILS, "ignorable": True}], ["e0 bound p n1", "plugin"],
+            [{"bound": FAILS}], True, ["e0 bound p n1"], error("out of order"), id="it fails"
+        ),
+        pytest.param(
+            [{"bound": FAILS, "ignorable": True}], True, ["e0 bound p n1", "plugin"],
             SUCCESS.by("B"), id="it fails and may be ignored",
         ),
         pytest.param(
-            [{"bound": None, "pods": ()}], ["plugin"], SUCCESS.by("B"), id="not interested"
+            [{"bound": None, "pods": ()}], None, ["plugin"], SUCCESS.by("B"), id="not interested"
+        ),
+        pytest.param(
+            [{"bound": LOST}], True, ["e0 bound p n1", "look p uid-p n1"], SUCCESS,
+            id="its answer is lost, and the pod is bound",
+        ),
+        pytest.param(
+            [{"bound": LOST}], False, ["e0 bound p n1", "look p uid-p n1"], error("timed out"),
+            id="its answer is lost, and the pod is not bound",
+        ),
+        pytest.param(
+            [{"bound": LOST}], None, ["e0 bound p n1"], error("timed out"),
+            id="its answer is lost, and nobody can look",
+        ),
+        pytest.param(
+            [{"bound": LOST, "ignorable": True}], True, ["e0 bound p n1", "look p uid-p n1"],
+            SUCCESS, id="its answer is lost, it may be ignored, and the pod is bound",
+        ),
+        pytest.param(
+            [{"bound": LOST, "ignorable": True}], False,
+            ["e0 bound p n1", "look p uid-p n1", "plugin"],
+            SUCCESS.by("B"), id="its answer is lost, it may be ignored, and the pod is not bound",
         ),
     ],
 )  # fmt: skip
-def test_binding(scripts, log, expected):
+def test_binding(scripts, found, log, expected):
     seen: list[str] = []
 
     def bind(*_: Any) -> Status:
         seen.append("plugin")
         return SUCCESS
 
+    class Client:
+        async def is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
+            seen.append(f"look {name} {uid} {node_name}")
+            return bool(found)
+
     made = profile(Fake("B", bind=bind))
+    client: Any = None if found is None else Client()
+    made.handle = msgspec.structs.replace(made.handle, client=client)
     made.extenders = in_order(
         [Scripted(f"e{i}", seen, **script) for i, script in enumerate(scripts)]
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.runner import (
+from moorage.framework.runner_binding import (
     run_bind,
     run_post_bind,
     run_pre_bind,
@@ -41,6 +41,10 @@ def of(method: str, *, awaitable: bool, **by_name: Any):
         return Fake(name, **{method: later if awaitable else plain})
 
     return profile(*(make(name, value) for name, value in by_name.items())), asked
+
+
+async def alone(works):
+    raise AssertionError("nothing here may run at once")
 
 
 both = pytest.mark.parametrize(
@@ -77,8 +81,62 @@ async def test_pre_bind(awaitable, plugins, skip, status, asked):
     given, seen = of("pre_bind", awaitable=awaitable, **plugins)
     state = CycleState()
     state.skip_pre_bind = frozenset(skip)
-    assert await run_pre_bind(given, state, POD, "n1") == status
+    assert await run_pre_bind(given, state, POD, "n1", together=alone) == status
     assert "".join(seen) == asked
+
+
+@pytest.mark.parametrize(
+    ("names", "skip", "groups"),
+    [
+        pytest.param("ab", "", ["ab"], id="neighbours that may run at once do"),
+        pytest.param("aBc", "", [], id="one that may not parts its neighbours"),
+        pytest.param("abCde", "", ["ab", "de"], id="two groups"),
+        pytest.param("abC", "C", ["ab"], id="one without work is not run"),
+        pytest.param("aBc", "B", [], id="one that may not parts them even without work"),
+        pytest.param("abc", "b", ["ac"], id="one that may, without work, parts nothing"),
+        pytest.param("AB", "", [], id="none may"),
+        pytest.param("abc", "abc", [], id="nobody has work"),
+    ],
+)
+async def test_neighbours_in_parallel(names, skip, groups):
+    """Capital letters are plugins that must run alone."""
+    asked: list[str] = []
+    seen: list[str] = []
+
+    def make(name: str) -> Fake:
+        def pre_bind(*args: Any) -> Status:
+            asked.append(name)
+            return SUCCESS
+
+        return Fake(name, pre_bind=pre_bind, pre_bind_parallel=name.islower())
+
+    async def together(works):
+        begin = len(asked)
+        for work in works:
+            await work
+        seen.append("".join(asked[begin:]))
+        return SUCCESS
+
+    state = CycleState()
+    state.skip_pre_bind = frozenset(skip)
+    given = profile(*map(make, names))
+    assert await run_pre_bind(given, state, POD, "n1", together=together) == SUCCESS
+    assert "".join(asked) == "".join(name for name in names if name not in skip)
+    assert seen == groups
+
+
+async def test_a_group_that_fails_is_the_last():
+    given, seen = of("pre_bind", awaitable=True, a=SUCCESS, b=SUCCESS, C=SUCCESS)
+    for plugin in given.pre_binds[:2]:
+        plugin.pre_bind_parallel = True
+
+    async def together(works):
+        for work in works:
+            work.close()
+        return unschedulable("no").by("b")
+
+    status = await run_pre_bind(given, CycleState(), POD, "n1", together=together)
+    assert (status, seen) == (unschedulable("no").by("b"), [])
 
 
 @both

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.base.errors import TransportError
@@ -316,6 +317,23 @@ async def test_failures_undo_tell_and_requeue(
     assert world.told == told
     assert world.cache.counts().pods == 0
     assert world.facts.bound == 0
+
+
+@pytest.mark.parametrize(
+    "reply", [pytest.param(NO, id="rejected"), pytest.param(error("refused"), id="failed")]
+)
+async def test_others_are_told_which_node_has_room_again(reply: Status) -> None:
+    world = Binding(bind=reply)
+    told: list[tuple[str, str]] = []
+    real = world.queue.move_all
+
+    def move_all(event: ClusterEvent, old: Any, new: Any, **precheck: Any) -> None:
+        told.append((old.name, old.spec.node_name))
+        real(event, old, new, **precheck)
+
+    setattr(world.queue, "move_all", move_all)  # noqa: B010 - mypy forbids the plain form
+    await world.bind()
+    assert told == [("p", "n1")]
 
 
 async def test_a_pod_the_cache_holds_already_is_retried_and_keeps_its_place() -> None:

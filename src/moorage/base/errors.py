@@ -13,6 +13,7 @@
     |   +-- UnauthorizedError  401 or 403
     |   +-- TooManyRequestsError  429
     +-- ExtenderError          an HTTP extender failed, refused, or answered nonsense
+    |   +-- ExtenderSilentError  it gave no answer, so it may have done what it was asked
     +-- TransportError         no answer: refused, reset, timed out
     |   +-- RefusedError       no connection could be made, so nothing was sent
     +-- CacheError             what the cache was told does not fit what it believes
@@ -87,6 +88,10 @@ class ExtenderError(MoorageError):
 
     The message is what the attempt ends with, unless the extender may be ignored.
     """
+
+
+class ExtenderSilentError(ExtenderError):
+    """An HTTP extender was asked and gave no answer: it may have acted nevertheless."""
 
 
 class CacheError(MoorageError):

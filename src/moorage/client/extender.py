@@ -18,7 +18,13 @@ import msgspec
 
 from moorage.api.node import Node
 from moorage.api.pod import Container, Pod
-from moorage.base.errors import ExtenderError, KubeconfigError, TransportError
+from moorage.base.errors import (
+    ExtenderError,
+    ExtenderSilentError,
+    KubeconfigError,
+    RefusedError,
+    TransportError,
+)
 from moorage.client import extender_wire as wire
 from moorage.client.extender_wire import Victims, Whole
 from moorage.client.http_transport import HttpTransport
@@ -184,6 +190,8 @@ class HttpExtender:
 
         Raises
         ------
+        ExtenderSilentError
+            It gave no answer: the pod may be bound nevertheless.
         ExtenderError
             It failed, or said so.
         """
@@ -201,8 +209,10 @@ class HttpExtender:
         )
         try:
             answer = await self._transport.request(call)
-        except (TransportError, KubeconfigError) as error:
-            raise ExtenderError(str(error)) from error
+        except (RefusedError, KubeconfigError) as error:
+            raise ExtenderError(str(error)) from error  # nothing was sent
+        except TransportError as error:
+            raise ExtenderSilentError(str(error)) from error
         if answer.status != _OK:
             raise ExtenderError(
                 f"failed {verb} with extender at URL {self._url}/{verb}, code {answer.status}"

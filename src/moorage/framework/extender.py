@@ -107,7 +107,7 @@ class Extender(Protocol):
         ...
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod."""
+        """Bind the pod; raises `ExtenderSilentError` when it may have, and nobody knows."""
         ...
 
 

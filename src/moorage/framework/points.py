@@ -250,7 +250,15 @@ class PreBindPreFlightPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PreBindPlugin(Plugin, Protocol):
-    """Does what must be done before the pod is bound (volumes, claims)."""
+    """Does what must be done before the pod is bound (volumes, claims).
+
+    A plugin that does not mind others' PreBind running at the same time may say so by
+    ``pre_bind_parallel = True``: neighbours in the profile's order that all say so run at once,
+    and the first that fails calls the others off.
+
+    An ``async def`` may be cancelled at any of its awaits: when another of its group fails, when a
+    pod of higher priority takes the place, and when the scheduler ends.
+    """
 
     def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str

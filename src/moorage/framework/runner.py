@@ -7,7 +7,6 @@ is retried, the scheduler goes on. Texts follow kubernetes v1.36
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.base.errors import ExtenderError
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import (
@@ -319,87 +317,3 @@ def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str
     if not waits:
         return PermitOutcome(SUCCESS)
     return PermitOutcome(Status(Code.WAIT, (*reasons, _WAITING)), waits)
-
-
-async def run_pre_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-    """Run PreBind in order, after asking each plugin whether it has anything to do."""
-    for plugin in profile.pre_binds:
-        if plugin.name in state.skip_pre_bind:
-            continue
-        status = await _awaited(plugin, "PreBind", plugin.pre_bind, (state, pod, node_name))
-        if status.rejected:
-            return status
-        if not status.ok:
-            return error(f'running PreBind plugin "{plugin.name}": {status.message}')
-    return SUCCESS
-
-
-def run_pre_bind_pre_flight(
-    profile: Profile, state: CycleState, pod: PodInfo, node_name: str
-) -> Status:
-    """Ask which PreBind plugins have work; Success when any has, Skip when none has."""
-    skipped: set[str] = set()
-    for plugin in profile.pre_binds:
-        ask = getattr(plugin, "pre_bind_pre_flight", None)
-        if ask is None:
-            continue
-        status = _call(plugin, "PreBindPreFlight", lambda ask=ask: ask(state, pod, node_name))  # type: ignore[misc]
-        if status.code is Code.SKIP:
-            skipped.add(plugin.name)
-        elif status.code is Code.ERROR:
-            return error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
-        elif not status.ok:
-            return error(
-                f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is '
-                "unsupported. It is supposed to return Success, Skip, or Error status"
-            )
-    state.skip_pre_bind = frozenset(skipped)
-    return SUCCESS if len(skipped) < len(profile.pre_binds) else Status(Code.SKIP)
-
-
-async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-    """Run Bind until a plugin does not skip; that all skip is a failure.
-
-    An extender that binds, and is interested in the pod, comes before every plugin.
-    """
-    for extender in profile.extenders:
-        if not (extender.binds and extender.interested(pod.pod)):
-            continue
-        try:
-            await extender.bind(pod.pod, node_name)
-        except ExtenderError as problem:
-            if not extender.ignorable:
-                return error(str(problem))
-            _log.info("extender %s is left out of binding: %s", extender.name, problem)
-            continue
-        return SUCCESS
-    for plugin in profile.binds:
-        status = await _awaited(plugin, "Bind", plugin.bind, (state, pod, node_name))
-        if status.code is Code.SKIP:
-            continue
-        if status.ok or status.rejected:
-            return status
-        return error(f'running Bind plugin "{plugin.name}": {status.message}')
-    return Status(Code.SKIP)
-
-
-async def run_post_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
-    """Tell every PostBind plugin."""
-    for plugin in profile.post_binds:
-        try:
-            outcome = plugin.post_bind(state, pod, node_name)
-            if inspect.isawaitable(outcome):
-                await outcome
-        except Exception as problem:
-            contained(plugin.name, "PostBind", problem)
-
-
-async def _awaited(
-    plugin: Any, point: str, method: Callable[..., Any], args: tuple[Any, ...]
-) -> Status:
-    try:
-        outcome = method(*args)
-        status: Status = await outcome if inspect.isawaitable(outcome) else outcome
-    except Exception as problem:
-        return contained(plugin.name, point, problem)
-    return status.by(plugin.name)

@@ -58,6 +58,7 @@ class DynamicResources:
     """
 
     name = "DynamicResources"
+    pre_bind_parallel = True
     not_built = True  # for pods with claims
     filter_reads = Reads.NODE
     score_reads = Reads.NODE

@@ -102,6 +102,7 @@ class VolumeBinding:
     """
 
     name = "VolumeBinding"
+    pre_bind_parallel = True
     filter_reads = Reads.CLUSTER
     score_reads = Reads.CLUSTER
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import CacheCorruptedError, CacheError
 from moorage.client.event_series import EventNote
@@ -17,15 +18,13 @@ from moorage.client.events import EventRecorder
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
 from moorage.framework.diagnosis import Diagnosis, of_one_node
 from moorage.framework.profile import Profile
-from moorage.framework.runner import (
-    PermitOutcome,
+from moorage.framework.runner import PermitOutcome, run_permit, run_reserve, run_unreserve
+from moorage.framework.runner_binding import (
+    Work,
     run_bind,
-    run_permit,
     run_post_bind,
     run_pre_bind,
     run_pre_bind_pre_flight,
-    run_reserve,
-    run_unreserve,
 )
 from moorage.framework.status import SUCCESS, Code, Status, error
 from moorage.service.core import Core
@@ -236,7 +235,13 @@ class Effects:
     async def _pre_bind(self, binding: _Binding) -> Status:
         """Run PreBind so that a preemptor may call it off; it may take as long as it likes."""
         decision, uid = binding.decision, binding.queued.uid
-        run = run_pre_bind(binding.profile, decision.state, decision.pod, decision.node_name)
+        run = run_pre_bind(
+            binding.profile,
+            decision.state,
+            decision.pod,
+            decision.node_name,
+            together=_together,
+        )
         tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the result below
         work = tasks.spawn(run, name=f"prebind {decision.pod.key}")
         self._pre_binding.begin(uid, work)
@@ -266,25 +271,32 @@ class Effects:
         """Undo, wake others that the freed room may help, and return the pod to the queue."""
         self._facts.bind_failures += 1
         freed = self._undo(binding.profile, binding.decision)
-        pod = binding.queued.pod
-        if freed and not status.rejected:
-            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        if freed is not None and not status.rejected:
+            self._queue.move_all(ASSIGNED_POD_DELETE, freed, None)
         self._fail(binding.queued, status, diagnosis)
-        if freed and status.rejected:
-            others = pod.metadata.uid
+        if freed is not None and status.rejected:
+            own = freed.uid
             self._queue.move_all(
-                ASSIGNED_POD_DELETE, pod, None, precheck=lambda other: other.uid != others
+                ASSIGNED_POD_DELETE, freed, None, precheck=lambda other: other.uid != own
             )
 
-    def _undo(self, profile: Profile, decision: Decision) -> bool:
-        """Take back what the attempt did; False if the watch has confirmed the pod meanwhile."""
+    def _undo(self, profile: Profile, decision: Decision) -> Pod | None:
+        """Take back what the attempt did.
+
+        Returns
+        -------
+        Pod or None
+            The pod with the node it leaves, as hints want to know it; None if the watch has
+            confirmed, or removed, it meanwhile.
+        """
         run_unreserve(profile, decision.state, decision.pod, decision.node_name)
         try:
-            self._cache.forget_pod(decision.pod.pod)
+            assumed = self._cache.get_pod(decision.pod.uid)
+            self._cache.forget_pod(assumed)
         except CacheError as bound:
             _log.info("nothing to take back: %s", bound)
-            return False
-        return True
+            return None
+        return assumed
 
     def _fail(self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None) -> None:
         message = diagnosis.message if diagnosis is not None else status.message
@@ -306,6 +318,23 @@ class Effects:
                 note=f"Successfully assigned {pod.full_name} to {node_name}",
             )
         )
+
+
+async def _together(works: Sequence[Work]) -> Status:
+    """Run works at once until one does not succeed; see `moorage.framework.runner_binding`."""
+    tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the results below
+    running = [tasks.spawn(work, name="one of several PreBinds") for work in works]
+    try:
+        waiting = set(running)
+        while waiting:
+            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in running:
+                status: Status = SUCCESS if task in waiting else task.result()
+                if not status.ok:
+                    return status
+        return SUCCESS
+    finally:
+        await tasks.cancel_all()
 
 
 def _diagnosis(decision: Decision, status: Status) -> Diagnosis | None:

@@ -2,6 +2,8 @@
 
 The decision to preempt comes from the engine as data; here it becomes API calls, in a task of its
 own, while scheduling goes on. PreEnqueue asks the `EvictionLedger` whether that task is over.
+A victim that is not bound yet is taken off its node in memory, where it has to wait anyway; its
+own binding task returns it to the queue.
 
 Rules: scheduling spec, preemption section 5 (kubernetes v1.36
 ``pkg/scheduler/framework/preemption/executor.go``). Where upstream stops the evictions still under
@@ -29,6 +31,10 @@ from moorage.state.contracts import PodLookup
 from moorage.state.queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
+
+CallOff = Callable[[str], bool]
+
+_IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Event
 
 
 class EvictionLedger:
@@ -84,6 +90,8 @@ class Evictor:
         Told of every begin and end.
     queue
         Holds the nominations, and takes back a preemptor whose evictions failed.
+    call_off
+        Takes a pod that waits, or is in PreBind, off its node; False for any other.
     client, writes, recorder
         The API verbs, their order for each pod, and Events.
     tasks
@@ -97,6 +105,7 @@ class Evictor:
         ledger: EvictionLedger,
         queue: SchedulingQueue,
         *,
+        call_off: CallOff,
         client: Client,
         writes: PodWrites,
         recorder: EventRecorder,
@@ -105,6 +114,7 @@ class Evictor:
     ) -> None:
         self._ledger = ledger
         self._queue = queue
+        self._call_off = call_off
         self._client = client
         self._writes = writes
         self._recorder = recorder
@@ -157,7 +167,13 @@ class Evictor:
         return await self._written(pod, write, "clearing the nomination of")
 
     async def _evict(self, victim: Pod, preemptor: Pod, node_name: str) -> bool:
-        """Mark a victim and delete it; one that is gone already needs no Event."""
+        """Mark a victim and delete it; one that is gone already needs no Event.
+
+        One that is not bound yet is called off instead, if it still can be.
+        """
+        if self._call_off(victim.uid):
+            self._recorder.record(_preempted(victim, preemptor, f"{node_name}{_IN_MEMORY}"))
+            return True
         there = False
 
         async def write() -> None:
@@ -204,7 +220,7 @@ class Evictor:
         return not failed and not task.cancelled()
 
 
-def _preempted(victim: Pod, preemptor: Pod, node_name: str) -> EventNote:
+def _preempted(victim: Pod, preemptor: Pod, where: str) -> EventNote:
     return EventNote(
         regarding=reference(victim),
         related=reference(preemptor),
@@ -212,5 +228,5 @@ def _preempted(victim: Pod, preemptor: Pod, node_name: str) -> EventNote:
         type="Normal",
         reason="Preempted",
         action="Preempting",
-        note=f"Preempted by pod {preemptor.uid} on node {node_name}",
+        note=f"Preempted by pod {preemptor.uid} on node {where}",
     )

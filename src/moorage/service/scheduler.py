@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from functools import partial
 from typing import Any
 
 from moorage.api import resources
@@ -53,6 +54,7 @@ from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
+from moorage.service.waiting import call_off
 from moorage.state.compare import Mismatch, compare
 
 _log = logging.getLogger(__name__)
@@ -248,6 +250,7 @@ class Scheduler:
         evictor = Evictor(
             core.evictions,
             core.queue,
+            call_off=partial(call_off, core.waiting, core.pre_binding),
             client=self._client,
             writes=self._writes,
             recorder=self._recorder,

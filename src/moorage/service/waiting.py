@@ -11,7 +11,8 @@
 A verdict is noted at once and seen by the binding task when the loop next runs it; until that task
 has taken it back, the pod counts on its node. A decided pod is no waiting pod any more.
 
-`PreBinding` knows whose PreBind is running, and can call it off for a preemptor.
+`PreBinding` knows whose PreBind is running, and can call it off for a preemptor; `call_off` tries
+both.
 
 Rules: scheduling spec, cycle sections 5.2 and 5.3 (kubernetes v1.36
 ``pkg/scheduler/framework/runtime/waiting_pods_map.go``).
@@ -27,6 +28,8 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.config.durations import format_duration
 from moorage.framework.effects import WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable
+
+_PREEMPTING = "DefaultPreemption"
 
 
 class _Held:
@@ -199,3 +202,16 @@ class PreBinding:
         self._reasons.setdefault(uid, reason)
         work.cancel()
         return True
+
+
+def call_off(waiting: WaitingPods, pre_binding: PreBinding, uid: str) -> bool:
+    """Take a pod that waits, or is in PreBind, off its node for one of higher priority.
+
+    Returns
+    -------
+    bool
+        False when it does neither, or not any more: then only the API server can.
+    """
+    return waiting.preempt(uid, _PREEMPTING, "preempted") or pre_binding.cancel(
+        uid, f"preempted by {_PREEMPTING}"
+    )

@@ -30,7 +30,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import in_order
 from moorage.framework.preemption import EXPLAIN, NARROWING, PREEMPTION
 from moorage.framework.profile import Profile
-from moorage.framework.runner import AskPostFilter, PostFilterOutcome, run_bind, run_unreserve
+from moorage.framework.runner import AskPostFilter, PostFilterOutcome, run_unreserve
+from moorage.framework.runner_binding import run_bind
 from moorage.framework.status import Code
 from moorage.service.extenders import settings_of
 from moorage.snapshot.pod_info import PodInfo

@@ -1,0 +1,164 @@
+"""Runs the plugins of the binding task: PreBind, Bind and PostBind, plain or awaitable.
+
+What a plugin raises becomes the status Error, with its name. Texts and order follow kubernetes
+v1.36 ``pkg/scheduler/framework/runtime/framework.go``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import Any
+
+from moorage.base.errors import ExtenderError, ExtenderSilentError
+from moorage.framework.containment import contained
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.extender import Extender
+from moorage.framework.points import PreBindPlugin
+from moorage.framework.profile import Profile
+from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.snapshot.pod_info import PodInfo
+
+_log = logging.getLogger(__name__)
+
+Work = Coroutine[Any, Any, Status]
+Together = Callable[[Sequence[Work]], Awaitable[Status]]
+"""Runs several works at once, until all have succeeded or one has not; then the others are called
+off. Returns Success, or the status of the first in order among those that failed by then."""
+
+
+def run_pre_bind_pre_flight(
+    profile: Profile, state: CycleState, pod: PodInfo, node_name: str
+) -> Status:
+    """Ask which PreBind plugins have work; Success when any has, Skip when none has."""
+    skipped: set[str] = set()
+    for plugin in profile.pre_binds:
+        ask = getattr(plugin, "pre_bind_pre_flight", None)
+        if ask is None:
+            continue
+        try:
+            status = ask(state, pod, node_name)
+        except Exception as problem:
+            status = contained(plugin.name, "PreBindPreFlight", problem)
+        if status.code is Code.SKIP:
+            skipped.add(plugin.name)
+        elif status.code is Code.ERROR:
+            return error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+        elif not status.ok:
+            return error(
+                f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is '
+                "unsupported. It is supposed to return Success, Skip, or Error status"
+            )
+    state.skip_pre_bind = frozenset(skipped)
+    return SUCCESS if len(skipped) < len(profile.pre_binds) else Status(Code.SKIP)
+
+
+async def run_pre_bind(
+    profile: Profile, state: CycleState, pod: PodInfo, node_name: str, *, together: Together
+) -> Status:
+    """Run PreBind of the plugins that have work, group after group, until one does not succeed.
+
+    Parameters
+    ----------
+    profile, state, pod, node_name
+        The attempt; the state says which plugins are skipped.
+    together
+        How the plugins of a group are run at once.
+    """
+    for group in _groups(profile.pre_binds):
+        works = [
+            _pre_bind(plugin, state, pod, node_name)
+            for plugin in group
+            if plugin.name not in state.skip_pre_bind
+        ]
+        if not works:
+            continue
+        status = await (works[0] if len(works) == 1 else together(works))
+        if not status.ok:
+            return status
+    return SUCCESS
+
+
+def _groups(plugins: Sequence[PreBindPlugin]) -> Iterator[Sequence[PreBindPlugin]]:
+    """Part plugins into neighbours that may run at once, and single ones.
+
+    A plugin that must run alone parts its neighbours even when it is skipped.
+    """
+    group: list[PreBindPlugin] = []
+    for plugin in plugins:
+        if getattr(plugin, "pre_bind_parallel", False):
+            group.append(plugin)
+            continue
+        yield group
+        yield [plugin]
+        group = []
+    yield group
+
+
+async def _pre_bind(
+    plugin: PreBindPlugin, state: CycleState, pod: PodInfo, node_name: str
+) -> Status:
+    status = await _awaited(plugin, "PreBind", plugin.pre_bind, (state, pod, node_name))
+    if status.ok or status.rejected:
+        return status
+    return error(f'running PreBind plugin "{plugin.name}": {status.message}')
+
+
+async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    """Run Bind until a plugin does not skip; that all skip is a failure.
+
+    An extender that binds, and is interested in the pod, comes before every plugin.
+    """
+    for extender in profile.extenders:
+        if not (extender.binds and extender.interested(pod.pod)):
+            continue
+        try:
+            await _bind_by(extender, profile, pod, node_name)
+        except ExtenderError as problem:
+            if not extender.ignorable:
+                return error(str(problem))
+            _log.info("extender %s is left out of binding: %s", extender.name, problem)
+            continue
+        return SUCCESS
+    for plugin in profile.binds:
+        status = await _awaited(plugin, "Bind", plugin.bind, (state, pod, node_name))
+        if status.code is Code.SKIP:
+            continue
+        if status.ok or status.rejected:
+            return status
+        return error(f'running Bind plugin "{plugin.name}": {status.message}')
+    return Status(Code.SKIP)
+
+
+async def _bind_by(extender: Extender, profile: Profile, pod: PodInfo, node_name: str) -> None:
+    """Have an extender bind; if its answer is lost, see whether it did."""
+    try:
+        await extender.bind(pod.pod, node_name)
+    except ExtenderSilentError as lost:
+        client = profile.handle.client
+        if client is None or not await client.is_bound(pod.namespace, pod.name, pod.uid, node_name):
+            raise
+        _log.info("binding of %s by %s had happened: %s", pod.key, extender.name, lost)
+
+
+async def run_post_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    """Tell every PostBind plugin."""
+    for plugin in profile.post_binds:
+        try:
+            outcome = plugin.post_bind(state, pod, node_name)
+            if inspect.isawaitable(outcome):
+                await outcome
+        except Exception as problem:
+            contained(plugin.name, "PostBind", problem)
+
+
+async def _awaited(
+    plugin: Any, point: str, method: Callable[..., Any], args: tuple[Any, ...]
+) -> Status:
+    try:
+        outcome = method(*args)
+        status: Status = await outcome if inspect.isawaitable(outcome) else outcome
+    except Exception as problem:
+        return contained(plugin.name, point, problem)
+    return status.by(plugin.name)

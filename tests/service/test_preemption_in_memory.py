@@ -1,0 +1,184 @@
+"""Victims that are not bound yet: taken off their node in memory, nothing of theirs is deleted.
+
+One plugin holds every pod of low priority, at Permit or in PreBind, in virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import pytest
+
+from moorage.base import aio
+from moorage.base.clock import ManualClock
+from moorage.client.transport import Transport
+from moorage.config.defaults import with_defaults
+from moorage.config.own import LoadedConfiguration
+from moorage.config.types import (
+    KubeSchedulerConfiguration,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+from moorage.framework.handle import Handle
+from moorage.framework.registry import PluginEntry
+from moorage.framework.status import SUCCESS, Code, Status
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.snapshot.pod_info import PodInfo
+from moorage.testing.builders import node_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from tests.service.test_preemption import Watched, high, low, priority
+
+Where = Literal["permit", "pre_bind", "pre_bind and deaf"]
+Story = Callable[[VirtualCluster, Watched], Awaitable[None]]
+
+SOON = 20.0  # before the pods held would be let go by a timeout or a flush
+
+
+class Holding:
+    """Holds pods of negative priority, for half a minute at most at Permit, for ever in PreBind."""
+
+    name = "Holding"
+    where: Where = "permit"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._effects = handle.effects
+
+    def permit(self, state: object, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        del state, node_name
+        if self.where == "permit" and pod.priority < 0:
+            return Status(Code.WAIT), 30.0
+        for waiting in self._effects.waiting_pods():
+            assert waiting.pending == ("Holding",)
+        return SUCCESS, 0.0
+
+    async def pre_bind(self, state: object, pod: PodInfo, node_name: str) -> Status:
+        del state, node_name
+        if self.where != "permit" and pod.priority < 0:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if self.where == "pre_bind":
+                    raise
+        return SUCCESS
+
+
+def play(where: Where, story: Story) -> None:
+    """Run a story on one node of four cores, with the plugin in the default profile."""
+    clock = ManualClock()
+    registry = in_tree_registry()
+    registry.register(PluginEntry("Holding", type("Holding", (Holding,), {"where": where})))
+    enabled = PluginSet(enabled=[PluginRef(name="Holding")])
+    profile = Profile(scheduler_name="default-scheduler", plugins=Plugins(multi_point=enabled))
+    config = with_defaults(KubeSchedulerConfiguration(profiles=[profile]))
+    made: list[Watched] = []
+
+    def around(inner: Transport) -> Transport:
+        made.append(Watched(inner, "", ()))
+        return made[0]
+
+    async def main() -> None:
+        async with VirtualCluster(
+            clock,
+            nodes=[node_manifest("n1")],
+            config=LoadedConfiguration(scheduler=config),
+            registry=registry,
+            around=around,
+        ) as cluster:
+            await cluster.create(*[priority(*each) for each in (("low", -5), ("high", 1000))])
+            await story(cluster, made[0])
+            cluster.scheduler.core.queue.validate()
+            cluster.scheduler.core.cache.validate()
+
+    run_virtual(main(), clock)
+
+
+async def held(cluster: VirtualCluster, *names: str) -> None:
+    """Wait until these pods are assumed and nominated; none of them is bound."""
+    core = cluster.scheduler.core
+
+    def reached() -> bool:
+        pods: list[Any] = [cluster.pod(name) for name in names]
+        return all(
+            core.cache.is_assumed(pod["metadata"]["uid"])
+            and pod["status"].get("nominatedNodeName") == "n1"
+            for pod in pods
+        )
+
+    await cluster.until(reached)
+    assert [cluster.node_of(name) for name in names] == [""] * len(names)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        pytest.param("permit", "waiting on permit for pod: preempted", id="at Permit"),
+        pytest.param("pre_bind", "preempted by DefaultPreemption", id="in PreBind"),
+        pytest.param(
+            "pre_bind and deaf",
+            "preempted by DefaultPreemption",
+            id="in PreBind, whose plugin does not hear of it",
+        ),
+    ],
+)
+def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message: str) -> None:
+    async def story(cluster: VirtualCluster, watched: Watched) -> None:
+        await cluster.create(low("victim"))
+        await held(cluster, "victim")
+        before: Any = cluster.pod("victim")
+        await cluster.create(high("preemptor"))
+        await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
+        await aio.sleep(1)
+        after: Any = cluster.pod("victim")
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert not [call for call in watched.calls if call.startswith("DELETE")]
+        assert "DisruptionTarget" not in str(after["status"])
+        assert "nominatedNodeName" not in after["status"]
+        assert cluster.condition_of("victim")[0] == "False"
+        preemptor: Any = cluster.pod("preemptor")
+        (told,) = await cluster.events("victim", reason="Preempted")
+        uid = preemptor["metadata"]["uid"]
+        assert told["message"] == (f"Preempted by pod {uid} on node n1 (in kube-scheduler memory).")
+        failed = await cluster.events("victim", reason="FailedScheduling")
+        assert failed[0]["message"] == message
+
+    play(where, story)
+
+
+def test_several_victims_some_waiting_some_bound() -> None:
+    async def story(cluster: VirtualCluster, watched: Watched) -> None:
+        await cluster.create(priority("middle", 10))
+        await cluster.create(low("waits", cpu="2"))
+        await held(cluster, "waits")
+        runs = {**low("runs", cpu="2")}
+        runs["spec"] = {**runs["spec"], "priorityClassName": "middle"}
+        await cluster.create(runs)
+        await cluster.until(lambda: cluster.phase_of("runs") == "Running")
+        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
+        assert cluster.pod("runs") is None
+        assert cluster.pod("waits") is not None
+        assert [call for call in watched.calls if call.startswith("DELETE")] == ["DELETE runs"]
+
+    play("permit", story)
+
+
+def test_a_victim_that_waits_no_more_when_its_turn_comes_is_deleted() -> None:
+    async def story(cluster: VirtualCluster, watched: Watched) -> None:
+        await cluster.create(low("victim"))
+        await held(cluster, "victim")
+        victim: Any = cluster.pod("victim")
+        waiting = cluster.scheduler.core.waiting
+        assert waiting.allow(victim["metadata"]["uid"], "Holding")
+        await cluster.until(lambda: cluster.phase_of("victim") == "Running")
+        await cluster.create(high("preemptor"))
+        await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
+        assert cluster.pod("victim") is None
+        assert "DELETE victim" in watched.calls
+
+    play("permit", story)
