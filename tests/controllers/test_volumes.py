@@ -121,7 +121,7 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
             made = VolumeControllers(cluster.client, clock=clock, streams=Streams(3))
             running = TaskOwner(lambda _name, _error: None).spawn(made.run(), name="controllers")
             await made.ready.wait()
-            monkeypatch.setattr("moorage.controllers.volumes._Seen.on_add", broken)
+            monkeypatch.setattr("moorage.controllers.seen.Seen.on_add", broken)
             await cluster.create(using("c"))
             async with asyncio.timeout(60):
                 await running

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
@@ -26,7 +25,6 @@ from moorage.base.clock import Clock
 from moorage.base.errors import (
     ApiError,
     ConflictError,
-    DecodeError,
     MoorageError,
     NotFoundError,
 )
@@ -35,6 +33,7 @@ from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+from moorage.controllers.seen import Seen
 from moorage.controllers.volume_steps import (
     Create,
     Patch,
@@ -93,10 +92,10 @@ class VolumeControllers:
         self._clock = clock
         self._streams = streams
         self._wake = asyncio.Event()
-        self._claims: _Seen[PersistentVolumeClaim] = _Seen(self._changed)
-        self._volumes: _Seen[PersistentVolume] = _Seen(self._changed)
-        self._classes: _Seen[StorageClass] = _Seen(self._changed)
-        self._pods: _Seen[Pod] = _Seen(self._changed)
+        self._claims: Seen[PersistentVolumeClaim] = Seen(self._changed)
+        self._volumes: Seen[PersistentVolume] = Seen(self._changed)
+        self._classes: Seen[StorageClass] = Seen(self._changed)
+        self._pods: Seen[Pod] = Seen(self._changed)
         self._world = VolumeWorld(
             claims=self._claims.objects,
             volumes=self._volumes.objects,
@@ -126,7 +125,7 @@ class VolumeControllers:
             self._reflector(PODS, Pod, self._pods),
         ]
 
-    def _reflector(self, resource: ResourceType, kind: type[T], seen: _Seen[T]) -> Reflector[T]:
+    def _reflector(self, resource: ResourceType, kind: type[T], seen: Seen[T]) -> Reflector[T]:
         return Reflector(
             self._client.transport,
             resource,
@@ -144,7 +143,7 @@ class VolumeControllers:
         except ConflictError:
             _log.info("storage class standard is there already")
 
-    def _changed(self) -> None:
+    def _changed(self, _obj: ApiObject | None) -> None:
         self._wake.set()
 
     # -- working -------------------------------------------------------------------------------
@@ -264,37 +263,3 @@ def _writes_any(step: Step, taken: set[tuple[str, Key]]) -> bool:
         return True
     taken.add(key)
     return False
-
-
-class _Seen(Generic[T]):
-    """The newest version of every object of a kind, and which changed since they were taken."""
-
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self.objects: dict[Key, T] = {}
-        self.dirty: dict[Key, None] = {}
-        self._changed = changed
-
-    def take_dirty(self) -> dict[Key, None]:
-        dirty, self.dirty = self.dirty, {}
-        return dirty
-
-    def on_add(self, obj: T) -> None:
-        key = (obj.namespace, obj.name)
-        self.objects[key] = obj
-        self.dirty[key] = None
-        self._changed()
-
-    def on_update(self, old: T, new: T) -> None:
-        self.on_add(new)
-
-    def on_delete(self, obj: T, *, missed: bool) -> None:
-        key = (obj.namespace, obj.name)
-        self.objects.pop(key, None)
-        self.dirty[key] = None
-        self._changed()
-
-    def on_synced(self) -> None:
-        self._changed()
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        _log.warning("%s cannot be read and is left alone: %s", "/".join(key), error)

@@ -21,6 +21,7 @@ from moorage.base.rng import Streams
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.writes import Client
+from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.volumes import VolumeControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerSettings
@@ -70,7 +71,7 @@ class SandboxServer:
         )
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
-        """Play kubelet for the nodes, and the volume side, until cancelled.
+        """Play kubelet for the nodes, the volume side, and disruption budgets, until cancelled.
 
         Parameters
         ----------
@@ -90,6 +91,7 @@ class SandboxServer:
         transport = HttpTransport(access, user_agent="moorage-controllers")
         client = Client(transport, rng=self._streams.stream("controllers/client"))
         controllers = VolumeControllers(client, clock=self._clock, streams=self._streams)
+        budgets = DisruptionController(client, clock=self._clock, streams=self._streams)
         nodes = play_nodes(
             access,
             self._settings.nodes,
@@ -99,7 +101,7 @@ class SandboxServer:
             first=controllers.ready.wait,
         )
         try:
-            await together(controllers.run(), nodes)
+            await together(controllers.run(), budgets.run(), nodes)
         finally:
             await transport.close()
 

@@ -1,0 +1,291 @@
+"""Keeps the status of disruption budgets: watches, asks ``disruption_steps``, and writes.
+
+Evictions and preemption take the status at its word. One loop for everything: a change makes the
+budgets of the namespace it concerns due; what was written is confirmed by the watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+from moorage.api.meta import ApiObject, OwnerReference
+from moorage.api.policy import PodDisruptionBudget
+from moorage.api.resources import POD_DISRUPTION_BUDGETS, PODS, ResourceType
+from moorage.api.selectors import NOTHING, Selector, compile_label_selector
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import ConflictError, MoorageError, NotFoundError
+from moorage.base.rng import Streams
+from moorage.client.objects import Key
+from moorage.client.reflector import Reflector
+from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.writes import Client
+from moorage.controllers.disruption_steps import (
+    BudgetError,
+    Due,
+    Scale,
+    SeenPod,
+    budget_due,
+    controller_of,
+    no_target_condition,
+    stale_target_ns,
+)
+from moorage.controllers.scales import WATCHED, Scaled, Scales
+from moorage.controllers.seen import Seen
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+
+# After an answer that may be better later; a guess.
+_RETRY_SECONDS: Final = 1.0
+# Between two rounds, so that a rollout of thousands of pods is counted now and then, not for each
+# of them; a guess, well below what an eviction waits before it tries again.
+_ROUND_SECONDS: Final = 0.05
+# A server without one of the watched kinds is not waited for longer; a guess.
+_SYNC_SECONDS: Final = 10.0
+
+
+class DisruptionController:
+    """Writes the status of every PodDisruptionBudget.
+
+    Parameters
+    ----------
+    client
+        Verbs of the server.
+    clock, streams
+        Time and randomness for the watches.
+
+    Attributes
+    ----------
+    ready
+        Set once everything has been listed.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
+        self._client = client
+        self._clock = clock
+        self._streams = streams
+        self._wake = asyncio.Event()
+        self._budgets: Seen[PodDisruptionBudget] = Seen(self._budget_changed)
+        self._pods: Seen[SeenPod] = Seen(self._pod_changed)
+        self._scales = Scales(client, self._owner_changed)
+        # Names of the pods and of the budgets in each namespace: what a change concerns.
+        self._pods_in: dict[str, dict[str, None]] = {}
+        self._budgets_in: dict[str, dict[str, None]] = {}
+        self._selectors: dict[Key, Selector] = {}
+        self._due: dict[Key, None] = {}
+        # When to look again though nothing changes, wall-clock time.
+        self._again_ns: dict[Key, int] = {}
+        self._stale_ns: dict[Key, int] = {}
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Play until cancelled.
+
+        Raises
+        ------
+        Exception
+            A part broke; a controller that goes on half dead would be worse.
+        """
+        seen = self._scales.seen
+        reflectors: list[Reflector[Any]] = [
+            self._reflector(POD_DISRUPTION_BUDGETS, PodDisruptionBudget, self._budgets),
+            self._reflector(PODS, SeenPod, self._pods),
+            *(self._reflector(each, Scaled, seen[each.kind]) for each in WATCHED),
+        ]
+        await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
+
+    def _reflector(self, resource: ResourceType, kind: type[T], seen: Seen[T]) -> Reflector[T]:
+        return Reflector(
+            self._client.transport,
+            resource,
+            kind,
+            handler=seen,
+            clock=self._clock,
+            rng=self._streams.stream(f"disruption/{resource.plural}"),
+        )
+
+    # -- what changed --------------------------------------------------------------------------
+
+    def _budget_changed(self, budget: PodDisruptionBudget | None) -> None:
+        if budget is None:
+            return
+        key = (budget.namespace, budget.name)
+        names = self._budgets_in.setdefault(budget.namespace, {})
+        if key in self._budgets.objects:
+            names[budget.name] = None
+            self._selectors[key] = _selector(budget)
+            self._make_due(key)
+        else:
+            names.pop(budget.name, None)
+            for kept in (self._selectors, self._due, self._again_ns):
+                kept.pop(key, None)
+
+    def _pod_changed(self, pod: SeenPod | None) -> None:
+        if pod is None:
+            return
+        key = (pod.namespace, pod.name)
+        names = self._pods_in.setdefault(pod.namespace, {})
+        stale_ns = None
+        if key in self._pods.objects:
+            names[pod.name] = None
+            stale_ns = stale_target_ns(self._pods.objects[key])
+        else:
+            names.pop(pod.name, None)
+        if stale_ns is None:
+            self._stale_ns.pop(key, None)
+        else:
+            self._stale_ns[key] = stale_ns
+            self._wake.set()
+        for name in self._budgets_in.get(pod.namespace, ()):
+            budget_key = (pod.namespace, name)
+            if self._selectors[budget_key].matches(pod.metadata.labels):
+                self._make_due(budget_key)
+
+    def _owner_changed(self, owner: Scaled | None) -> None:
+        if owner is not None:
+            for name in self._budgets_in.get(owner.namespace, ()):
+                self._make_due((owner.namespace, name))
+
+    def _make_due(self, key: Key) -> None:
+        self._due[key] = None
+        self._wake.set()
+
+    # -- working -------------------------------------------------------------------------------
+
+    async def _work(self, reflectors: Sequence[Reflector[Any]]) -> None:
+        try:
+            async with asyncio.timeout(_SYNC_SECONDS):
+                for reflector in reflectors:
+                    await reflector.synced.wait()
+        except TimeoutError:
+            _log.warning("not everything could be listed; budgets are kept with what there is")
+        self.ready.set()
+        while True:
+            await self._something_due()
+            failed = False
+            due, self._due = self._due, {}
+            for key in due:
+                failed |= not await self._carried_out(key)
+            for key in self._elapsed(self._stale_ns):
+                failed |= not await self._relieved(key)
+            await aio.sleep(_RETRY_SECONDS if failed else _ROUND_SECONDS)
+
+    async def _something_due(self) -> None:
+        """Wait for a change, or until something is to be looked at again."""
+        self._wake.clear()
+        if not self._due:
+            ends = (*self._again_ns.values(), *self._stale_ns.values())
+            wait_ns = min(ends, default=0) - self._clock.now_ns()
+            try:
+                async with asyncio.timeout(max(wait_ns, 0) / NS_PER_SECOND if ends else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+        self._due.update(dict.fromkeys(self._elapsed(self._again_ns)))
+
+    def _elapsed(self, times: dict[Key, int]) -> list[Key]:
+        """Take out what is to be looked at by now."""
+        now_ns = self._clock.now_ns()
+        keys = [key for key, at_ns in times.items() if at_ns <= now_ns]
+        for key in keys:
+            del times[key]
+        return keys
+
+    async def _carried_out(self, key: Key) -> bool:
+        """Bring a budget's status up to date; False when it should be tried again."""
+        try:
+            due = await self._judged(key)
+            if due is None:
+                return True
+            budget = self._budgets.objects[key]
+            if due.again_ns is not None:
+                self._again_ns[key] = due.again_ns
+            if due.status is not None:
+                await self._write(POD_DISRUPTION_BUDGETS, budget, due.status)
+        except (ConflictError, NotFoundError) as late:
+            # The watch will show what came in between, and makes the budget due again.
+            _log.debug("too late: %s", late)
+        except MoorageError as problem:
+            _log.warning("disruption budget %s: %s", "/".join(key), problem)
+            self._make_due(key)
+            return False
+        return True
+
+    async def _judged(self, key: Key) -> Due | None:
+        """Return what a budget needs; None when it is gone."""
+        if key not in self._budgets.objects:
+            return None
+        owners = [owner for pod in self._members(key) if (owner := controller_of(pod)) is not None]
+        scales = {}
+        if self._needs_scale(key):
+            scales = await self._scales.of_all(owners, key[0])
+        # Time has passed: from here on everything is of one moment.
+        budget = self._budgets.objects.get(key)
+        if budget is None:
+            return None
+
+        def scale_of(owner: OwnerReference) -> Scale | None:
+            found = scales.get(owner.uid)
+            if isinstance(found, BudgetError):
+                raise found
+            return found
+
+        return budget_due(budget, self._members(key), scale_of, self._clock.now_ns())
+
+    def _members(self, key: Key) -> list[SeenPod]:
+        namespace, _ = key
+        pods, selector = self._pods.objects, self._selectors[key]
+        found = (pods[namespace, name] for name in self._pods_in.get(namespace, ()))
+        return [pod for pod in found if selector.matches(pod.metadata.labels)]
+
+    def _needs_scale(self, key: Key) -> bool:
+        spec = self._budgets.objects[key].spec
+        return spec.max_unavailable is not None or isinstance(spec.min_available, str)
+
+    async def _relieved(self, key: Key) -> bool:
+        """Tell a pod that it is no target any more; False when it should be tried again."""
+        pod = self._pods.objects.get(key)
+        if pod is None:
+            return True
+        status = {"conditions": [no_target_condition(self._clock.now_ns())]}
+        try:
+            await self._client.patch(
+                PODS,
+                pod.name,
+                patch_body({"metadata": {"uid": pod.metadata.uid}, "status": status}),
+                namespace=pod.namespace,
+                subresource="status",
+            )
+        except (ConflictError, NotFoundError) as late:
+            _log.debug("too late: %s", late)
+        except MoorageError as problem:
+            _log.warning("pod %s: %s", "/".join(key), problem)
+            self._stale_ns[key] = self._clock.now_ns()
+            return False
+        return True
+
+    async def _write(
+        self, resource: ResourceType, obj: ApiObject, status: dict[str, object]
+    ) -> None:
+        version = {"resourceVersion": obj.metadata.resource_version}
+        await self._client.patch(
+            resource,
+            obj.name,
+            patch_body({"metadata": version, "status": status}),
+            namespace=obj.namespace,
+            subresource="status",
+            content_type=MERGE_PATCH,
+        )
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    try:
+        return compile_label_selector(budget.spec.selector)
+    except ValueError as problem:
+        _log.warning("disruption budget %s/%s: %s", budget.namespace, budget.name, problem)
+        return NOTHING

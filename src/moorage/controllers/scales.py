@@ -1,0 +1,152 @@
+"""How many pods an owner wants: from what was seen of the usual owners, else asked of the server.
+
+Rules: kubernetes v1.36 ``pkg/controller/disruption/disruption.go`` (the pod controller finders).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from moorage.api.meta import ApiObject, ApiStruct, OwnerReference
+from moorage.api.resources import (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    ResourceType,
+    group_version_path,
+)
+from moorage.base.errors import NotFoundError
+from moorage.client.objects import Key
+from moorage.client.writes import Client
+from moorage.controllers.disruption_steps import BudgetError, Scale, controller_of
+from moorage.controllers.seen import Seen
+
+
+class ScaledSpec(ApiStruct, frozen=True, kw_only=True):
+    """Wanted copies; None means 1."""
+
+    replicas: int | None = None
+
+
+class Scaled(ApiObject, frozen=True, kw_only=True):
+    """Anything with ``spec.replicas``."""
+
+    spec: ScaledSpec = ScaledSpec()
+
+
+WATCHED: Final[tuple[ResourceType, ...]] = (
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+)
+"""Owners that are watched; others are asked for their scale."""
+
+_GROUPS: Final[Mapping[str, frozenset[str]]] = {
+    REPLICATION_CONTROLLERS.kind: frozenset({""}),
+    REPLICA_SETS.kind: frozenset({"apps", "extensions"}),
+    DEPLOYMENTS.kind: frozenset({"apps", "extensions"}),
+    STATEFUL_SETS.kind: frozenset({"apps"}),
+}
+
+
+class _ScaleMeta(ApiStruct, frozen=True):
+    uid: str = ""
+
+
+class _ScaleAnswer(ApiStruct, frozen=True):
+    metadata: _ScaleMeta = _ScaleMeta()
+    spec: ScaledSpec = ScaledSpec()
+
+
+class Scales:
+    """Finds scales.
+
+    Parameters
+    ----------
+    client
+        Asked about owners that are not watched.
+    changed
+        Told of every change of a watched owner, as `Seen` tells it.
+    """
+
+    def __init__(self, client: Client, changed: Callable[[Scaled | None], None]) -> None:
+        self._client = client
+        self.seen: dict[str, Seen[Scaled]] = {each.kind: Seen(changed) for each in WATCHED}
+
+    async def of_all(
+        self, owners: Iterable[OwnerReference], namespace: str
+    ) -> dict[str, Scale | BudgetError | None]:
+        """Return the scale of each owner by its uid; None where there is no such owner.
+
+        Raises
+        ------
+        ApiError, TransportError
+            The server did not answer as it should.
+        """
+        found: dict[str, Scale | BudgetError | None] = {}
+        for owner in owners:
+            if owner.uid in found:
+                continue
+            try:
+                found[owner.uid] = self._seen(owner, namespace) or await self._asked(
+                    owner, namespace
+                )
+            except BudgetError as problem:
+                found[owner.uid] = problem
+        return found
+
+    def _seen(self, owner: OwnerReference, namespace: str) -> Scale | None:
+        workload = self._find(owner, namespace)
+        if workload is None or owner.kind == DEPLOYMENTS.kind:
+            return None
+        above = controller_of(workload) if owner.kind == REPLICA_SETS.kind else None
+        if above is not None and above.kind == DEPLOYMENTS.kind:
+            workload = self._find(above, namespace)
+        if workload is None:
+            return None
+        replicas = workload.spec.replicas
+        return Scale(workload.metadata.uid, 1 if replicas is None else replicas)
+
+    def _find(self, owner: OwnerReference, namespace: str) -> Scaled | None:
+        group = owner.api_version.rpartition("/")[0]
+        if group not in _GROUPS.get(owner.kind, frozenset()):
+            return None
+        key: Key = (namespace, owner.name)
+        found = self.seen[owner.kind].objects.get(key)
+        return found if found is not None and found.metadata.uid == owner.uid else None
+
+    async def _asked(self, owner: OwnerReference, namespace: str) -> Scale | None:
+        """Ask for the scale subresource of an owner of any kind."""
+        group, _, version = owner.api_version.rpartition("/")
+        root = group_version_path(group, version)
+        try:
+            listed: Any = await self._client.read(root)
+        except NotFoundError:
+            listed = {}
+        names = {each["name"]: each.get("kind") for each in listed.get("resources") or []}
+        plural = next((n for n, kind in names.items() if kind == owner.kind and "/" not in n), "")
+        if not plural:
+            raise BudgetError(
+                f'no matches for kind "{owner.kind}" in version "{owner.api_version}"'
+            )
+        if names.get(f"{plural}/scale") != "Scale":
+            qualified = f"{plural}.{group}" if group else plural
+            raise BudgetError(f"{qualified} does not implement the scale subresource")
+        path = (
+            f"{root}/namespaces/{quote(namespace, safe='')}/{plural}/{quote(owner.name, safe='')}"
+        )
+        try:
+            answer = msgspec.convert(await self._client.read(f"{path}/scale"), _ScaleAnswer)
+        except NotFoundError:
+            return None
+        except msgspec.ValidationError as problem:
+            raise BudgetError(f"the scale of {owner.kind} {owner.name}: {problem}") from problem
+        if answer.metadata.uid != owner.uid:
+            return None
+        return Scale(owner.uid, answer.spec.replicas or 0)
