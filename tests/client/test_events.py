@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from moorage.api.meta import ObjectReference
+from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
@@ -16,6 +17,7 @@ from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote, SeriesBook, shorten
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
+from moorage.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, answer, failure, instant_sleep
 
 POD = ObjectReference(
@@ -266,3 +268,35 @@ async def test_a_full_buffer_drops_and_counts():
     for _ in range(1005):
         recorder.record(note())
     assert recorder.dropped == 5
+
+
+UNSENDABLE = note(reason="Bad\ud800")
+
+
+async def test_an_event_that_cannot_be_sent_does_not_cost_those_that_follow(caplog):
+    calls, _ = await record([FOUND, CREATED, CREATED], [note(), UNSENDABLE, note(reason="Other")])
+    assert calls == [DISCOVERY, POST, POST]
+    assert "was not written" in caplog.text
+
+
+def test_a_series_that_cannot_be_closed_does_not_end_the_rounds(caplog):
+    clock = ManualClock()
+    calls: list[str] = []
+
+    async def main() -> None:
+        client = Client(ScriptedTransport(FOUND), rng=Streams(1).stream("client"))
+        recorder = EventRecorder(client, host="h", clock=clock, rng=Streams(1).stream("events"))
+
+        def finish(*, now_ns: int) -> list[Any]:
+            calls.append(f"{(now_ns - START) // 60_000_000_000} min")
+            raise RuntimeError("a bug")
+
+        recorder._book.finish = finish  # type: ignore[method-assign]
+        tasks = TaskOwner()
+        tasks.spawn(recorder.run(), name="recorder")
+        await aio.sleep(20 * 60)
+        await tasks.cancel_all()
+
+    run_virtual(main(), clock)
+    assert calls == ["6 min", "12 min", "18 min"]
+    assert "was not closed" in caplog.text

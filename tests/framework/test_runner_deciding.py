@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -385,6 +386,14 @@ ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
             PermitOutcome(Status(Code.WAIT, ("slow", ASKED_TO_WAIT)), {"A": 5.0}),
             "A",
             id="the reasons of the last that waits come first",
+        ),
+        pytest.param(
+            {"A": (WAIT, math.nan), "B": (WAIT, -1.0), "C": (WAIT, math.inf)},
+            PermitOutcome(
+                Status(Code.WAIT, ("slow", ASKED_TO_WAIT)), {"A": 0.0, "B": 0.0, "C": 900.0}
+            ),
+            "ABC",
+            id="no number and less than nothing are no time at all",
         ),
         pytest.param(
             {"A": (WAIT, 5.0), "B": (unschedulable("no"), 0.0), "C": (SUCCESS, 0.0)},

@@ -138,6 +138,14 @@ def test_the_newest_version_is_what_is_tried_next() -> None:
     assert waiting.pod.metadata.resource_version == "2"
 
 
+def test_a_text_that_json_cannot_carry_is_mended() -> None:
+    world = World()
+    fail(world, shown=pod(version="2"), status=error("no file \udcff, Überlauf"), diagnosis=None)
+    ((_, condition, _),) = world.statuses
+    assert condition is not None
+    assert condition.message == world.notes[0].note == "no file ?, Überlauf"
+
+
 def test_a_long_text_is_cut_in_the_event_and_whole_in_the_condition() -> None:
     long = "x" * 2000
     world = World()

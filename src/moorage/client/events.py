@@ -51,7 +51,7 @@ class EventRecorder:
     Attributes
     ----------
     dropped
-        Notes lost because the buffer was full.
+        Notes lost because the buffer was full, or because nobody could write them.
     """
 
     def __init__(self, client: Client, *, host: str, clock: Clock, rng: Random) -> None:
@@ -117,6 +117,10 @@ class EventRecorder:
                 write = self._book.observe(note, now_ns=now_ns)
                 if write is not None:
                     await self._write(write)
+            except Exception:
+                # A bug, or a text that cannot be sent; it must not cost the Events that follow.
+                self.dropped += 1
+                _log.exception("event %s about %s was not written", note.reason, note.regarding)
             finally:
                 self._waiting -= 1
                 queue.task_done()
@@ -126,11 +130,14 @@ class EventRecorder:
         while True:
             await aio.sleep(_FINISH_SECONDS)
             rounds += 1
-            writes = self._book.finish(now_ns=self._clock.now_ns())
-            if rounds % _REFRESH_ROUNDS == 0:
-                writes += self._book.refresh()
-            for write in writes:
-                await self._write(write)
+            try:
+                writes = self._book.finish(now_ns=self._clock.now_ns())
+                if rounds % _REFRESH_ROUNDS == 0:
+                    writes += self._book.refresh()
+                for write in writes:
+                    await self._write(write)
+            except Exception:
+                _log.exception("a series of events was not closed")
 
     async def _write(self, write: EventWrite) -> None:
         """Write one Event: again if no answer came, never if the server refused it."""

@@ -309,7 +309,8 @@ def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str
         if status.rejected:
             return PermitOutcome(status)
         if status.code is Code.WAIT:
-            waits[plugin.name] = min(seconds, PERMIT_WAIT_SECONDS_MAX)
+            # Not a number and less than nothing are no time at all.
+            waits[plugin.name] = max(0.0, min(seconds, PERMIT_WAIT_SECONDS_MAX))
             reasons = status.reasons
         elif not status.ok:
             text = f'running Permit plugin "{plugin.name}": {status.message}'

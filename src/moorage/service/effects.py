@@ -178,16 +178,14 @@ class Effects:
             self._on_slot()
 
     async def _bind(self, binding: _Binding) -> None:
-        queued, decision = binding.queued, binding.decision
         try:
             failure = await self._contained(binding)
             if failure is None:
                 await self._bound(binding)
             else:
                 self._binding_failed(binding, *failure)
-            self._activate(decision)
         finally:
-            self._waiting.release(queued.uid)
+            self._waiting.release(binding.queued.uid)
             self._uncount(binding)
 
     async def _contained(self, binding: _Binding) -> _Failure | None:
@@ -255,13 +253,14 @@ class Effects:
         return error(reason) if reason else work.result()
 
     async def _bound(self, binding: _Binding) -> None:
-        """Tell that a pod is bound."""
+        """Tell that a pod is bound, and have the pods tried again that were waiting for that."""
         queued, decision = binding.queued, binding.decision
         self._facts.bound += 1
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
             self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
         self._scheduled(queued, decision.node_name)
         await run_post_bind(binding.profile, decision.state, decision.pod, decision.node_name)
+        self._activate(decision)
 
     # --- failure --------------------------------------------------------------------------------
 

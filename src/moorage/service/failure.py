@@ -16,7 +16,7 @@ from moorage.client.events import EventRecorder
 from moorage.engine.decision import Nomination
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status
-from moorage.service.pod_writes import PodWrites, reference
+from moorage.service.pod_writes import PodWrites, reference, sendable
 from moorage.state.nominations import NominatingInfo
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
@@ -93,7 +93,7 @@ class FailureHandler:
         info = None if nomination is None else NominatingInfo(nomination.node_name)
         self._queue.nominator.add(queued.pod, info)
         if current is not None:
-            self._report(current, status, message=message, nomination=nomination)
+            self._report(current, status, message=sendable(message), nomination=nomination)
 
     def _report(
         self, pod: Pod, status: Status, *, message: str, nomination: Nomination | None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from moorage.api.pod import Pod
 from moorage.client.event_series import EventNote
 from moorage.framework.effects import EventType, WaitingPod
-from moorage.service.pod_writes import reference
+from moorage.service.pod_writes import reference, sendable
 from moorage.service.waiting import WaitingPods
 
 Activate = Callable[[Iterable[Pod]], None]
@@ -68,8 +68,8 @@ class LivePluginEffects:
                     regarding=reference(pod),
                     controller=pod.spec.scheduler_name,
                     type=kind,
-                    reason=reason,
-                    action=action,
-                    note=note,
+                    reason=sendable(reason),
+                    action=sendable(action),
+                    note=sendable(note),
                 )
             )

@@ -36,6 +36,14 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
+def sendable(text: str) -> str:
+    """Return a text as JSON can carry it: half a surrogate pair becomes a question mark.
+
+    Texts of plugins may have such (names of files that are not UTF-8, for one).
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 class PodWrites:
     """Sends writes about pods; each pod's own one after another.
 
