@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
-from moorage.base.clock import ManualClock
+from moorage.api.workloads import Namespace
+from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
 from moorage.config.defaults import with_defaults
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, MoorageConfiguration, QueueCompat
 from moorage.config.types import (
     KubeSchedulerConfiguration,
     PluginRef,
@@ -145,3 +147,59 @@ def test_the_snapshot_reads_nominations_as_they_are_now() -> None:
     world.queue.update(pod("b"), pod("b", version="2", priority=8))
     assert read() == {"n1": [("b", 8)]}
     assert world.core.snapshot.nominations is nominations
+
+
+@pytest.mark.parametrize(
+    ("compat", "settings", "after"),
+    [
+        pytest.param("v1.36", (2, 8, 300, True), "unschedulable", id="v1.36"),
+        pytest.param("v1.20", (2, 8, 60, False), "backoff", id="v1.20"),
+    ],
+)
+def test_the_queue_is_that_of_the_version_asked_for(
+    compat: QueueCompat, settings: tuple[int, int, int, bool], after: str
+) -> None:
+    config = LoadedConfiguration(
+        with_defaults(
+            KubeSchedulerConfiguration(pod_initial_backoff_seconds=2, pod_max_backoff_seconds=8)
+        ),
+        MoorageConfiguration(queue_compat=compat),
+    )
+    core = build_core(config, in_tree_registry(), clock=ManualClock(), streams=Streams(1))
+    used = core.queue.settings
+    assert (
+        used.backoff_initial_ns / NS_PER_SECOND,
+        used.backoff_max_ns / NS_PER_SECOND,
+        used.unschedulable_max_ns / NS_PER_SECOND,
+        used.pop_from_backoff,
+    ) == settings
+    core.queue.add(pod())
+    queued = core.queue.pop()
+    assert queued is not None
+    queued.rejected_by(["NodeResourcesFit"])
+    core.queue.add_unschedulable_if_not_present(queued)
+    # A volume cures no lack of resources; only v1.20 does not ask.
+    core.queue.move_all(ClusterEvent(Resource.PERSISTENT_VOLUME, Action.ADD), None, None)
+    assert getattr(core.queue.counts(), after) == 1
+
+
+def test_v1_20_reads_namespaces_as_they_are_now() -> None:
+    config = LoadedConfiguration(own=MoorageConfiguration(queue_compat="v1.20"))
+    core = build_core(config, in_tree_registry(), clock=ManualClock(), streams=Streams(1))
+    near = {"matchLabels": {"app": "db"}}, {"matchLabels": {"team": "a"}}
+    term = {"labelSelector": near[0], "namespaceSelector": near[1], "topologyKey": "zone"}
+    required = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    core.queue.add(pod(affinity=required))
+    queued = core.queue.pop()
+    assert queued is not None
+    queued.rejected_by(["InterPodAffinity"])
+    core.queue.add_unschedulable_if_not_present(queued)
+    placed = pod("db", labels={"app": "db"}, nodeName="n1")
+    event = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+    core.queue.move_all(event, None, placed)
+    assert core.queue.counts().unschedulable == 1
+    labels = {"team": "a"}
+    namespace = Namespace(metadata=ObjectMeta(name=placed.metadata.namespace, labels=labels))
+    core.snapshot.listers.namespaces.put(namespace)
+    core.queue.move_all(event, None, placed)
+    assert core.queue.counts().backoff == 1

@@ -22,6 +22,7 @@ from moorage.state.contracts import (
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
+from moorage.state.rules import V1_36, QueueRules, v1_20
 
 PROFILE = "default-scheduler"
 SECOND = NS_PER_SECOND
@@ -57,6 +58,11 @@ def pod(
         spec=PodSpec(priority=priority, node_name=node, scheduler_name=profile),
         status=PodStatus(nominated_node_name=nominated, phase=phase),
     )
+
+
+NAMESPACE_LABELS = {"ns": {"team": "a"}, "other": {"team": "b"}}
+V1_20 = v1_20(lambda namespace: NAMESPACE_LABELS.get(namespace, {}))
+RULES = {"v1.36": V1_36, "v1.20": V1_20}
 
 
 class Recorder:
@@ -109,6 +115,7 @@ class World:
         hints: HintMap | list[RegisteredHint] | None = None,
         pre_enqueue: PreEnqueueMap | None = None,
         settings: QueueSettings | None = None,
+        rules: QueueRules = V1_36,
     ) -> None:
         self.clock = ManualClock()
         self.start_ns = self.clock.now_ns()
@@ -131,6 +138,7 @@ class World:
             pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
             hints={PROFILE: hints} if isinstance(hints, list) else hints,
             pod_lookup=lambda namespace, name: self.api.get((namespace, name)),
+            rules=rules,
             settings=settings,
             observer=self.seen,
             lifecycle=self.lifecycle,

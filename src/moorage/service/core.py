@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.api.workloads import Namespace
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
 from moorage.config.merge import expand_profiles
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, QueueCompat
+from moorage.config.types import KubeSchedulerConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
@@ -30,6 +32,7 @@ from moorage.service.evictions import EvictionLedger
 from moorage.service.ingest import PodStore
 from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.waiting import PreBinding, WaitingPods
+from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
@@ -45,6 +48,7 @@ from moorage.state.lifecycle import Lifecycle
 from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
+from moorage.state.rules import V1_36, QueueRules, v1_20
 
 
 class Core(msgspec.Struct, frozen=True):
@@ -143,14 +147,15 @@ def build_core(
         profiles[spec.scheduler_name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
-    first = next(iter(profiles.values()))
+    rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
     queue = SchedulingQueue(
         clock=clock,
-        sort_key=_sort_key(first),
+        sort_key=_sort_key(next(iter(profiles.values()))),
         pre_enqueue={name: _gates(profile) for name, profile in profiles.items()},
         hints={name: _hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
-        settings=_queue_settings(config),
+        rules=rules,
+        settings=_queue_settings(config.scheduler, rules),
         lifecycle=lifecycle,
     )
     effects.activate_pods = queue.activate
@@ -174,11 +179,23 @@ def build_core(
     )
 
 
-def _queue_settings(config: LoadedConfiguration) -> QueueSettings:
-    return QueueSettings(
-        backoff_initial_ns=config.scheduler.pod_initial_backoff_seconds * NS_PER_SECOND,
-        backoff_max_ns=config.scheduler.pod_max_backoff_seconds * NS_PER_SECOND,
+def _queue_settings(config: KubeSchedulerConfiguration, rules: QueueRules) -> QueueSettings:
+    return msgspec.structs.replace(
+        rules.settings,
+        backoff_initial_ns=config.pod_initial_backoff_seconds * NS_PER_SECOND,
+        backoff_max_ns=config.pod_max_backoff_seconds * NS_PER_SECOND,
     )
+
+
+def _queue_rules(name: QueueCompat, namespaces: Lister[Namespace]) -> QueueRules:
+    """Return the rules of the Kubernetes version whose queue is played."""
+
+    def labels(namespace: str) -> Mapping[str, str]:
+        found = namespaces.get(namespace)
+        return {} if found is None else found.metadata.labels
+
+    by_name = {"v1.36": V1_36, "v1.20": v1_20(labels)}
+    return by_name[name]
 
 
 def _cycle(profile: Profile) -> type[Cycle]:

@@ -13,12 +13,16 @@ _LEFTOVER_FLUSH_SECONDS = 30.0  # kubernetes v1.36 pkg/scheduler/backend/queue
 
 
 async def flush_backoff(queue: SchedulingQueue, clock: Clock) -> None:
-    """Release pods whose backoff is over, at every whole second, until cancelled.
+    """Release pods whose backoff is over, every second, until cancelled.
 
-    Backoff ends with a whole second of wall time; looking in between would only be late.
+    Where backoff ends with a whole second of wall time, that is when to look; in between would
+    only be late.
     """
+    whole_seconds = queue.settings.pop_from_backoff
     while True:
-        rest_ns = NS_PER_SECOND - clock.now_ns() % NS_PER_SECOND
+        rest_ns = NS_PER_SECOND
+        if whole_seconds:
+            rest_ns -= clock.now_ns() % NS_PER_SECOND
         await aio.sleep(rest_ns / NS_PER_SECOND)
         queue.flush_backoff()
 

@@ -1,45 +1,34 @@
 """backoffQ: pods that wait out a growing pause after a failed attempt.
 
 Two heaps. Rejected pods may be popped early when nothing else is to do; pods that met an error may
-not, because an error says nothing about the cluster having room.
+not, because an error says nothing about the cluster having room. Where nothing is popped early, the
+two are as one.
 
-Times are wall-clock, as kube-scheduler's; with ``pop_from_backoff`` they count in whole seconds, so
-that pods of one window leave together and in order of priority.
+Times are wall-clock, as kube-scheduler's. How long a pause is, and when exactly it is over, is said
+by a `Pauses` (`moorage.state.pauses`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
-from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.state.contracts import BACKOFF, QueueObserver, QueueSettings, SortKey
+from moorage.base.clock import Clock
+from moorage.state.contracts import BACKOFF, QueueObserver, SortKey
 from moorage.state.keyed_heap import KeyedHeap
 from moorage.state.queued_pod import PodKey, QueuedPod
 
 
-def backoff_duration_ns(count: int, settings: QueueSettings) -> int:
-    """Return the pause after the given number of failures, nanoseconds.
+class Pauses(Protocol):
+    """How long a pod that failed pauses."""
 
-    Doubles with each failure from the initial pause up to the longest one.
+    def ends_ns(self, queued: QueuedPod) -> int:
+        """Return when a pod's pause ends, wall-clock nanoseconds; 0 if it has none."""
+        ...
 
-    Parameters
-    ----------
-    count
-        Failures so far, at least 1.
-    settings
-        The initial and the longest pause.
-
-    Notes
-    -----
-    Kubernetes v1.36 ``pkg/scheduler/backend/queue/backoff_queue.go`` calculateBackoffDuration.
-    """
-    assert count >= 1, "a pod that never failed has no backoff"
-    longest = settings.backoff_max_ns
-    shift = count - 1
-    # Shifting the longest pause down rather than the first one up keeps the numbers small.
-    if settings.backoff_initial_ns > longest >> shift:
-        return longest
-    return settings.backoff_initial_ns << shift
+    def release_ns(self, end_ns: int) -> int:
+        """Return the first moment at which a pause with this end no longer holds its pod."""
+        ...
 
 
 class BackoffQueue:
@@ -49,24 +38,32 @@ class BackoffQueue:
     ----------
     clock
         Source of the current time.
-    settings
-        Lengths of the pauses, and whether pods may be popped early.
+    pauses
+        How long each pauses.
     sort_key
-        Order of pods whose backoff ends in the same window.
+        Order of pods whose backoff ends together, where they may be popped early.
     observer
         Told about the number of pods.
+    popped_early
+        Whether pods may be popped before their backoff is over.
     """
 
     def __init__(
-        self, clock: Clock, settings: QueueSettings, sort_key: SortKey, observer: QueueObserver
+        self,
+        clock: Clock,
+        pauses: Pauses,
+        sort_key: SortKey,
+        observer: QueueObserver,
+        *,
+        popped_early: bool,
     ) -> None:
         self._clock = clock
-        self._settings = settings
+        self._pauses = pauses
 
         def on_size(delta: int) -> None:
             observer.pending(BACKOFF, delta)
 
-        if settings.pop_from_backoff:
+        if popped_early:
             self.rejected = KeyedHeap(lambda p: (self.expiry_ns(p), sort_key(p)), on_size)
         else:
             self.rejected = KeyedHeap(self.expiry_ns, on_size)
@@ -85,20 +82,13 @@ class BackoffQueue:
 
         The answer is kept in the pod until it comes back from another attempt.
         """
-        if self._settings.backoff_max_ns == 0:
-            return 0
-        # Errors win: they are the more recent failure, or their count would have been reset.
-        count = queued.consecutive_errors_count or queued.unschedulable_count
-        if count == 0:
-            return 0
         if queued.backoff_expiration_ns == 0:
-            end_ns = queued.timestamp_ns + backoff_duration_ns(count, self._settings)
-            queued.backoff_expiration_ns = self._align(end_ns)
+            queued.backoff_expiration_ns = self._pauses.ends_ns(queued)
         return queued.backoff_expiration_ns
 
     def is_backing_off(self, queued: QueuedPod) -> bool:
-        """Whether a pod's backoff is not over; at the very moment of its end it is not."""
-        return not self.expiry_ns(queued) < self._align(self._clock.now_ns())
+        """Whether a pod's backoff still holds it."""
+        return self._clock.now_ns() < self._pauses.release_ns(self.expiry_ns(queued))
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, which must not be here yet, to the half its rejectors ask for."""
@@ -129,10 +119,7 @@ class BackoffQueue:
         """Return when `pop_completed` will next have a pod, wall-clock nanoseconds, or None."""
         firsts = [heap.peek() for heap in (self.rejected, self.errored)]
         ends = [self.expiry_ns(first) for first in firsts if first is not None]
-        if not ends:
-            return None
-        step_ns = NS_PER_SECOND if self._settings.pop_from_backoff else 1
-        return min(ends) + step_ns
+        return self._pauses.release_ns(min(ends)) if ends else None
 
     def pods(self) -> list[QueuedPod]:
         """Return all pods, rejected ones first, each half in arrival order."""
@@ -144,8 +131,3 @@ class BackoffQueue:
         self.errored.validate()
         both = [queued for queued in self.rejected.pods() if queued.key in self.errored]
         assert not both, f"in both halves of backoffQ: {both}"
-
-    def _align(self, time_ns: int) -> int:
-        if self._settings.pop_from_backoff:
-            return time_ns - time_ns % NS_PER_SECOND
-        return time_ns

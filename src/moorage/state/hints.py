@@ -1,5 +1,7 @@
 """Whether a cluster event is worth another attempt of a waiting pod, asked of its rejectors' hints.
 
+The `moorage.state.wakeups.Wakeups` of kubernetes v1.36.
+
 Errors fail towards progress: a hint that breaks, a profile without hints, or a pod nobody is known
 to have rejected all mean "try again after backoff", never "forget it".
 """
@@ -7,28 +9,17 @@ to have rejected all mean "try again after backoff", never "forget it".
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from moorage.api.changes import ClusterEvent, matches
 from moorage.api.pod import Pod
 from moorage.state.contracts import Hint, HintMap, RegisteredHint
-from moorage.state.in_flight import InFlightEvent
+from moorage.state.in_flight import InFlight
 from moorage.state.queued_pod import QueuedPod
+from moorage.state.wakeups import Requeue
 
 _log = logging.getLogger(__name__)
-
-
-class Requeue(Enum):
-    """What becomes of a waiting pod after an event."""
-
-    SKIP = "skip"
-    """It keeps waiting."""
-    AFTER_BACKOFF = "after-backoff"
-    """To backoffQ, or to activeQ if its backoff is over."""
-    IMMEDIATELY = "immediately"
-    """To activeQ: a plugin it was pending on says that what it waited for has happened."""
 
 
 class HintIndex:
@@ -43,6 +34,9 @@ class HintIndex:
     -----
     Kubernetes v1.36 ``pkg/scheduler/backend/queue/scheduling_queue.go`` isPodWorthRequeuing.
     """
+
+    keeps_events = True
+    update_ends_backoff = False
 
     def __init__(self, hints: HintMap) -> None:
         self._by_profile: Mapping[str, tuple[RegisteredHint, ...]] = MappingProxyType(
@@ -131,20 +125,26 @@ class HintIndex:
                 return result
         return result
 
-    def verdict_on_return(
-        self, queued: QueuedPod, events: Sequence[InFlightEvent] | None
-    ) -> Requeue:
-        """Judge a pod that comes back from its attempt by what happened meanwhile.
+    def after_update(
+        self, queued: QueuedPod, events: Sequence[ClusterEvent], old: Pod | None, new: Pod
+    ) -> Iterator[tuple[Requeue, ClusterEvent]]:
+        """Ask about each change in turn, as long as the pod has not moved."""
+        for event in events:
+            yield self.worth_requeuing(queued, event, old, new), event
+
+    def on_return(self, queued: QueuedPod, in_flight: InFlight) -> Requeue:
+        """Ask about every event that came while the pod was in flight.
 
         Parameters
         ----------
         queued
             The pod, with the rejectors of the attempt that failed; none means an error.
-        events
-            What came while it was in flight, oldest first; None if that is not known.
+        in_flight
+            What came since it was popped.
         """
         if not (queued.unschedulable_plugins or queued.pending_plugins):
             return Requeue.AFTER_BACKOFF
+        events = in_flight.events_for(queued.uid)
         if events is None:
             _log.error(
                 "pod %s/%s came back, but what happened meanwhile is not known; it is retried "

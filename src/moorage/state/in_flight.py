@@ -39,9 +39,24 @@ class InFlight:
         Most events kept; the oldest are dropped beyond it.
     observer
         Told about the number of markers and events.
+    keeps_events
+        Whether events are kept at all; without them there are only the two numbers of kubernetes
+        v1.20 (`scheduling_cycle` and `move_request_cycle`) to tell what happened meanwhile.
+
+    Attributes
+    ----------
+    scheduling_cycle
+        How many pods were popped so far: the number of the newest attempt.
+    move_request_cycle
+        `scheduling_cycle` when waiting pods were last asked to move; -1 before.
     """
 
-    def __init__(self, events_max: int, observer: QueueObserver) -> None:
+    def __init__(
+        self, events_max: int, observer: QueueObserver, *, keeps_events: bool = True
+    ) -> None:
+        self.scheduling_cycle = 0
+        self.move_request_cycle = -1
+        self._keeps_events = keeps_events
         self._events_max = events_max
         self._observer = observer
         # uid -> position of its marker. Ordered by position, because positions only grow; an
@@ -62,13 +77,18 @@ class InFlight:
     def begin(self, uid: str) -> None:
         """Mark a pod as popped now."""
         assert uid not in self._markers, f"pod {uid} is in flight already"
+        self.scheduling_cycle += 1
         self._position += 1
         self._markers[uid] = self._position
         self._observer.in_flight_events(POD_POPPED, 1)
 
+    def note_move(self) -> None:
+        """Note that waiting pods were asked to move during the newest attempt."""
+        self.move_request_cycle = self.scheduling_cycle
+
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Keep an event for the pods in flight; without any, nobody will ask for it."""
-        if not self._markers:
+        if not self._markers or not self._keeps_events:
             return
         self._position += 1
         self._events.append(InFlightEvent(self._position, event, old, new))
@@ -117,6 +137,8 @@ class InFlight:
         assert kept == sorted(set(kept)), f"events out of order: {kept}"
         assert not kept or positions, "events kept for nobody"
         assert not kept or kept[0] > positions[0], "an event older than every pod in flight"
+        assert self.move_request_cycle <= self.scheduling_cycle, "moved by an attempt to come"
+        assert len(positions) <= self.scheduling_cycle, "more pods in flight than were popped"
 
     def _drop_oldest(self) -> int:
         item = self._events.popleft()

@@ -39,6 +39,30 @@ class PendingPod(msgspec.Struct, frozen=True):
     backoff_expiration_ns: int
 
 
+class QueueCounts(msgspec.Struct, frozen=True):
+    """How much the queue holds, and the numbers of its attempts.
+
+    Parameters
+    ----------
+    active, backoff, unschedulable, gated
+        Pods in each sub-queue.
+    in_flight
+        Popped pods that are not done.
+    scheduling_cycle
+        How many pods were popped so far: the number of the newest attempt.
+    move_request_cycle
+        `scheduling_cycle` when waiting pods were last asked to move; -1 before.
+    """
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    scheduling_cycle: int
+    move_request_cycle: int
+
+
 class PendingSummary(msgspec.Struct, frozen=True):
     """Everything the queue holds at one moment.
 

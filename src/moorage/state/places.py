@@ -14,7 +14,7 @@ from __future__ import annotations
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
-from moorage.state.backoff import BackoffQueue
+from moorage.state.backoff import BackoffQueue, Pauses
 from moorage.state.contracts import (
     ACTIVE,
     BACKOFF,
@@ -25,12 +25,12 @@ from moorage.state.contracts import (
     SortKey,
 )
 from moorage.state.gates import Gates
-from moorage.state.hints import Requeue
 from moorage.state.keyed_heap import KeyedHeap
 from moorage.state.lifecycle import ATTEMPTED, Lifecycle, PodState
 from moorage.state.nominations import Nominator
 from moorage.state.queued_pod import PodKey, QueuedPod
 from moorage.state.unschedulable import UnschedulablePods
+from moorage.state.wakeups import Requeue
 
 POD_ADD = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
 POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
@@ -51,6 +51,8 @@ class SubQueues:
         Source of the current time.
     settings
         Times and switches.
+    pauses
+        How long a failed pod pauses.
     sort_key
         The order of activeQ.
     gates
@@ -68,6 +70,7 @@ class SubQueues:
         *,
         clock: Clock,
         settings: QueueSettings,
+        pauses: Pauses,
         sort_key: SortKey,
         gates: Gates,
         lifecycle: Lifecycle,
@@ -80,7 +83,13 @@ class SubQueues:
         self._lifecycle = lifecycle
         self._observer = observer
         self.active = KeyedHeap(sort_key, lambda delta: observer.pending(ACTIVE, delta))
-        self.backoff = BackoffQueue(clock, settings, sort_key, observer)
+        self.backoff = BackoffQueue(
+            clock,
+            pauses,
+            sort_key,
+            observer,
+            popped_early=settings.pop_from_backoff,
+        )
         self.unschedulable = UnschedulablePods(observer)
         self.nominator = Nominator(pod_lookup, self._queued_version)
 

@@ -20,7 +20,6 @@ whenever that may have changed. Mirrors kubernetes v1.36
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 
 from moorage.api.changes import (
@@ -32,6 +31,7 @@ from moorage.api.changes import (
 )
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
+from moorage.state.attempts import Attempts
 from moorage.state.contracts import (
     HintMap,
     NullObserver,
@@ -43,16 +43,15 @@ from moorage.state.contracts import (
     SortKey,
 )
 from moorage.state.gates import Gates
-from moorage.state.hints import HintIndex, Requeue
+from moorage.state.hints import HintIndex
 from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
-from moorage.state.pending import PendingSummary, pending_pod
+from moorage.state.pending import PendingSummary, QueueCounts, pending_pod
 from moorage.state.places import POD_ADD, POD_UPDATE, SubQueues
 from moorage.state.queued_pod import QueuedPod
+from moorage.state.rules import V1_36, QueueRules
+from moorage.state.wakeups import Requeue
 
-_log = logging.getLogger(__name__)
-
-_FAILURE = "ScheduleAttemptFailure"
 _BACKOFF_COMPLETE = "BackoffComplete"
 
 
@@ -71,8 +70,10 @@ class SchedulingQueue:
         The requeue hints of each profile.
     pod_lookup
         The API's newest version of a pod; a nomination of one that is gone or bound is refused.
+    rules
+        Which Kubernetes version's queue it is.
     settings
-        Times and switches.
+        Times and switches; None takes those of the rules.
     observer
         Receives metric facts; None = nobody.
     lifecycle
@@ -89,27 +90,38 @@ class SchedulingQueue:
         pre_enqueue: PreEnqueueMap,
         hints: HintMap,
         pod_lookup: PodLookup,
+        rules: QueueRules = V1_36,
         settings: QueueSettings | None = None,
         observer: QueueObserver | None = None,
         lifecycle: Lifecycle | None = None,
         on_wake: Callable[[], None] | None = None,
     ) -> None:
         self._clock = clock
-        self._settings = settings if settings is not None else QueueSettings()
+        self.settings = settings if settings is not None else rules.settings
         watching = observer if observer is not None else NullObserver()
-        self._hints = HintIndex(hints)
+        index = HintIndex(hints)
+        self._wakeups = rules.wakeups(index)
         self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
         self._places = SubQueues(
             clock=clock,
-            settings=self._settings,
+            settings=self.settings,
+            pauses=rules.pauses(self.settings),
             sort_key=sort_key,
-            gates=Gates(pre_enqueue, self._hints),
+            gates=Gates(pre_enqueue, index),
             lifecycle=self.lifecycle,
             pod_lookup=pod_lookup,
             observer=watching,
         )
-        self._in_flight = InFlight(self._settings.in_flight_events_max, watching)
-        self._scheduling_cycle = 0
+        self._in_flight = InFlight(
+            self.settings.in_flight_events_max, watching, keeps_events=self._wakeups.keeps_events
+        )
+        self._attempts = Attempts(
+            clock=clock,
+            places=self._places,
+            in_flight=self._in_flight,
+            wakeups=self._wakeups,
+            lifecycle=self.lifecycle,
+        )
         self.nominator = self._places.nominator
         self.on_wake = on_wake
 
@@ -121,16 +133,15 @@ class SchedulingQueue:
 
     def add(self, pod: Pod) -> None:
         """Queue a pod the API showed as new; replaces a queued one of the same name."""
-        queued = QueuedPod(pod, self._clock.now_ns())
-        if self._places.to_active(queued, POD_ADD.label):
-            self._wake()
+        self._enter(pod, POD_ADD)
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """Take over a new version of a pod that has no node.
 
         An active pod or one in backoff stays where it is; a waiting one moves if a hint says that
         the change may help; a pod in flight has the change looked at when it comes back; a pod that
-        is nowhere is queued.
+        is nowhere is queued. By the rules of v1.20 one in backoff becomes active, and of one in
+        flight a second copy is queued.
         """
         if old is not None and old.uid != new.uid:
             # A delete was missed. kube-scheduler would carry the attempts over to the new pod.
@@ -138,21 +149,20 @@ class SchedulingQueue:
             self.add(new)
             return
         events = pod_changes(old, new) if old is not None else [POD_UPDATE]
-        if new.uid in self._in_flight:
+        if new.uid in self._in_flight and self._wakeups.keeps_events:
             for event in events:
                 self._in_flight.record(event, old, new)
             self.lifecycle.note(new, "updated in flight", cause=events[0].label)
             return
         queued = self._places.find(new.key)
         if queued is None or queued.uid != new.uid:
-            self._update_unknown(new)
+            self._enter(new, POD_UPDATE)
         elif queued.key in self._places.unschedulable:
             self._update_waiting(queued, old, new, events)
         elif old is None:
-            self._update_unknown(new)
+            self._enter(new, POD_UPDATE)
         else:
-            self._places.resort(queued, new)
-            self.nominator.update(old, new)
+            self._update_in_place(queued, old, new, cause=events[0].label)
 
     def delete(self, pod: Pod) -> None:
         """Drop a pod that was deleted or got a node; does not touch it while it is in flight."""
@@ -172,7 +182,7 @@ class SchedulingQueue:
         The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
         """
         while (queued := self._places.take_next()) is not None:
-            if self._begin_attempt(queued, cause="pop"):
+            if self._attempts.begin(queued, cause="pop"):
                 return queued
         return None
 
@@ -190,7 +200,7 @@ class SchedulingQueue:
             return None
         queued = self._places.take(key)
         assert queued is not None, "a pod in activeQ cannot be taken"
-        return queued if self._begin_attempt(queued, cause="pop of its group") else None
+        return queued if self._attempts.begin(queued, cause="pop of its group") else None
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod) -> None:
         """Give back a pod whose attempt failed.
@@ -200,25 +210,7 @@ class SchedulingQueue:
 
         If the pod is queued already, that copy stays and the one given back is dropped.
         """
-        place = self._places.place_of(queued.key)
-        if place is not None:
-            _log.error("Pod %s/%s is already present in the %s queue", *queued.key, place.value)
-            self.done(queued.uid)
-            return
-        try:
-            events = self._in_flight.events_for(queued.uid)
-            verdict = self._hints.verdict_on_return(queued, events)
-        finally:
-            self._in_flight.done(queued.uid)
-        if queued.unschedulable_plugins or queued.pending_plugins:
-            queued.unschedulable_count += 1
-            queued.consecutive_errors_count = 0
-        else:
-            queued.consecutive_errors_count += 1
-        queued.timestamp_ns = self._clock.now_ns()
-        queued.backoff_expiration_ns = 0
-        queued.was_flushed = False
-        self._wake_if_poppable(self._places.requeue(queued, verdict, _FAILURE))
+        self._wake_if(self._is_poppable(self._attempts.give_back(queued)))
 
     def done(self, uid: str) -> None:
         """End a pod's time in flight; a second call does nothing.
@@ -226,16 +218,7 @@ class SchedulingQueue:
         To be called when the pod's binding is certain to be tried (after Permit), or when it is not
         to be tried again.
         """
-        self._in_flight.done(uid)
-        if self.lifecycle.state(uid) is not PodState.IN_FLIGHT:
-            return
-        key = self.lifecycle.key_of(uid)
-        copy = self._places.find(key)
-        place = self._places.place_of(key)
-        if copy is None or place is None or copy.uid != uid:
-            self.lifecycle.end(uid, cause="done")
-        else:
-            self.lifecycle.move(copy.pod, place, cause="second copy takes over")
+        self._attempts.done(uid)
 
     # --- what moves waiting pods -----------------------------------------------------------------
 
@@ -260,10 +243,10 @@ class SchedulingQueue:
         precheck
             Waiting pods for which it answers False are left alone.
         """
-        if not self._hints.of_interest(event):
+        if not self._wakeups.of_interest(event):
             return
         waiting = self._places.unschedulable.candidates(
-            lambda profile, rejectors: self._hints.may_help(profile, rejectors, event)
+            lambda profile, rejectors: self._wakeups.may_help(profile, rejectors, event)
         )
         if precheck is not None:
             waiting = [queued for queued in waiting if precheck(queued.pod)]
@@ -284,16 +267,15 @@ class SchedulingQueue:
                 activated |= self._places.to_active(paused, FORCE_ACTIVATE.label, from_backoff=True)
             elif pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
-        if activated:
-            self._wake()
+                self._in_flight.note_move()
+        self._wake_if(activated)
 
     def flush_backoff(self) -> None:
         """Move every pod whose backoff is over to activeQ; to be called once a second."""
         activated = False
         for queued in self._places.backoff.pop_completed():
             activated |= self._places.to_active(queued, _BACKOFF_COMPLETE, from_backoff=True)
-        if activated:
-            self._wake()
+        self._wake_if(activated)
 
     def flush_unschedulable_leftover(self) -> None:
         """Move pods that waited too long for an event; to be called every 30 seconds.
@@ -304,7 +286,7 @@ class SchedulingQueue:
         overdue = [
             queued
             for queued in self._places.unschedulable.pods()
-            if now_ns - queued.timestamp_ns > self._settings.unschedulable_max_ns
+            if now_ns - queued.timestamp_ns > self.settings.unschedulable_max_ns
         ]
         for queued in overdue:
             queued.was_flushed = True
@@ -320,6 +302,19 @@ class SchedulingQueue:
 
     # --- looking ---------------------------------------------------------------------------------
 
+    def counts(self) -> QueueCounts:
+        """Return how much is where, and the numbers of attempts; costs next to nothing."""
+        gated = self._places.unschedulable.gated_count
+        return QueueCounts(
+            active=len(self._places.active),
+            backoff=len(self._places.backoff),
+            unschedulable=len(self._places.unschedulable) - gated,
+            gated=gated,
+            in_flight=len(self._in_flight),
+            scheduling_cycle=self._in_flight.scheduling_cycle,
+            move_request_cycle=self._in_flight.move_request_cycle,
+        )
+
     def pending(self) -> PendingSummary:
         """Return records of everything queued; costs time in proportion to it."""
         waiting = self._places.unschedulable.pods()
@@ -329,7 +324,7 @@ class SchedulingQueue:
             unschedulable=tuple(pending_pod(queued) for queued in waiting if not queued.gated),
             gated=tuple(pending_pod(queued) for queued in waiting if queued.gated),
             in_flight=tuple(self._in_flight.uids()),
-            scheduling_cycle=self._scheduling_cycle,
+            scheduling_cycle=self._in_flight.scheduling_cycle,
         )
 
     def validate(self) -> None:
@@ -352,38 +347,27 @@ class SchedulingQueue:
 
     # --- leaves ----------------------------------------------------------------------------------
 
-    def _update_unknown(self, pod: Pod) -> None:
+    def _enter(self, pod: Pod, event: ClusterEvent) -> None:
         queued = QueuedPod(pod, self._clock.now_ns())
-        if self._places.to_active(queued, POD_UPDATE.label):
-            self._wake()
+        self._wake_if(self._places.to_active(queued, event.label))
 
     def _update_waiting(
         self, queued: QueuedPod, old: Pod | None, new: Pod, events: list[ClusterEvent]
     ) -> None:
         self._places.resort(queued, new)
         self.nominator.update(old, new)
-        for event in events:
-            verdict = self._hints.worth_requeuing(queued, event, old, new)
+        for verdict, event in self._wakeups.after_update(queued, events, old, new):
             went_to = self._places.requeue(queued, verdict, event.label)
             if went_to is not PodState.UNSCHEDULABLE:
-                self._wake_if_poppable(went_to)
+                self._wake_if(self._is_poppable(went_to))
                 return
 
-    def _begin_attempt(self, queued: QueuedPod, *, cause: str) -> bool:
-        queued.attempts += 1
-        if queued.uid in self._in_flight:
-            _log.error(
-                "the same pod is tracked in multiple places in the scheduler: %s/%s", *queued.key
-            )
-            self.lifecycle.note(queued.pod, "second copy dropped", cause=cause)
-            return False
-        self._in_flight.begin(queued.uid)
-        self._scheduling_cycle += 1
-        if self.lifecycle.state(queued.uid) in _ASSUMED_OR_BOUND:
-            self.lifecycle.note(queued.pod, "second copy popped", cause=cause)
-        else:
-            self.lifecycle.move(queued.pod, PodState.IN_FLIGHT, cause=cause)
-        return True
+    def _update_in_place(self, queued: QueuedPod, old: Pod, new: Pod, *, cause: str) -> None:
+        self._places.resort(queued, new)
+        self.nominator.update(old, new)
+        if self._wakeups.update_ends_backoff and queued.key in self._places.backoff:
+            self._places.backoff.remove(queued.key)
+            self._wake_if(self._places.to_active(queued, cause))
 
     def _move(
         self,
@@ -396,30 +380,21 @@ class SchedulingQueue:
         for queued in waiting:
             if queued.gated and not any(matches(own, event) for own in queued.gating_events):
                 continue
-            verdict = self._hints.worth_requeuing(queued, event, old, new)
+            verdict = self._wakeups.worth_requeuing(queued, event, old, new)
             if verdict is Requeue.SKIP:
                 continue
             self._places.unschedulable.remove(queued.key)
             went_to = self._places.requeue(queued, verdict, event.label)
             poppable |= self._is_poppable(went_to)
         self._in_flight.record(event, old, new)
-        if poppable:
-            self._wake()
+        self._in_flight.note_move()
+        self._wake_if(poppable)
 
-    def _is_poppable(self, place: PodState) -> bool:
+    def _is_poppable(self, place: PodState | None) -> bool:
         if place is PodState.BACKOFF:
-            return self._settings.pop_from_backoff
+            return self.settings.pop_from_backoff
         return place is PodState.ACTIVE
 
-    def _wake_if_poppable(self, place: PodState) -> None:
-        if self._is_poppable(place):
-            self._wake()
-
-    def _wake(self) -> None:
-        if self.on_wake is not None:
+    def _wake_if(self, poppable: bool) -> None:
+        if poppable and self.on_wake is not None:
             self.on_wake()
-
-
-_ASSUMED_OR_BOUND = frozenset(
-    {PodState.ASSUMED, PodState.WAITING, PodState.BINDING, PodState.BOUND}
-)

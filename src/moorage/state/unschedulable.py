@@ -38,6 +38,8 @@ class UnschedulablePods:
         # The same pods by what they wait for. No file is empty.
         self._files: dict[FileKey, dict[PodKey, _Filed]] = {}
         self._arrivals = 0
+        self.gated_count = 0
+        """How many of the pods are gated."""
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -68,8 +70,8 @@ class UnschedulablePods:
             self._unfile(found)
         if found is None or found.counted_as != counted_as:
             if found is not None:
-                self._observer.pending(found.counted_as, -1)
-            self._observer.pending(counted_as, 1)
+                self._count(found.counted_as, -1)
+            self._count(counted_as, 1)
         item = _Filed(arrival, queued, (queued.profile, queued.rejectors), counted_as)
         self._filed[queued.key] = item
         self._files.setdefault(item.file, {})[queued.key] = item
@@ -81,7 +83,7 @@ class UnschedulablePods:
         if found is None:
             return None
         self._unfile(found)
-        self._observer.pending(found.counted_as, -1)
+        self._count(found.counted_as, -1)
         return found.queued
 
     def candidates(self, may_help: Callable[[str, frozenset[str]], bool]) -> list[QueuedPod]:
@@ -110,6 +112,13 @@ class UnschedulablePods:
             assert item.file == (queued.profile, queued.rejectors), f"{queued!r} is misfiled"
             gauge = GATED if queued.gated else UNSCHEDULABLE
             assert item.counted_as == gauge, f"{queued!r} is counted as {item.counted_as}"
+        gated = sum(item.counted_as == GATED for item in self._filed.values())
+        assert gated == self.gated_count, "gated pods are miscounted"
+
+    def _count(self, counted_as: str, delta: int) -> None:
+        self._observer.pending(counted_as, delta)
+        if counted_as == GATED:
+            self.gated_count += delta
 
     def _unfile(self, item: _Filed) -> None:
         file = self._files[item.file]

@@ -1,0 +1,107 @@
+"""What belongs to an attempt in the queue: a popped pod is marked, and given back or done.
+
+Between the two the pod is *in flight*: it is in no sub-queue, and what happens meanwhile is kept
+for it (`moorage.state.in_flight`).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from moorage.base.clock import Clock
+from moorage.state.in_flight import InFlight
+from moorage.state.lifecycle import Lifecycle, PodState
+from moorage.state.places import SubQueues
+from moorage.state.queued_pod import QueuedPod
+from moorage.state.wakeups import Wakeups
+
+_log = logging.getLogger(__name__)
+
+_FAILURE = "ScheduleAttemptFailure"
+
+_ASSUMED_OR_BOUND = frozenset(
+    {PodState.ASSUMED, PodState.WAITING, PodState.BINDING, PodState.BOUND}
+)
+
+
+class Attempts:
+    """Begins and ends attempts; below the queue's entry points, above its places.
+
+    Parameters
+    ----------
+    clock
+        Source of the current time.
+    places
+        Where pods come from and go back to.
+    in_flight
+        Their marks, and what happened since.
+    wakeups
+        Judges a pod that comes back.
+    lifecycle
+        Told where each pod went.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        places: SubQueues,
+        in_flight: InFlight,
+        wakeups: Wakeups,
+        lifecycle: Lifecycle,
+    ) -> None:
+        self._clock = clock
+        self._places = places
+        self._in_flight = in_flight
+        self._wakeups = wakeups
+        self._lifecycle = lifecycle
+
+    def begin(self, queued: QueuedPod, *, cause: str) -> bool:
+        """Mark a pod just taken out of its sub-queue; False if its uid is in flight already."""
+        queued.attempts += 1
+        if queued.uid in self._in_flight:
+            _log.error(
+                "the same pod is tracked in multiple places in the scheduler: %s/%s", *queued.key
+            )
+            self._lifecycle.note(queued.pod, "second copy dropped", cause=cause)
+            return False
+        self._in_flight.begin(queued.uid)
+        if self._lifecycle.state(queued.uid) in _ASSUMED_OR_BOUND:
+            self._lifecycle.note(queued.pod, "second copy popped", cause=cause)
+        else:
+            self._lifecycle.move(queued.pod, PodState.IN_FLIGHT, cause=cause)
+        return True
+
+    def give_back(self, queued: QueuedPod) -> PodState | None:
+        """Requeue a pod whose attempt failed; None if a copy of it is queued, which stays."""
+        place = self._places.place_of(queued.key)
+        if place is not None:
+            _log.error("Pod %s/%s is already present in the %s queue", *queued.key, place.value)
+            self.done(queued.uid)
+            return None
+        try:
+            verdict = self._wakeups.on_return(queued, self._in_flight)
+        finally:
+            self._in_flight.done(queued.uid)
+        if queued.unschedulable_plugins or queued.pending_plugins:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors_count = 0
+        else:
+            queued.consecutive_errors_count += 1
+        queued.timestamp_ns = self._clock.now_ns()
+        queued.backoff_expiration_ns = 0
+        queued.was_flushed = False
+        return self._places.requeue(queued, verdict, _FAILURE)
+
+    def done(self, uid: str) -> None:
+        """End a pod's time in flight; a second call does nothing."""
+        self._in_flight.done(uid)
+        if self._lifecycle.state(uid) is not PodState.IN_FLIGHT:
+            return
+        key = self._lifecycle.key_of(uid)
+        copy = self._places.find(key)
+        place = self._places.place_of(key)
+        if copy is None or place is None or copy.uid != uid:
+            self._lifecycle.end(uid, cause="done")
+        else:
+            self._lifecycle.move(copy.pod, place, cause="second copy takes over")

@@ -1,0 +1,111 @@
+"""Any cluster event is worth another attempt of every waiting pod, as in kubernetes v1.20.
+
+The `moorage.state.wakeups.Wakeups` of that version: no plugin is asked what may cure its rejection.
+What happened during an attempt is told by two numbers instead of events: the number of the newest
+attempt, and its value when waiting pods were last moved. If that was not before this attempt, the
+pod is tried again after backoff; or else it waits, even when the attempt met an error.
+
+Gates are of a later version. They keep its rules: a gated pod is looked at for its gate's own
+events, or when it is updated.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Pod, PodStatus
+from moorage.snapshot.pod_affinity import required_terms
+from moorage.state.in_flight import InFlight
+from moorage.state.queued_pod import QueuedPod
+from moorage.state.wakeups import Requeue
+
+_log = logging.getLogger(__name__)
+
+NamespaceLabels: TypeAlias = Callable[[str], Mapping[str, str]]
+"""Name of a namespace -> its labels; empty for one that is not known."""
+
+
+class EveryEvent:
+    """Wakes every waiting pod on every event, but for pods that were placed.
+
+    An added or changed pod with a node wakes only those with a required affinity term that means
+    it.
+
+    Parameters
+    ----------
+    namespace_labels
+        For terms that choose namespaces by label.
+
+    Notes
+    -----
+    Kubernetes v1.20 ``pkg/scheduler/internal/queue/scheduling_queue.go``. A term's namespace
+    selector, which came later, is honoured.
+    """
+
+    keeps_events = False
+    update_ends_backoff = True
+
+    def __init__(self, namespace_labels: NamespaceLabels) -> None:
+        self._namespace_labels = namespace_labels
+
+    def of_interest(self, event: ClusterEvent) -> bool:
+        """Answer yes: no plugin is asked."""
+        return True
+
+    def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
+        """Answer yes: it does not matter who rejected the pod."""
+        return True
+
+    def worth_requeuing(
+        self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
+    ) -> Requeue:
+        """Judge what an event means for a waiting pod."""
+        if event.is_wildcard:
+            targeted = isinstance(new, Pod) and new.uid != queued.uid
+            return Requeue.SKIP if targeted else Requeue.AFTER_BACKOFF
+        placed = event.resource == Resource.ASSIGNED_POD and event.action != Action.DELETE
+        if placed and isinstance(new, Pod) and not self._longs_for(queued.pod, new):
+            return Requeue.SKIP
+        return Requeue.AFTER_BACKOFF
+
+    def after_update(
+        self, queued: QueuedPod, events: Sequence[ClusterEvent], old: Pod | None, new: Pod
+    ) -> Iterator[tuple[Requeue, ClusterEvent]]:
+        """Send a pod that was really changed to activeQ, whatever its backoff."""
+        changed = old is None or what_counts(old) != what_counts(new)
+        yield Requeue.IMMEDIATELY if changed else Requeue.SKIP, events[0]
+
+    def on_return(self, queued: QueuedPod, in_flight: InFlight) -> Requeue:
+        """Compare the two numbers."""
+        moved = in_flight.move_request_cycle >= in_flight.scheduling_cycle
+        return Requeue.AFTER_BACKOFF if moved else Requeue.SKIP
+
+    def _longs_for(self, waiting: Pod, placed: Pod) -> bool:
+        affinity = waiting.spec.affinity
+        if affinity is None or affinity.pod_affinity is None:
+            return False
+        try:
+            terms = required_terms(waiting.metadata.namespace, affinity.pod_affinity)
+        except ValueError as problem:
+            _log.error("pod affinity of %s cannot be read: %s", waiting.full_name, problem)
+            return False
+        metadata = placed.metadata
+        around = self._namespace_labels(metadata.namespace)
+        return any(term.matches(metadata.namespace, metadata.labels, around) for term in terms)
+
+
+def what_counts(pod: Pod) -> Pod:
+    """Return a pod without what changes though nobody changed it.
+
+    Left out: status, resourceVersion, generation, finalizers (and managedFields, never decoded).
+    """
+    metadata: ObjectMeta = msgspec.structs.replace(
+        pod.metadata, resource_version="", generation=0, finalizers=[]
+    )
+    return msgspec.structs.replace(pod, metadata=metadata, status=PodStatus())

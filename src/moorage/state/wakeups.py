@@ -1,0 +1,72 @@
+"""What a queue asks before it moves a pod that waits: whether another attempt is worth it.
+
+Two answer: `moorage.state.hints` as kubernetes v1.36 does, plugin by plugin;
+`moorage.state.every_event` as v1.20 did, for which any event was worth it. `moorage.state.rules`
+says which goes with what else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Protocol
+
+from moorage.api.changes import ClusterEvent
+from moorage.api.pod import Pod
+from moorage.state.in_flight import InFlight
+from moorage.state.queued_pod import QueuedPod
+
+
+class Requeue(Enum):
+    """What becomes of a waiting pod after an event."""
+
+    SKIP = "skip"
+    """It keeps waiting."""
+    AFTER_BACKOFF = "after-backoff"
+    """To backoffQ, or to activeQ if its backoff is over."""
+    IMMEDIATELY = "immediately"
+    """To activeQ: a plugin it was pending on says that what it waited for has happened."""
+
+
+class Wakeups(Protocol):
+    """Which cluster events and which updates are worth another attempt."""
+
+    @property
+    def keeps_events(self) -> bool:
+        """Whether the queue keeps what happens to each pod in flight, event by event.
+
+        Where it does not, an update of a pod in flight queues a second copy of it.
+        """
+        ...
+
+    @property
+    def update_ends_backoff(self) -> bool:
+        """Whether a pod in backoffQ becomes active when it is updated."""
+        ...
+
+    def of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any pod could move because of an event."""
+        ...
+
+    def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
+        """Whether `worth_requeuing` could answer anything but SKIP for such pods."""
+        ...
+
+    def worth_requeuing(
+        self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
+    ) -> Requeue:
+        """Judge what an event, about the object before and after, means for a waiting pod."""
+        ...
+
+    def after_update(
+        self, queued: QueuedPod, events: Sequence[ClusterEvent], old: Pod | None, new: Pod
+    ) -> Iterator[tuple[Requeue, ClusterEvent]]:
+        """Judge what its own update means for a waiting pod: verdicts, each with its change.
+
+        They are acted on one after another until the pod has moved; never empty.
+        """
+        ...
+
+    def on_return(self, queued: QueuedPod, in_flight: InFlight) -> Requeue:
+        """Judge a pod that comes back from its attempt by what happened meanwhile."""
+        ...
