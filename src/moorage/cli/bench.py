@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -223,3 +224,93 @@ def plugins(*, nodes: list[int], output: Literal["text", "json"]) -> None:
         click.echo(json_text(costs_json(costs)))
     else:
         click.echo("\n".join(costs_lines(costs)))
+
+
+_PACKING_EPILOG = """
+\b
+Examples:
+  moorage bench packing examples/profiles/packing.yaml
+  moorage bench packing examples/profiles/packing.yaml --plot packing.svg
+
+Every profile of CONFIG gets an empty cluster of nodes with 8 GPUs and the same pods in the same
+order: training jobs of 1, 2 and 4 GPUs between replicas of services. "Whole nodes" is what is left
+for jobs of 8 GPUs, "stranded" are free GPUs beside taken ones. Drawing needs matplotlib.
+"""
+
+
+@bench.command(epilog=_PACKING_EPILOG)
+@click.argument("config", type=click.Path(path_type=Path, dir_okay=False), metavar="CONFIG")
+@click.option("--nodes", type=click.IntRange(1), default=24, show_default=True, metavar="N")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the nodes as bars, a column for each profile: .svg, .png or .pdf.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=_SEED,
+    show_default=True,
+    metavar="NUMBER",
+    help="Seed of all random choices.",
+)
+def packing(
+    *,
+    config: Path,
+    nodes: int,
+    plot: Path | None,
+    output: Literal["text", "json"],
+    seed: int,
+) -> None:
+    """Compare how profiles pack the same pods."""
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.bench.bars import check_output, draw, panel
+    from moorage.bench.packing import GPU, pack
+    from moorage.cli.render import Columns, json_text
+    from moorage.config.load import load_config
+    from moorage.plugins.in_tree import in_tree_registry
+
+    if plot is not None:
+        check_output(plot)
+    found = pack(
+        load_config(config),
+        in_tree_registry(),
+        node_count=nodes,
+        clock=SystemClock(),
+        streams=Streams(seed),
+    )
+    if plot is not None:
+        columns = [
+            [
+                panel(
+                    each.nodes,
+                    each.pods,
+                    resource,
+                    title=each.profile,
+                    group_of=lambda pod: pod.metadata.labels["app"],
+                )
+                for resource in (GPU, "cpu")
+            ]
+            for each in found
+        ]
+        draw(columns, plot)
+    if output == "json":
+        click.echo(json_text([each.as_json() for each in found]))
+        return
+    table = Columns(["PROFILE", "PODS", "PENDING", "GPUS", "WHOLE NODES", "STRANDED", "DIGEST"])
+    rows = [
+        [
+            each.profile,
+            str(len(each.pods)),
+            str(each.pending),
+            f"{each.gpus_percent} %",
+            f"{each.whole_nodes} of {nodes}",
+            str(each.gpus_stranded),
+            each.digest[:12],
+        ]
+        for each in found
+    ]
+    click.echo("\n".join(table.lines(rows)))

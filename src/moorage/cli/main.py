@@ -17,6 +17,7 @@ from moorage.cli.delete import delete
 from moorage.cli.describe import describe
 from moorage.cli.get import get
 from moorage.cli.nodes import nodes
+from moorage.cli.plot import plot
 from moorage.cli.run import run
 from moorage.cli.up import up
 from moorage.cli.version import version
@@ -87,6 +88,7 @@ for _command in (
     delete,
     conformance,
     bench,
+    plot,
     version,
     completion,
 ):

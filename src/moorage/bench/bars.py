@@ -1,0 +1,234 @@
+"""Draws nodes as bars: how full each is, and of which pods.
+
+`panel` counts, without drawing; `draw` needs matplotlib, the extra ``plot``, and imports it only
+then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import pod_requests
+from moorage.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GroupOf = Callable[[Pod], str]
+"""The name under which a pod is coloured."""
+
+SUFFIXES: Final = (".svg", ".png", ".pdf")
+
+# Names fit under the bars up to this many of them.
+_NAMED_MAX: Final = 32
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_NANO: Final = 1_000_000_000
+_GIB: Final = (_NANO * 2**30, "GiB")
+# Nano units in one of what is drawn, and its name; other resources are counted.
+_SCALES: Final = {"cpu": (_NANO, "cores"), "memory": _GIB, "ephemeral-storage": _GIB}
+# Okabe and Ito's colours, which people with colour-blindness can tell apart, without the black.
+_COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+_FREE: Final = "#F2F2F2"
+_LINE: Final = "#9A9A9A"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What one pod takes of a node, under the name it is coloured by."""
+
+    group: str
+    amount: float
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """One node: its allocatable amount, and the pods on it from the bottom up."""
+
+    name: str
+    capacity: float
+    parts: tuple[Part, ...]
+
+    @property
+    def used(self) -> float:
+        """Sum of what its pods take."""
+        return sum(part.amount for part in self.parts)
+
+
+class Panel(msgspec.Struct, frozen=True):
+    """One drawing: a resource over the nodes of a cluster.
+
+    Parameters
+    ----------
+    title
+        Above it; tells whose cluster this is.
+    resource, unit
+        What is drawn, and in what; unit is "" where the resource is counted.
+    bars
+        Nodes, in the natural order of their names.
+    """
+
+    title: str
+    resource: str
+    unit: str
+    bars: tuple[Bar, ...]
+
+    @property
+    def summary(self) -> str:
+        """How much is taken, and how many nodes are untouched."""
+        having = [bar for bar in self.bars if bar.capacity > 0]
+        total = sum(bar.capacity for bar in having)
+        used = sum(bar.used for bar in having)
+        share = round(100 * used / total) if total else 0
+        untouched = sum(bar.used == 0 for bar in having)
+        return f"{share} % in use, {untouched} of {len(having)} nodes untouched"
+
+
+def panel(
+    nodes: Sequence[Node], pods: Sequence[Pod], resource: str, *, title: str, group_of: GroupOf
+) -> Panel:
+    """Count what the pods request of each node; pods that are finished or unbound do not count."""
+    scale, unit = _SCALES.get(resource, (_NANO, ""))
+    parts: dict[str, list[Part]] = {}
+    for pod in pods:
+        amount = _requests(pod).get(resource, 0)
+        if pod.spec.node_name and amount and pod.status.phase not in _FINISHED:
+            parts.setdefault(pod.spec.node_name, []).append(Part(group_of(pod), amount / scale))
+    bars = (
+        Bar(node.name, _allocatable(node, resource) / scale, tuple(parts.get(node.name, ())))
+        for node in sorted(nodes, key=lambda node: natural(node.name))
+    )
+    return Panel(title, resource, unit, tuple(bars))
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """Return a key by which node-2 comes before node-10."""
+    found = re.findall(r"(\D*)(\d*)", name)
+    return tuple((text, int(digits) if digits else -1) for text, digits in found)
+
+
+def resources_in_use(pods: Sequence[Pod]) -> list[str]:
+    """Return cpu, memory and every extended resource that a bound pod requests."""
+    asked = {name for pod in pods if pod.spec.node_name for name in _requests(pod)}
+    return ["cpu", "memory", *sorted(name for name in asked if "/" in name)]
+
+
+def check_output(path: Path) -> None:
+    """Refuse what cannot be drawn to, before any work is done.
+
+    Raises
+    ------
+    UsageError
+        The suffix is unknown, or matplotlib is not installed.
+    """
+    if path.suffix not in SUFFIXES:
+        wanted = ", ".join(SUFFIXES)
+        raise UsageError(f"cannot draw to {path}: its name should end with one of {wanted}")
+    try:
+        import matplotlib  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise UsageError("drawing needs matplotlib: pip install 'moorage[plot]'") from error
+
+
+def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:
+    """Draw clusters beside each other, resources below each other, and write the picture.
+
+    Parameters
+    ----------
+    columns
+        For each cluster its panels, the same resources in the same order.
+    path
+        The suffix says the format; what is there is overwritten.
+
+    Raises
+    ------
+    UsageError
+        Nothing can be written there, or matplotlib is missing.
+    """
+    check_output(path)
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = len(columns[0])
+    # A fixed salt and no date: the same cluster gives the same bytes.
+    with rc_context({"svg.hashsalt": "moorage", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(6.0 * len(columns), 0.8 + 2.4 * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(rows, len(columns), squeeze=False, sharey="row")
+        colours = _colours(columns)
+        for column, panels in enumerate(columns):
+            for row, each in enumerate(panels):
+                _draw_panel(axes[row][column], each, colours, first=row == 0)
+        handles = [_swatch(name, colour) for name, colour in colours.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False)
+        try:
+            figure.savefig(path, metadata=_metadata(path.suffix), dpi=100)
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _draw_panel(axes: Axes, each: Panel, colours: Mapping[str, str], *, first: bool) -> None:
+    places = range(len(each.bars))
+    capacities = [bar.capacity for bar in each.bars]
+    axes.bar(places, capacities, width=0.86, color=_FREE, edgecolor=_LINE, linewidth=0.5)
+    for place, bar in enumerate(each.bars):
+        bottom = 0.0
+        for part in bar.parts:
+            axes.bar(
+                place,
+                part.amount,
+                bottom=bottom,
+                width=0.86,
+                color=colours[part.group],
+                edgecolor="white",
+                linewidth=0.6,
+            )
+            bottom += part.amount
+    heading = f"{each.title}\n" if first else ""
+    axes.set_title(f"{heading}{each.resource}: {each.summary}", fontsize=9)
+    axes.set_ylabel(each.unit or each.resource.rpartition("/")[2])
+    named = len(each.bars) <= _NAMED_MAX
+    axes.set_xticks(list(places) if named else [])
+    axes.set_xticklabels([bar.name for bar in each.bars] if named else [], rotation=90, fontsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.01)
+
+
+def _colours(columns: Sequence[Sequence[Panel]]) -> dict[str, str]:
+    groups = sorted(
+        {
+            part.group
+            for panels in columns
+            for each in panels
+            for bar in each.bars
+            for part in bar.parts
+        },
+        key=natural,
+    )
+    return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(groups)}
+
+
+def _swatch(name: str, colour: str) -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=colour, label=name)
+
+
+def _metadata(suffix: str) -> dict[str, Any]:
+    return {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
+
+
+def _requests(pod: Pod) -> dict[str, int]:
+    """Return what a pod takes of its node, in nano units, as NodeResourcesFit counts it."""
+    return pod_requests(pod, use_status=True, pod_level=True)
+
+
+def _allocatable(node: Node, resource: str) -> int:
+    amount = node.status.allocatable.get(resource)
+    return 0 if amount is None else parse_quantity(amount)
