@@ -112,7 +112,11 @@ class Gating:
         pytest.param(
             unresolvable("wait"), ("UnschedulableAndUnresolvable", ("wait",)), id="refused"
         ),
-        pytest.param(RuntimeError("oops"), ("Error", ("oops",)), id="a gate that breaks holds"),
+        pytest.param(
+            RuntimeError("oops"),
+            ("Error", ("RuntimeError: oops",)),
+            id="a gate that breaks holds",
+        ),
     ],
 )
 def test_a_gate_keeps_the_pod_out(answer: Any, gated: tuple[str, tuple[str, ...]] | None) -> None:

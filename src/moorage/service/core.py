@@ -21,7 +21,6 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
-from moorage.framework.containment import contained
 from moorage.framework.extender import Extender
 from moorage.framework.handle import BindingClient, Handle
 from moorage.framework.points import HintFunction, PreEnqueuePlugin
@@ -225,10 +224,7 @@ def _gates(profile: Profile) -> list[tuple[str, PreEnqueueFn]]:
 
 def _gate(plugin: PreEnqueuePlugin) -> PreEnqueueFn:
     def gate(pod: Pod) -> tuple[str, tuple[str, ...]] | None:
-        try:
-            status = plugin.pre_enqueue(pod)
-        except Exception as problem:
-            status = contained(plugin.name, "PreEnqueue", problem)
+        status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
         return None if status.ok else (status.code.text, status.reasons)
 
     return gate
