@@ -78,7 +78,7 @@ def test_terms_of_their_own_are_not_asked_about_every_pod_nor_kept_as_columns():
         )
     terms = snapshot.affinity_terms
     assert len(terms) == 2000
-    assert column_bytes(snapshot) == empty + 4 * snapshot.table.columns._capacity  # the label
+    assert column_bytes(snapshot) == empty + 8 * snapshot.table.columns._capacity  # the label
     assert len(list(terms._index.candidates("a", {"app": "a7", "other": "x"}))) == 1
     asked = PodInfo(pod("asked", labels={"app": "a7"}))
     (found,) = terms.matching(asked, {}, labels_version=0).required_anti

@@ -51,13 +51,14 @@ class SetAnswers:
         Set content to answer; asked once for each set while the set stays known.
     """
 
-    __slots__ = ("_answer", "_column", "_table", "_version")
+    __slots__ = ("_answer", "_column", "_table", "_unknown", "_version")
 
     def __init__(self, answer: Callable[[Any], int]) -> None:
         self._answer = answer
         self._column: SetColumn[Any] | None = None
         self._version = 0
         self._table = np.full(0, _UNKNOWN, np.int32)
+        self._unknown = 0
 
     def gather(self, column: SetColumn[S], view: NodeView) -> NDArray[np.int32]:
         """Return int32, (rows of the view,): the answer for each row's set.
@@ -68,10 +69,13 @@ class SetAnswers:
         self._follow(column)
         ids = view.take(column.ids)
         answers = self._table[ids]
+        if self._unknown == 0:
+            return answers
         unknown = answers == _UNKNOWN
         if unknown.any():
             for set_id in np.unique(ids[unknown]).tolist():
                 self._table[set_id] = self._answer(column.item(set_id))
+                self._unknown -= 1
             answers = self._table[ids]
         return answers
 
@@ -80,9 +84,11 @@ class SetAnswers:
         if column is not self._column or column.version != self._version:
             self._column, self._version = column, column.version
             self._table = np.full(column.size, _UNKNOWN, np.int32)
+            self._unknown = column.size
         elif column.size > len(self._table):
             wider = np.full(max(column.size, 2 * len(self._table)), _UNKNOWN, np.int32)
             wider[: len(self._table)] = self._table
+            self._unknown += len(wider) - len(self._table)
             self._table = wider
 
 

@@ -12,7 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.plugins.running_sums import Places, RunningSums
 from moorage.snapshot.labels import LabelColumn
+from moorage.snapshot.pod_columns import CountKey
+from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 DomainArray = NDArray[np.int64]
@@ -52,29 +55,33 @@ def no_counts(column: LabelColumn) -> DomainArray:
     return np.zeros(column.size + 1, np.int64)
 
 
-def domain_sums(column: LabelColumn, count_n: NDArray[np.int64]) -> DomainArray:
-    """Sum a column of numbers over the domains of a label.
+class DomainSums:
+    """Count columns summed over the domains of labels, kept up to date by the rows that change.
 
     Parameters
     ----------
-    column
-        The label, n rows.
-    count_n
-        int64, (n,), each well below 2**53, so that the sums are exact.
-
-    Returns
-    -------
-    DomainArray
-        int64, (values of the label + 1,), new.
+    snapshot
+        The cluster.
     """
-    total_d = no_counts(column)
-    rows = count_n.nonzero()[0]
-    if len(rows):
-        # Value id -1, label absent, lands in the last entry.
-        ids = column.ids[rows]
-        sums = np.bincount(ids + 1, weights=count_n[rows])
-        total_d[: len(sums) - 1] = sums[1:]
-    return total_d
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._sums = RunningSums(snapshot)
+        self._of_nodes = (-1, -1)
+        self._places: dict[str, Places] = {}
+
+    def of(self, key: str, count: CountKey) -> Domains:
+        """Return the pods that a count column counts, by the domains of a topology key."""
+        table = self._snapshot.table
+        of_nodes = (table.node_log.position, table.columns.structure)
+        if of_nodes != self._of_nodes:
+            self._of_nodes = of_nodes
+            self._places.clear()
+        column = self._snapshot.label_column(key)
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = Places(column.ids, column.size, column.ids >= 0)
+        return Domains(column, self._sums.of(places, count))
 
 
 def moved(counts: ByKey, column: LabelColumn, key: str, *, row: int, step: int) -> ByKey:

@@ -31,6 +31,7 @@ from moorage.framework.status import (
     Code,
     FilterAnswer,
     Status,
+    answer_where,
     error,
     unresolvable,
 )
@@ -40,7 +41,7 @@ from moorage.plugins.domain_counts import (
     ByKey,
     DomainArray,
     Domains,
-    domain_sums,
+    DomainSums,
     moved,
     no_counts,
 )
@@ -113,6 +114,7 @@ class InterPodAffinity:
         self._hard_weight = args.hard_pod_affinity_weight
         self._snapshot = handle.snapshot
         self._resolver = Resolver(handle.snapshot.listers.namespaces)
+        self._sums = DomainSums(handle.snapshot)
         intern = handle.reasons.intern
         self._reason_affinity = intern(REASON_AFFINITY)
         self._reason_anti_affinity = intern(REASON_ANTI_AFFINITY)
@@ -134,8 +136,8 @@ class InterPodAffinity:
         counted = _Counted(
             incoming=incoming,
             existing=existing,
-            near=self._near(snapshot, incoming),
-            away=self._away(snapshot, incoming),
+            near=self._near(incoming),
+            away=self._away(incoming),
         )
         state.write(_PRE_FILTER, counted)
         return None, SUCCESS
@@ -243,20 +245,19 @@ class InterPodAffinity:
                 snapshot.affinity_terms.domain_counts(term, sums[key].by_domain, 1)
         return sums
 
-    def _near(self, snapshot: Snapshot, incoming: IncomingAffinity) -> ByKey:
+    def _near(self, incoming: IncomingAffinity) -> ByKey:
         if incoming.together is None:
             return _NO_COUNTS
-        count_n = snapshot.count_column(incoming.together)
-        columns = {key: snapshot.label_column(key) for key in incoming.keys}
-        return {key: Domains(c, domain_sums(c, count_n)) for key, c in columns.items()}
+        return {key: self._sums.of(key, incoming.together) for key in incoming.keys}
 
-    def _away(self, snapshot: Snapshot, incoming: IncomingAffinity) -> ByKey:
+    def _away(self, incoming: IncomingAffinity) -> ByKey:
         sums: dict[str, Domains] = {}
         for term in incoming.anti:
-            key, column = term.topology_key, snapshot.label_column(term.topology_key)
-            more = domain_sums(column, snapshot.count_column(term.count))
+            key, more = term.topology_key, self._sums.of(term.topology_key, term.count)
             known = sums.get(key)
-            sums[key] = Domains(column, more if known is None else known.by_domain + more)
+            if known is not None:
+                more = Domains(more.column, known.by_domain + more.by_domain)
+            sums[key] = more
         return sums
 
     def _move(
@@ -283,13 +284,15 @@ class InterPodAffinity:
         state.write(_PRE_FILTER, _Counted(incoming, existing, near, away))
 
     def _add_own_wishes(self, sums: dict[str, DomainArray], incoming: IncomingAffinity) -> None:
-        snapshot = self._snapshot
         for wish in incoming.wishes:
-            column = snapshot.label_column(wish.topology_key)
-            more = domain_sums(column, snapshot.count_column(wish.count))
-            if more.any():
-                total_d = self._sums_of(sums, wish.topology_key)
-                total_d += wish.weight * more
+            more_d = self._sums.of(wish.topology_key, wish.count).by_domain
+            if not more_d.any():
+                continue
+            total_d = sums.get(wish.topology_key)
+            if total_d is None:
+                sums[wish.topology_key] = wish.weight * more_d
+            else:
+                total_d += wish.weight * more_d
 
     def _sums_of(self, sums: dict[str, DomainArray], key: str) -> DomainArray:
         found = sums.get(key)
@@ -344,12 +347,18 @@ def _taken(counts: ByKey, view: NodeView) -> BoolArray | None:
 
 def _first_failure(n: int, *checks: tuple[BoolArray | None, Code, int]) -> FilterAnswer | None:
     """Build the answer of checks of which the first that fails decides a row."""
+    failing = [
+        (failed, code, reason)
+        for failed, code, reason in checks
+        if failed is not None and failed.any()
+    ]
+    if not failing:
+        return None
+    if len(failing) == 1:
+        return answer_where(*failing[0])
     code_n = np.zeros(n, np.uint8)
     reason_n = np.zeros(n, np.int32)
-    any_failed = False
-    for failed, code, reason in reversed(checks):  # an earlier check overwrites a later one
-        if failed is not None and failed.any():
-            any_failed = True
-            code_n[failed] = code
-            reason_n[failed] = reason
-    return FilterAnswer(code_n, reason_n) if any_failed else None
+    for failed, code, reason in reversed(failing):  # an earlier check overwrites a later one
+        np.putmask(code_n, failed, code)
+        np.putmask(reason_n, failed, reason)
+    return FilterAnswer(code_n, reason_n)

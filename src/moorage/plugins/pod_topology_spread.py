@@ -66,6 +66,7 @@ class PodTopologySpread:
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
         """Count matching pods by domain; skip pods without hard constraints."""
+        del snapshot
         found = self._constraints(pod)
         if found.hard_error is not None:
             text = f"obtaining pod's hard topology spread constraints: {found.hard_error}"
@@ -73,7 +74,7 @@ class PodTopologySpread:
         if not found.hard:
             return None, SKIP
         layout = self._layouts.of(pod, found.hard, require_all=True)
-        state.write(_PRE_FILTER, HardSkew.counted(snapshot, found.hard, layout))
+        state.write(_PRE_FILTER, HardSkew.counted(found.hard, layout))
         return None, SUCCESS
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from moorage.api.pod import Toleration
 from moorage.api.taints import SCHEDULING_EFFECTS, find_untolerated
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.node_terms import BoolArray, RequiredNodes
+from moorage.plugins.running_sums import Places, RunningSums, Sums
 from moorage.plugins.spread_constraints import Constraint
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn
@@ -27,8 +28,7 @@ from moorage.snapshot.shape import NODE_AFFINITY, TOLERATIONS
 from moorage.snapshot.snapshot import Snapshot
 
 Domains = NDArray[np.int64]
-Counts = NDArray[np.int64]
-Tally = NDArray[np.float64]
+Tally = Sums
 
 _KEPT: Final = 64  # layouts; a guess: 0.2 MB each at 5000 nodes and two constraints
 
@@ -51,37 +51,30 @@ class Axis:
         Domain numbers are below it.
     """
 
-    __slots__ = ("_domains", "_rows", "counted_n", "domain_n", "lacks_some", "place_n", "size")
+    __slots__ = ("_places", "_sums", "domain_n", "lacks_some", "place_n", "size")
 
-    def __init__(self, column: LabelColumn, counted_n: BoolArray | None) -> None:
+    def __init__(self, column: LabelColumn, counted_n: BoolArray | None, sums: RunningSums) -> None:
         self.domain_n, self.size, empty = _numbered(column)
         missing_n = self.domain_n < 0
         self.lacks_some = bool(missing_n.any())
         self.place_n = self.domain_n
         if self.lacks_some:
             self.place_n = np.where(missing_n, self.size if empty < 0 else empty, self.domain_n)
-        if counted_n is not None and counted_n.all():
-            counted_n = None
-        self.counted_n = counted_n
-        self._rows = None if counted_n is None else np.flatnonzero(counted_n)
-        self._domains: Domains = self.place_n if self._rows is None else self.place_n[self._rows]
+        self._places = Places(self.place_n, self.size, counted_n)
+        self._sums = sums
 
-    def tally(self, count_n: Counts | None) -> Tally:
-        """Return float64, (size + 1,): pods by domain over the counted rows, whole numbers.
+    def tally(self, constraint: Constraint) -> Tally:
+        """Return int64, (size + 1,): pods by domain over the counted rows.
 
-        Parameters
-        ----------
-        count_n
-            Pods on each row; None counts none.
+        Not to be changed: it is shared.
         """
-        if count_n is None:
-            return np.zeros(self.size + 1)
-        counted = count_n if self._rows is None else count_n[self._rows]
-        return cast("Tally", np.bincount(self._domains, counted, self.size + 1))
+        if constraint.counts_none:
+            return np.zeros(self.size + 1, np.int64)
+        return self._sums.of(self._places, constraint.count)
 
     def existing(self) -> Domains:
         """Return the domains with any counted row, ascending."""
-        return np.flatnonzero(self._marks(self._domains))
+        return np.flatnonzero(self._marks(self._places.counted))
 
     def distinct(self, places: Domains) -> int:
         """Return how many domains some rows, given by their `place_n`, are in."""
@@ -89,7 +82,8 @@ class Axis:
 
     def counts_row(self, row: int) -> bool:
         """Whether the pods of a row are counted."""
-        return self.counted_n is None or bool(self.counted_n[row])
+        counted_n = self._places.counted_n
+        return counted_n is None or bool(counted_n[row])
 
     def _marks(self, places: Domains) -> BoolArray:
         marks = np.zeros(self.size + 1, np.bool_)
@@ -110,6 +104,8 @@ class Layout:
         Its node affinity and tolerations decide who is left out, where a policy says so.
     require_all
         Whether rows that lack any of the keys are left out of every axis.
+    sums
+        Where sums of counts are kept.
     """
 
     __slots__ = ("_existing", "_whole", "axes", "complete_n")
@@ -121,6 +117,7 @@ class Layout:
         *,
         pod: PodInfo,
         require_all: bool,
+        sums: RunningSums,
     ) -> None:
         columns = [snapshot.label_column(each.key) for each in constraints]
         self.complete_n: BoolArray | None = None
@@ -139,7 +136,7 @@ class Layout:
                 counted_n = _both(counted_n, affine_n)
             if constraint.honor_taints and open_n is not None:
                 counted_n = _both(counted_n, open_n)
-            axes.append(Axis(column, counted_n))
+            axes.append(Axis(column, counted_n, sums))
         self.axes: tuple[Axis, ...] = tuple(axes)
         self._existing: list[Domains | None] = [None] * len(axes)
         self._whole: list[int | None] = [None] * len(axes)
@@ -172,6 +169,7 @@ class Layouts:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._log: KeyLog[int] = snapshot.table.node_log
+        self._sums = RunningSums(snapshot)
         self._of_nodes = (-1, -1)
         self._kept: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
 
@@ -191,7 +189,9 @@ class Layouts:
         )
         found = self._kept.get(key)
         if found is None:
-            found = Layout(self._snapshot, constraints, pod=pod, require_all=require_all)
+            found = Layout(
+                self._snapshot, constraints, pod=pod, require_all=require_all, sums=self._sums
+            )
             self._kept[key] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

@@ -20,13 +20,15 @@ from moorage.framework.points import ScoreArray
 from moorage.framework.status import Code, CodeArray
 from moorage.plugins.node_terms import BoolArray
 from moorage.plugins.spread_constraints import HOSTNAME, Constraint
-from moorage.plugins.spread_layout import Counts, Layout, Tally
+from moorage.plugins.spread_layout import Layout, Tally
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 TOO_SKEWED: Final = Code.UNSCHEDULABLE
 KEY_MISSING: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+Counts = NDArray[np.int64]
 
 _Moved = Mapping[int, int]
 """By domain, how many pods more or less than were counted."""
@@ -58,12 +60,10 @@ class HardSkew:
         self._least: list[tuple[int, float, float] | None] = [None] * len(constraints)
 
     @classmethod
-    def counted(
-        cls, snapshot: Snapshot, constraints: Sequence[Constraint], layout: Layout
-    ) -> HardSkew:
+    def counted(cls, constraints: Sequence[Constraint], layout: Layout) -> HardSkew:
         """Take the counts as they are now."""
         tallies = [
-            axis.tally(counts_of(snapshot, constraint))
+            axis.tally(constraint)
             for constraint, axis in zip(constraints, layout.axes, strict=True)
         ]
         return cls(constraints, layout, tallies)
@@ -125,11 +125,11 @@ class HardSkew:
                 continue
             by_domain = failing.astype(np.uint8) * np.uint8(TOO_SKEWED)
             by_domain[-1] = KEY_MISSING
-            code_n = by_domain.take(view.take(axis.domain_n))
+            code_n = by_domain[view.take(axis.domain_n)]
             if found is None:
                 found = code_n
             else:
-                np.copyto(found, code_n, where=found == 0)
+                found += code_n * (found == 0)
         return found if found is not None and found.any() else None
 
     def _most(self, index: int, constraint: Constraint) -> float:
@@ -194,10 +194,9 @@ class SoftSkew:
         self._tallies: list[Tally | None] = []
         self._weights: list[float] = []
         for index, constraint in enumerate(constraints):
-            count_n = counts_of(snapshot, constraint)
             by_node = constraint.key == HOSTNAME
-            self._counts.append(count_n)
-            self._tallies.append(None if by_node else layout.axes[index].tally(count_n))
+            self._counts.append(counts_of(snapshot, constraint) if by_node else None)
+            self._tallies.append(None if by_node else layout.axes[index].tally(constraint))
             domains = kept if by_node else self._domains(index, feasible)
             self._weights.append(math.log(domains + 2))
 
@@ -229,10 +228,10 @@ class SoftSkew:
         axis, tally, weight = self._layout.axes[index], self._tallies[index], self._weights[index]
         skew = float(constraint.max_skew - 1)
         if tally is not None:
-            by_domain = tally * weight
+            by_domain: NDArray[np.float64] = np.multiply(tally, weight)
             by_domain += skew
             by_domain[-1] = 0.0
-            return by_domain.take(view.take(axis.domain_n))
+            return by_domain[view.take(axis.domain_n)]
         count_n = self._counts[index]
         part = np.zeros(len(view))
         if count_n is not None:
@@ -278,7 +277,7 @@ def normalized(raw_n: ScoreArray, ignored_n: BoolArray | None) -> ScoreArray:
 
 def _two_least(tally: Tally, existing: NDArray[np.int64]) -> tuple[int, float, float]:
     """Return the first smallest domain, its count and the smallest count of the others."""
-    counts = tally[existing]
+    counts = tally[existing].astype(np.float64)
     at = int(counts.argmin())
     lowest = float(counts[at])
     counts[at] = math.inf

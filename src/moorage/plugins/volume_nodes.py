@@ -128,7 +128,7 @@ class NodeMasks:
         self._questions: dict[Terms, tuple[TermQuestion, ...]] = {}
         self._rows: dict[Reach, RowArray] = {}
         self._reach: dict[str, tuple[PersistentVolume, Reach]] = {}
-        self._columns: dict[str, NDArray[np.int32]] = {}
+        self._columns: dict[str, NDArray[np.int64]] = {}
         self._looked_at = (-1, -1, -1)
         self.epoch = 0
         """Rises when rows kept by `rows` may have changed."""

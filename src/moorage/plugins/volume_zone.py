@@ -123,7 +123,7 @@ class VolumeZone:
         )
 
     def _inside(
-        self, key: str, wanted: frozenset[str], ids: dict[str, NDArray[np.int32]]
+        self, key: str, wanted: frozenset[str], ids: dict[str, NDArray[np.int64]]
     ) -> NDArray[np.bool_]:
         own = _table(self._snapshot.label_column(key), wanted)[ids[key]]
         newer = _GA_OF.get(key)

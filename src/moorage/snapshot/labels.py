@@ -25,8 +25,8 @@ class LabelColumn:
         columns.ensure(self._key)
 
     @property
-    def ids(self) -> NDArray[np.int32]:
-        """int32, (n,): value id of each row, -1 where the label is absent; read-only.
+    def ids(self) -> NDArray[np.int64]:
+        """int64, (n,): value id of each row, -1 where the label is absent; read-only.
 
         Used as an index, -1 picks the last entry: append the answer for "absent" to a table of
         answers by value id and gather with one indexing operation.

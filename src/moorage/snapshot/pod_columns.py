@@ -25,7 +25,7 @@ _FREE = -1
 _FEW = 8  # so many label sets are looked up one by one, more all at once
 
 
-class CountKey(msgspec.Struct, frozen=True):
+class CountKey(msgspec.Struct, frozen=True, cache_hash=True):
     """What a count column counts.
 
     Parameters

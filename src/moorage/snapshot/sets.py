@@ -42,8 +42,8 @@ class SetColumn(Generic[S]):
         columns.ensure(key)
 
     @property
-    def ids(self) -> NDArray[np.int32]:
-        """int32, (n,): the set id of each row, read-only."""
+    def ids(self) -> NDArray[np.int64]:
+        """int64, (n,): the set id of each row, read-only."""
         return self._columns.view(self._key)
 
     @property

@@ -1,0 +1,125 @@
+"""Count columns summed over groups of rows, kept up to date by the rows that changed.
+
+Between the snapshot's count columns and the plugins that compare topology domains. Placing one
+replica after another moves one row, so the sums cost one row, not a pass over the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.snapshot.pod_columns import CountKey
+from moorage.snapshot.snapshot import Snapshot
+
+Sums = NDArray[np.int64]
+
+_KEPT: Final = 128  # sums; a guess: at most 80 kB each at 5000 nodes with a domain each
+_ROWS_A_PASS: Final = 16  # one changed row costs about a sixteenth of a pass over 5000; a guess
+
+
+class Places:
+    """Which group each row is in; compared by identity, because it holds for one set of nodes.
+
+    Parameters
+    ----------
+    place_n
+        int64, (n,): group of each row, below `size`; `size` itself and -1 are the last entry.
+    size
+        Number of groups without that one.
+    counted_n
+        bool, (n,): rows that count at all; None for all.
+    """
+
+    __slots__ = ("_places", "counted_n", "place_n", "rows", "size")
+
+    def __init__(
+        self, place_n: NDArray[np.int64], size: int, counted_n: NDArray[np.bool_] | None
+    ) -> None:
+        if counted_n is not None and counted_n.all():
+            counted_n = None
+        self.place_n, self.size, self.counted_n = place_n, size, counted_n
+        self.rows = None if counted_n is None else np.flatnonzero(counted_n)
+        self._places = place_n if self.rows is None else place_n[self.rows]
+
+    @property
+    def counted(self) -> NDArray[np.int64]:
+        """int64: the group of each row that counts."""
+        return self._places
+
+    def sums(self, count_n: NDArray[np.int64]) -> Sums:
+        """Return int64, (size + 1,): sums of a column by group; exact below 2**53."""
+        counted = count_n if self.rows is None else count_n[self.rows]
+        return np.bincount(self._places, counted, self.size + 1).astype(np.int64)
+
+
+class _Kept:
+    __slots__ = ("position", "seen_n", "total_d")
+
+    def __init__(self, total_d: Sums, seen_n: NDArray[np.int64], position: int) -> None:
+        self.total_d = total_d
+        self.seen_n = seen_n
+        self.position = position
+
+
+class RunningSums:
+    """Sums by group of the count columns asked about lately.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._kept: OrderedDict[tuple[Places, CountKey], _Kept] = OrderedDict()
+
+    def of(self, places: Places, count: CountKey) -> Sums:
+        """Return int64, (places.size + 1,): pods by group; not to be changed.
+
+        Nor does it change by itself: once pods have moved, the answer is another array.
+
+        Parameters
+        ----------
+        places
+            The groups, of the nodes as they are.
+        count
+            Which pods.
+        """
+        count_n = self._snapshot.count_column(count)
+        position = self._snapshot.table.pod_log.position
+        key = (places, count)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = _Kept(places.sums(count_n), count_n.copy(), position)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return kept.total_d
+        self._kept.move_to_end(key)
+        if kept.position != position:
+            self._follow(kept, places, count_n)
+            kept.position = position
+        return kept.total_d
+
+    def _follow(self, kept: _Kept, places: Places, count_n: NDArray[np.int64]) -> None:
+        changed = self._snapshot.table.pod_log.since(kept.position)
+        if changed is None or len(changed) * _ROWS_A_PASS > len(count_n):
+            kept.total_d, kept.seen_n = places.sums(count_n), count_n.copy()
+            return
+        seen_n, counted_n = kept.seen_n, places.counted_n
+        total_d: Sums | None = None
+        for row in changed:
+            step = count_n.item(row) - seen_n.item(row)
+            if step == 0:
+                continue
+            seen_n[row] += step
+            if counted_n is None or counted_n[row]:
+                if total_d is None:  # who asked before keeps what it was told
+                    total_d = kept.total_d.copy()
+                total_d[places.place_n[row]] += step
+        if total_d is not None:
+            kept.total_d = total_d

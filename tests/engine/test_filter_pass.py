@@ -1,0 +1,67 @@
+"""A verdict takes over answers in any order and keeps, for each row, the plugin of lowest index."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.engine.filtering import PASSED, FilterPass
+from moorage.framework.status import FilterAnswer
+
+ROWS = 4
+answers = st.tuples(
+    st.integers(0, 253),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=ROWS, max_size=ROWS),
+)
+several = st.lists(answers, max_size=5, unique_by=lambda answer: answer[0])
+
+
+def recorded(given_answers) -> FilterPass:
+    verdict = FilterPass(ROWS)
+    for index, rows in given_answers:
+        codes, reasons = zip(*rows, strict=True)
+        verdict.record(index, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
+    return verdict
+
+
+def rows_of(verdict: FilterPass) -> list[tuple[int, int, int]]:
+    columns = (verdict.plugin_n.tolist(), verdict.code_n.tolist(), verdict.reason_n.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def expected(given_answers) -> list[tuple[int, int, int]]:
+    """Look for each row's first failing plugin; a reason beside a code of success is none."""
+    found = []
+    for row in range(ROWS):
+        failing = [(i, *rows[row]) for i, rows in given_answers if rows[row][0]]
+        found.append(min(failing, default=(PASSED, 0, 0)))
+    return found
+
+
+@given(several)
+def test_answers_in_any_order_are_judged_by_the_index_of_the_plugin(given_answers):
+    assert rows_of(recorded(given_answers)) == expected(given_answers)
+
+
+@given(several, st.integers(0, 5))
+def test_verdicts_of_two_halves_merge_to_the_verdict_of_all(given_answers, cut):
+    verdict = recorded(given_answers[:cut])
+    verdict.merge(recorded(given_answers[cut:]))
+    assert rows_of(verdict) == expected(given_answers)
+
+
+@given(several, several)
+def test_a_copy_and_some_rows_of_a_verdict_take_further_answers(before, after):
+    known = {index for index, _ in before}
+    after = [answer for answer in after if answer[0] not in known]
+    whole, rows = recorded(before), np.array([3, 1])
+    part = whole.at(rows)
+    for verdict, at in ((whole.copy(), range(ROWS)), (part, rows)):
+        for index, given_rows in after:
+            codes, reasons = zip(*(given_rows[int(row)] for row in at), strict=True)
+            answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
+            verdict.record(index, answer)
+        wanted = expected([*before, *after])
+        assert rows_of(verdict) == [wanted[int(row)] for row in at]
+    assert rows_of(whole) == expected(before)
