@@ -473,3 +473,19 @@ def test_v1_20_a_pod_in_backoff_that_is_updated_may_be_refused_by_its_gate():
     world.close_gate("a")
     world.queue.update(pod(), tolerating(pod()))
     assert world.places() == {"a": "gated"}
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize(
+    ("gate_opens", "after"), [(False, "gated"), (True, "backoff")], ids=["still closed", "open"]
+)
+def test_a_gated_pod_is_never_put_to_backoff_unasked(rules, gate_opens, after):
+    world = World(rules=RULES[rules])
+    world.waiting()
+    world.close_gate("a")
+    world.queue.activate([pod()])
+    assert world.places() == {"a": "gated"}
+    if gate_opens:
+        world.gates.clear()
+    world.queue.move_all(POD_DELETE, None, None)
+    assert world.places() == {"a": after}

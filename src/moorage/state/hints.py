@@ -152,8 +152,15 @@ class HintIndex:
                 *queued.key,
             )
             return Requeue.AFTER_BACKOFF
+        # A group that comes back together finds an event for each member; most say nothing to it.
+        rejectors, telling = queued.rejectors, dict[ClusterEvent, bool]()
         best = Requeue.SKIP
         for _, event, old, new in events:
+            may_help = telling.get(event)
+            if may_help is None:
+                may_help = telling[event] = self.may_help(queued.profile, rejectors, event)
+            if not may_help:
+                continue
             verdict = self.worth_requeuing(queued, event, old, new)
             if verdict is Requeue.IMMEDIATELY:
                 return verdict

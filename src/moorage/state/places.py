@@ -133,9 +133,10 @@ class SubQueues:
     def to_backoff(self, queued: QueuedPod, cause: str) -> bool:
         """Move a pod to backoffQ; returns whether it got there.
 
-        With pop_from_backoff PreEnqueue may refuse, since the pod may be popped from there.
+        With pop_from_backoff PreEnqueue may refuse, since the pod may be popped from there. A pod
+        that is gated is always asked about: it has nothing to wait out while it stays so.
         """
-        if self._settings.pop_from_backoff:
+        if self._settings.pop_from_backoff or queued.gated:
             self._gates.run(queued)
             if queued.gated:
                 self._refused(queued, cause)
