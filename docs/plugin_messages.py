@@ -245,6 +245,23 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "no candidate node for preemption": (
             "The extenders left no node to preempt on: look at what they answer."
         ),
+        "waiting for the preemption for this pod group to be finished": (
+            "Wait: pods are being evicted for its group."
+        ),
+        "pod group for pod not found": (
+            "Create the PodGroup that `spec.schedulingGroup` names, in the pod's namespace."
+        ),
+        "not eligible due to placement-based pod group scheduling limitation": (
+            "Members of a group with a topology constraint do not preempt: make room in one "
+            "domain, or take the constraint away."
+        ),
+        "not eligible due to workload aware preemption enabled": (
+            "Nothing: the group preempts as a whole, and its condition says what came of that."
+        ),
+        "No preemption victims found for incoming preemptor": (
+            "No pod, and no group, of lower priority than the group is there: give the group a "
+            "higher priority, or make room."
+        ),
         "preemption: no nodes available": "There is no node: add one.",
         'expected at least one victim pod on node "<name>"': (
             "The pod fits there without evicting anybody, which Filter had denied: report it, "
@@ -258,6 +275,36 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "node(s) didn't match Pod's required features": (
             "The pod needs a kubelet feature the node does not declare "
             "(`status.declaredFeatures`): upgrade the node, or leave the field out."
+        ),
+    },
+    "GangScheduling": {
+        'waiting for pods\'s pod group "<name>" to appear in scheduling queue': (
+            "Create the PodGroup that `spec.schedulingGroup` names, in the pod's namespace."
+        ),
+        "waiting for minCount pods from a gang to appear in scheduling queue": (
+            "Create more pods of the group, or lower `schedulingPolicy.gang.minCount`; pods that "
+            "run already are counted."
+        ),
+        "waiting for minCount pods from a gang to be scheduled": (
+            "This pod fits, too many others of its group do not: their messages say why."
+        ),
+        'failed to get podGroup <full_name>: podgroup.scheduling.k8s.io "<name>" not found': (
+            "The PodGroup went while its pods were being scheduled: create it again."
+        ),
+    },
+    "TopologyPlacementGenerator": {
+        "cannot determine domain for already scheduled pods: no topology domain found for pod "
+        "<name>": (
+            "A member runs on a node without the topology label: label the node, or delete the pod."
+        ),
+        "cannot determine domain for already scheduled pods: more than 1 domain found for pod "
+        "group: <required>, <domain>": (
+            "Members run in several domains: delete those in all but one."
+        ),
+    },
+    "PodGroupPodsCount": {
+        "no pods from pod group are assigned to any of the candidate placements": (
+            "A plugin of your own found places for no pod at all: report it."
         ),
     },
 }
@@ -304,6 +351,8 @@ HINTS: Final[Mapping[tuple[str, str], str]] = {
         "Never by itself: the event only has the gate looked at again, and other plugins' events "
         "move the pod."
     ),
+    ("GangScheduling", "Pod"): "A pod of the same group came, with a node or without.",
+    ("GangScheduling", "scheduling.k8s.io/PodGroup"): "It is the pod's group.",
     ("NodeDeclaredFeatures", "Node"): "It is new, or declares other features than before.",
     ("NodeDeclaredFeatures", "Pod"): "The pod itself now needs other features.",
 }

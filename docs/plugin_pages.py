@@ -25,7 +25,8 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config import plugin_args
 from moorage.config.args import default_args
-from moorage.config.defaults import DEFAULT_MULTI_POINT
+from moorage.config.defaults import DEFAULT_MULTI_POINT, default_multi_point
+from moorage.config.feature_gates import DEFAULT_GATES, GATES, FeatureGates
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.registry import POINT_METHODS, PluginEntry
@@ -82,8 +83,9 @@ def index(costs: Costs) -> str:
     ]
     measured = "Pages end with a cost measured once; m" if costs.plugins else "M"
     return (
-        f"# Plugins\n\n{_MARK}\n\nThe plugins of the default profile, in their order. Each page "
-        "says what the plugin does, its arguments, its messages and\nwhat to do about them, and "
+        f"# Plugins\n\n{_MARK}\n\nThe plugins of the default profile, in their order, and those "
+        "that feature gates add. Each page says what the plugin does,\nits arguments, its messages "
+        "and what to do about them, and "
         f"the events that wake pods it refused. {measured}easure their cost on\nyour machine with "
         "`moorage bench plugins`.\n\n"
         "| Plugin | Extension points | Weight |\n|---|---|---:|\n" + "".join(rows)
@@ -163,14 +165,24 @@ def _what(entry: PluginEntry) -> str:
 
 
 def _points(entry: PluginEntry) -> str:
-    enabled = any(ref.name == entry.name for ref in DEFAULT_MULTI_POINT)
     weight = _weight(entry)
     lines = [
         f"- Extension points: {', '.join(f'`{point}`' for point in points(entry))}",
-        f"- In the default profile: {'yes' if enabled else 'no'}"
+        f"- In the default profile: {_enabled(entry.name)}"
         + (f", weight {weight}" if weight else ""),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _enabled(name: str) -> str:
+    for gate in GATES:  # switched on alone, whatever it requires: only its own plugins are asked
+        if gate.switchable and name in _defaults(FeatureGates({gate.name: True})):
+            return "yes" if name in _defaults(DEFAULT_GATES) else f"with feature gate {gate.name}"
+    return "yes" if name in _defaults(DEFAULT_GATES) else "no"
+
+
+def _defaults(gates: FeatureGates) -> list[str]:
+    return [ref.name for ref in default_multi_point(gates)]
 
 
 def _weight(entry: PluginEntry) -> str:

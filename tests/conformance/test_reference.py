@@ -15,6 +15,7 @@ from moorage.base.errors import ConfigError
 from moorage.base.rng import Streams
 from moorage.config.args import default_args, read_args
 from moorage.config.defaults import DEFAULT_MULTI_POINT, default_config
+from moorage.config.feature_gates import feature_gates
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.validation import is_not_built
@@ -30,6 +31,8 @@ from moorage.testing.conformance_needs import is_built
 DATA = Path(__file__).parent / "data"
 REFERENCE = json.loads((DATA / "reference.json").read_text())
 EVENTS = json.loads((DATA / "reference-events.json").read_text())["default"]
+GATES_ON = "GenericWorkload,GangScheduling,TopologyAwareWorkloadScheduling,WorkloadAwarePreemption"
+EVENTS_GATES_ON = json.loads((DATA / "reference-events.json").read_text())[GATES_ON]
 BUILT = [entry.name for entry in IN_TREE if is_built(in_tree_registry(), entry.name)]
 
 
@@ -122,11 +125,25 @@ def names_of(actions: int) -> list[str]:
     return sorted(names)
 
 
+@pytest.fixture
+def plugins_gates_on():
+    gates = feature_gates(dict.fromkeys(GATES_ON.split(","), True))
+    (spec,) = expand_profiles(default_config(), in_tree_registry(), gates=gates)
+    clock, streams = ManualClock(), Streams(0)
+    handle = Handle("mine", Snapshot(), ReasonTable(), clock, streams, gates=gates)
+    return Profile(spec, in_tree_registry(), handle).plugins
+
+
 @pytest.mark.parametrize("name", BUILT)
-def test_event_registrations_are_the_references(name, plugins):
-    plugin = plugins[name]
+def test_event_registrations_are_the_references(name, plugins, plugins_gates_on):
+    check_registrations(name, plugins_gates_on[name], EVENTS_GATES_ON)
+    if name in plugins:
+        check_registrations(name, plugins[name], EVENTS)
+
+
+def check_registrations(name: str, plugin: object, recorded: dict[str, Any]) -> None:
     if not isinstance(plugin, EventsToRegister):
-        assert name in EVENTS["withoutEvents"]
+        assert name in recorded["withoutEvents"]
         return
     ours = [
         {
@@ -136,9 +153,10 @@ def test_event_registrations_are_the_references(name, plugins):
         }
         for registration in plugin.events_to_register()
     ]
-    assert ours == EVENTS["plugins"][name]
+    assert ours == recorded["plugins"][name]
 
 
 def test_every_plugin_of_the_reference_is_known():
     known = {entry.name for entry in IN_TREE}
-    assert known == EVENTS["plugins"].keys() | set(EVENTS["withoutEvents"])
+    recorded = EVENTS_GATES_ON
+    assert known == recorded["plugins"].keys() | set(recorded["withoutEvents"])

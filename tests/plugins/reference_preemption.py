@@ -5,7 +5,7 @@ Nothing of the engine is used: a node is its room and a list of pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -62,8 +62,24 @@ def start(pod: Resident, now: int) -> int:
     return now if pod.started is None else pod.started
 
 
-def importance(now: int) -> Callable[[Resident], tuple[int, int]]:
-    return lambda pod: (-pod.priority, start(pod, now))
+def by_importance(pods: Sequence[Resident], now: int) -> list[Resident]:
+    """Sort by insertion, as Go sorts few: a pod not started starts when it is asked, so the one
+    asked first seems to have started before the other."""
+
+    def before(one: Resident, other: Resident) -> bool:
+        if one.priority != other.priority:
+            return one.priority > other.priority
+        if one.started is None:
+            return other.started is None or now < other.started
+        return one.started <= now if other.started is None else one.started < other.started
+
+    ordered: list[Resident] = []
+    for pod in pods:
+        at = len(ordered)
+        while at and before(pod, ordered[at - 1]):
+            at -= 1
+        ordered.insert(at, pod)
+    return ordered
 
 
 def victims(
@@ -79,7 +95,7 @@ def victims(
     left = [budget.allowed for budget in budgets]
     violating: list[Resident] = []
     others: list[Resident] = []
-    for each in sorted(lower, key=importance(now)):
+    for each in by_importance(lower, now):
         broken = False
         for index, budget in enumerate(budgets):
             if budget.label in each.labels and each.name not in budget.disrupted:
@@ -93,7 +109,7 @@ def victims(
         else:
             gone.append(each)
     count = sum(each in violating for each in gone)
-    return (sorted(gone, key=importance(now)) if violating and others else gone), count
+    return (by_importance(gone, now) if violating and others else gone), count
 
 
 def choose(candidates: Mapping[str, tuple[list[Resident], int]], now: int) -> list[str]:
@@ -110,6 +126,19 @@ def choose(candidates: Mapping[str, tuple[list[Resident], int]], now: int) -> li
 
     least = min(map(cost, candidates))
     return sorted(name for name in candidates if cost(name) == least)
+
+
+def take(
+    ties: Sequence[str], candidates: Mapping[str, tuple[list[Resident], int]], now: int
+) -> str:
+    """Return the first by name; the last where nobody who counts has started.
+
+    Asked in this order, each later one seems to have started later.
+    """
+    gone, _ = candidates[ties[0]]
+    started = [each.started for each in gone if each.priority == gone[0].priority]
+    early = any(each is not None and each <= now for each in started)
+    return ties[-1] if None in started and not early else ties[0]
 
 
 def search(

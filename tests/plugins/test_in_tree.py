@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.errors import ConfigError
-from moorage.config.defaults import DEFAULT_MULTI_POINT
+from moorage.config.defaults import DEFAULT_MULTI_POINT, default_multi_point
+from moorage.config.feature_gates import GATES, feature_gates
 from moorage.config.plugin_args import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -20,7 +21,7 @@ from tests.plugins.builders import make
 
 # kubernetes v1.36, default profile: plugins by point, in order.
 POINTS = {
-    "preEnqueue": "SchedulingGates DynamicResources DefaultPreemption",
+    "preEnqueue": "SchedulingGates DynamicResources DefaultPreemption GangScheduling",
     "queueSort": "PrioritySort",
     "preFilter": "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits "
     "VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DynamicResources "
@@ -34,15 +35,19 @@ POINTS = {
     "score": "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread "
     "InterPodAffinity DynamicResources NodeResourcesBalancedAllocation ImageLocality",
     "reserve": "VolumeBinding DynamicResources",
-    "permit": "",
+    "permit": "GangScheduling",
     "preBind": "VolumeBinding DynamicResources",
     "bind": "DefaultBinder",
     "postBind": "",
+    "placementGenerate": "TopologyPlacementGenerator",
+    "placementScore": "NodeResourcesFit PodGroupPodsCount",
 }
 
 
-def test_names_and_order_are_those_of_the_default_profile():
-    assert [entry.name for entry in IN_TREE] == [ref.name for ref in DEFAULT_MULTI_POINT]
+def test_names_and_order_are_those_of_the_default_profile_with_every_gate_on():
+    gates = feature_gates({gate.name: True for gate in GATES if gate.switchable})
+    assert [entry.name for entry in IN_TREE] == [ref.name for ref in default_multi_point(gates)]
+    assert default_multi_point() == DEFAULT_MULTI_POINT
 
 
 @pytest.mark.parametrize("point", list(POINT_METHODS))

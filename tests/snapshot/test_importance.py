@@ -75,9 +75,12 @@ def test_ranks_kept_by_change_are_the_ones_made_afresh(history):
     got = said(importance, snapshot)
     assert got == fresh
     for row, names in enumerate(pods):
+        # Pods not started come last, and the other way round.
+        there = list(snapshot.pods(row))
+        started = [p for p in there if p.pod.status.start_time]
+        late = [p for p in reversed(there) if not p.pod.status.start_time]
         expected = sorted(
-            snapshot.pods(row),
-            key=lambda p: (-p.priority, p.pod.status.start_time or "9"),
+            [*started, *late], key=lambda p: (-p.priority, p.pod.status.start_time or "9")
         )
         assert names == [each.name for each in expected]
         assert priorities[row][: len(names)] == [each.priority for each in expected]
@@ -90,9 +93,9 @@ def test_a_pod_that_starts_moves_up_though_it_costs_the_same():
     for index in range(2):
         snapshot.table.add_pod(made(index, 0, None, 1), "n")
     importance = Importance(snapshot.table)
-    assert said(importance, snapshot)[0] == [["p0", "p1"]]
-    snapshot.table.update_pod(made(1, 0, 5, 1), "n")
     assert said(importance, snapshot)[0] == [["p1", "p0"]]
+    snapshot.table.update_pod(made(0, 0, 5, 1), "n")
+    assert said(importance, snapshot)[0] == [["p0", "p1"]]
     assert said(importance, snapshot)[2] == [[START + 5 * 10**9, NOT_STARTED]]
 
 

@@ -1,7 +1,7 @@
 """Default plugin lists, and the values of settings left unset; runs after reading, before checks.
 
 Source: kubernetes v1.36 ``pkg/scheduler/apis/config/v1/default_plugins.go`` and ``defaults.go``,
-with every feature gate at its default.
+and the plugins that feature gates add.
 """
 
 from __future__ import annotations
@@ -10,6 +10,12 @@ from typing import Final
 
 import msgspec
 
+from moorage.config.feature_gates import (
+    DEFAULT_GATES,
+    GANG_SCHEDULING,
+    TOPOLOGY_AWARE,
+    FeatureGates,
+)
 from moorage.config.types import (
     KubeSchedulerConfiguration,
     LeaderElection,
@@ -42,6 +48,24 @@ DEFAULT_MULTI_POINT: Final[tuple[PluginRef, ...]] = (
     PluginRef(name="NodeDeclaredFeatures"),
 )
 """Only multiPoint has defaults; every point gets its plugins by expansion."""
+_BY_GATE: Final[tuple[tuple[str, tuple[PluginRef, ...]], ...]] = (
+    (GANG_SCHEDULING, (PluginRef(name="GangScheduling"),)),
+    (
+        TOPOLOGY_AWARE,
+        (
+            PluginRef(name="TopologyPlacementGenerator"),
+            PluginRef(name="PodGroupPodsCount", weight=1),
+        ),
+    ),
+)
+"""What an alpha gate adds at the end, in order."""
+
+
+def default_multi_point(gates: FeatureGates = DEFAULT_GATES) -> tuple[PluginRef, ...]:
+    """Return the default plugins with these gates."""
+    added = [ref for gate, refs in _BY_GATE if gates(gate) for ref in refs]
+    return (*DEFAULT_MULTI_POINT, *added)
+
 
 
 def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

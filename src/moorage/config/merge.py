@@ -15,8 +15,9 @@ import msgspec
 
 from moorage.base.errors import ConfigError
 from moorage.config.args import default_args, read_foreign_args
-from moorage.config.defaults import DEFAULT_MULTI_POINT
+from moorage.config.defaults import default_multi_point
 from moorage.config.extenders import ignored_resources
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.config.plugin_args import NodeResourcesFitArgs
 from moorage.config.types import KubeSchedulerConfiguration, PluginRef, Plugins, PluginSet, Profile
 from moorage.config.validation import by_point
@@ -35,6 +36,8 @@ POINTS: Final = (
     "permit",
     "preEnqueue",
     "queueSort",
+    "placementGenerate",
+    "placementScore",
 )
 _MAX_NODE_SCORE: Final = 100
 _MAX_TOTAL_SCORE: Final = 2**63 - 1
@@ -86,7 +89,7 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     percentage_of_nodes_to_score: int = 100
 
 
-def merge_plugins(user: Plugins) -> Plugins:
+def merge_plugins(user: Plugins, gates: FeatureGates = DEFAULT_GATES) -> Plugins:
     """Return a user's lists merged with the default ones.
 
     Notes
@@ -94,7 +97,7 @@ def merge_plugins(user: Plugins) -> Plugins:
     Only multiPoint has defaults. A default plugin that the user enables too keeps its place and
     takes the user's entry, so a weight left out becomes 1, not the default weight.
     """
-    merged = _merge_set(DEFAULT_MULTI_POINT, user.multi_point)
+    merged = _merge_set(default_multi_point(gates), user.multi_point)
     return msgspec.structs.replace(user, multi_point=merged)
 
 
@@ -117,7 +120,10 @@ def _merge_set(defaults: Sequence[PluginRef], user: PluginSet) -> PluginSet:
 
 
 def expand_profiles(
-    config: KubeSchedulerConfiguration, known: KnownPlugins
+    config: KubeSchedulerConfiguration,
+    known: KnownPlugins,
+    *,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> tuple[ProfileSpec, ...]:
     """Return what every profile of a loaded configuration runs.
 
@@ -127,6 +133,8 @@ def expand_profiles(
         As `load` returns it.
     known
         The registry of plugins.
+    gates
+        The feature gates; some add to the default plugins.
 
     Raises
     ------
@@ -134,7 +142,10 @@ def expand_profiles(
         Every start-up error of every profile.
     """
     faults: list[str] = []
-    specs = [_Expansion(profile, config, known, faults).spec() for profile in config.profiles]
+    specs = [
+        _Expansion(profile, config, known, faults, gates=gates).spec()
+        for profile in config.profiles
+    ]
     faults += _shared_queue_faults(specs)
     if faults:
         raise ConfigError(faults)
@@ -150,18 +161,22 @@ class _Expansion:
         config: KubeSchedulerConfiguration,
         known: KnownPlugins,
         faults: list[str],
+        *,
+        gates: FeatureGates,
     ) -> None:
         self._profile = profile
         self._config = config
         self._known = known
         self._faults = faults
-        self._plugins = merge_plugins(profile.plugins)
+        self._plugins = merge_plugins(profile.plugins, gates)
 
     def spec(self) -> ProfileSpec:
         """Return the profile's spec; meaningful only if no fault was added."""
         sets = dict(by_point(self._plugins))
         multi = self._existing_multi_point()
-        points = {point: self._expand(point, sets[point], multi) for point in POINTS}
+        points = {
+            point: self._expand(point, sets.get(point, PluginSet()), multi) for point in POINTS
+        }
         self._check_counts(points)
         names = dict.fromkeys(name for order in points.values() for name in order)
         own = self._profile.percentage_of_nodes_to_score

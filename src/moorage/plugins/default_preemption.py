@@ -18,9 +18,11 @@ import numpy as np
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
+from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.group import GroupWhatIf
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.preemption import (
@@ -33,12 +35,18 @@ from moorage.framework.preemption import (
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
+from moorage.plugins.group_preemption import UnitBudgets, find_victims
 from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
 from moorage.snapshot.importance import Importance
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_groups import GroupTerms
 
 EVICTING: Final = "waiting for the preemption for this pod to be finished"
 POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be finished"
+GROUP_MISSING: Final = "pod group for pod not found"
+IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
+WHOLE_GROUPS: Final = "not eligible due to workload aware preemption enabled"
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_CANDIDATE: Final = "no candidate node for preemption"
@@ -65,15 +73,23 @@ class DefaultPreemption:
         self._clock = handle.clock
         self._evictions = handle.evictions
         self._draws = handle.streams.stream("preemption/offset")
+        self._by_placement = handle.gates(TOPOLOGY_AWARE)
+        self._whole_groups = handle.gates(WORKLOAD_PREEMPTION)
         self._around = Surroundings(
             handle.snapshot,
             Importance(handle.snapshot.table),
             Budgets(handle.snapshot.listers.pod_disruption_budgets),
         )
 
+        self._unit_budgets = UnitBudgets(handle.snapshot.listers.pod_disruption_budgets)
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold the pod while victims of its preemption are still to be evicted."""
-        return unresolvable(EVICTING) if self._evictions.running_for(pod.uid) else SUCCESS
+        if self._evictions.running_for(pod.uid):
+            return unresolvable(EVICTING)
+        terms = self._snapshot.groups.terms_of(pod) if self._whole_groups else None
+        if terms is not None and self._evictions.running_for(terms.uid):
+            return unresolvable(EVICTING_FOR_GROUP)
+        return SUCCESS
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
@@ -90,7 +106,7 @@ class DefaultPreemption:
         if narrowing is not None and narrowing.answered:
             return self._narrowed(narrowing)
         what_if = state.read(WHAT_IF)
-        refusal = self._refusal(what_if, pod)
+        refusal = self._group_refusal(pod) or self._refusal(what_if, pod)
         if refusal:
             return None, unschedulable(_PREFIX + refusal)
         if self._snapshot.num_nodes == 0:
@@ -112,7 +128,7 @@ class DefaultPreemption:
         if narrowing is not None:
             narrowing.offered = search.candidates()
             return None, unschedulable()
-        chosen = min(ties)  # by code point, which is the order of bytes as well
+        chosen = search.chosen(ties)
         row = self._snapshot.row_of(chosen)
         assert row is not None, f"candidate {chosen} is no node"
         victims = tuple(victim.pod for victim in search.candidate(row).victims)
@@ -120,12 +136,43 @@ class DefaultPreemption:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Have the gate looked at again when a pod goes; who moves is for others to say."""
+    def post_filter_group(
+        self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
+    ) -> tuple[Sequence[Pod], Status]:
+        """Find the pods, or groups of pods, whose going makes room for a whole group."""
+        if any(pod.pod.spec.preemption_policy == "Never" for pod in pods):
+            return (), unschedulable(POLICY_NEVER)
+        victims, status = find_victims(
+            self._snapshot,
+            self._unit_budgets,
+            what_if,
+            priority=0 if terms is None else terms.priority,
+            now_ns=self._clock.now_ns(),
+        )
+        return [victim.pod for victim in victims], status
+
         return (EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never),)
 
     # -- who may -------------------------------------------------------------------------------
 
     def _refusal(self, what_if: WhatIf, pod: PodInfo) -> str:
         """Return why the pod may not preempt at all, "" when it may."""
+    def _group_refusal(self, pod: PodInfo) -> str:
+        """Return why a member of a group may not preempt on its own, "" when it may."""
+        if not (self._by_placement or self._whole_groups):
+            return ""
+        groups = self._snapshot.groups
+        key = groups.key_of(pod.pod)
+        if key is None:
+            return ""
+        if self._by_placement:
+            terms = groups.source.terms_of(key)
+            if terms is None:
+                return GROUP_MISSING
+            if terms.topology_key:
+                return IN_PLACEMENT
+        return WHOLE_GROUPS if self._whole_groups else ""
+
         if pod.pod.spec.preemption_policy == "Never":
             return POLICY_NEVER
         nominated = pod.pod.status.nominated_node_name

@@ -6,6 +6,7 @@ Extended resources provided by device classes do not exist here yet: no name is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -28,8 +29,15 @@ from moorage.config.plugin_args import (
 )
 from moorage.config.plugin_args import validate_node_resources_fit_args as validate
 from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
+from moorage.framework.points import (
+    MAX_NODE_SCORE,
+    EventRegistration,
+    PreFilterResult,
+    Reads,
+    ScoreArray,
+)
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
 from moorage.plugins.answers import memo_of
 from moorage.plugins.pod_hints import holds_place
@@ -42,6 +50,7 @@ from moorage.plugins.resource_scoring import (
     most_allocated,
     resource_use,
 )
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, PodRequests
 from moorage.snapshot.snapshot import Snapshot
@@ -142,6 +151,36 @@ class NodeResourcesFit:
         terms = memo_of(pod.part(RESOURCES), self._score_key, self._terms)
         uses = [self._use(view, *term) for term in terms]
         return self._strategy(uses, len(view))
+
+    def score_placements(
+        self, key: GroupKey, filled: Sequence[FilledPlacement]
+    ) -> tuple[ScoreArray, Status]:
+        """Prefer full placements: used shares of the sums over a placement's nodes.
+
+        Always by MostAllocated, whatever the strategy for nodes. A resource other than cpu,
+        memory and ephemeral-storage counts where a pod of the group requests it.
+        """
+        del key
+        return np.array([self._share_used(each) for each in filled], np.int64), SUCCESS
+
+    def _share_used(self, filled: FilledPlacement) -> int:
+        within = filled.placement.within
+        view = self._snapshot.all() if within is None else within
+        asked: Counter[str] = Counter()
+        for pod, _ in filled.pods:
+            asked.update(pod.part(RESOURCES).value.score)
+        total = weights = 0
+        for spec in self._strategy_args.resources:
+            request = asked[spec.name]
+            if spec.name not in _FIRST and not (is_scalar_resource(spec.name) and request):
+                continue
+            capacity = int(view.take(self._snapshot.allocatable(spec.name)).sum())
+            if capacity == 0:
+                continue
+            used = self._use(view, spec.name, spec.weight, 0).used_n
+            share = min(int(used.sum()) + request, capacity) * MAX_NODE_SCORE // capacity
+            total, weights = total + share * spec.weight, weights + spec.weight
+        return total // weights if weights else 0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Room made by pods, by nodes, or (one day) by device classes."""

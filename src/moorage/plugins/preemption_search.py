@@ -125,6 +125,18 @@ class Search:
         rows, _ = self._candidates()
         return tuple(self.candidate(row) for row in rows.tolist())
 
+    def chosen(self, ties: list[str]) -> str:
+        """Return the one to take of the candidates that lose least: the first by name.
+
+        Where those they would lose have not started, it is the last: upstream looks at the clock
+        for each anew, so the one that is asked last seems to have started last.
+        """
+        rows, costs = self._candidates()
+        row = self._around.snapshot.row_of(ties[0])
+        started = -int(costs[rows == row, CRITERIA - 1][0])
+        # By code point, which is the order of bytes as well.
+        return max(ties) if started == self._now_ns else min(ties)
+
     def candidate(self, row: int) -> Candidate:
         """Return one candidate."""
         tried, position = self._find(row)
@@ -138,10 +150,14 @@ class Search:
         ranks = range(len(pods)) if protection is None else protection.order[index].tolist()
         victims = [pods[rank] for rank in ranks if rank < len(pods) and victim[rank]]
         violations = int(tried.costs[position, 0])
-        return Candidate(self._name(row), tuple(by_importance(victims, self._now_ns)), violations)
+        return Candidate(self._name(row), tuple(victims), violations)
 
     def rejected(self) -> dict[str, Status]:
         """Return why the other tried nodes are no candidates, in the order tried."""
+        if protection is not None:
+            lower, violating = tried.victims.lower[index], protection.violating[index]
+            if violating.any() and (lower & ~violating).any():
+                victims = by_importance(victims, self._now_ns)
         return {
             self._name(int(tried.rows[position])): self._status(tried, position)
             for tried in self._tried

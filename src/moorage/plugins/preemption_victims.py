@@ -29,8 +29,19 @@ def started_ns(pod: PodInfo, now_ns: int) -> int:
 
 
 def by_importance(pods: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
-    """Sort most important first: greater priority, then earlier start, then as given."""
-    return sorted(pods, key=lambda pod: (-pod.priority, started_ns(pod, now_ns)))
+    """Sort most important first: greater priority, then earlier start, then as given.
+
+    Pods not started come the other way round: upstream looks at the clock for each anew, so the
+    one that is asked first seems to have started first.
+    """
+    started = [(pod, start_ns(pod)) for pod in pods]
+    ranked = [
+        (-pod.priority, now_ns, True, -index)
+        if start == NOT_STARTED
+        else (-pod.priority, start, False, index)
+        for index, (pod, start) in enumerate(started)
+    ]
+    return [started[index][0] for index in sorted(range(len(started)), key=ranked.__getitem__)]
 
 
 def dry_run(

@@ -122,7 +122,11 @@ class Importance:
 
     def _compile(self, row: int) -> None:
         found = [(-p.priority, start_ns(p), p) for p in self._table.pods_by_row[row].values()]
-        found.sort(key=lambda each: each[:2])  # stable: equals stay in the row's order
+        # Stable: equals stay in the row's order, and in reverse of it where they are not started,
+        # as if each had started at the moment it is looked at.
+        late = [each for each in found if each[1] == NOT_STARTED]
+        found = [each for each in found if each[1] != NOT_STARTED] + late[::-1]
+        found.sort(key=lambda each: each[:2])
         if len(found) > self._ranks:
             self._widen(len(found))
         self._priority[row] = _NO_POD

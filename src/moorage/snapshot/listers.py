@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from moorage.api.meta import ObjectMeta
+from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.volume import (
     CSIDriver,
@@ -99,3 +100,4 @@ class Listers:
         self.volume_attachments: Lister[VolumeAttachment] = Lister()
         self.pod_disruption_budgets: Lister[PodDisruptionBudget] = Lister()
         self.priority_classes: Lister[PriorityClass] = Lister()
+        self.pod_groups: Lister[PodGroup] = Lister()

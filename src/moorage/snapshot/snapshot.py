@@ -18,6 +18,7 @@ from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_columns import CountKey
+from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.resource_columns import ResourceColumns
 from moorage.snapshot.sets import SetColumn
@@ -43,12 +44,15 @@ class Snapshot(ResourceColumns):
     ----------
     nominations
         Pods nominated to a node, by node name; set by whoever owns the nominator.
+    groups
+        Pod groups and who of their members has a place; none until somebody sets a source.
     """
 
     def __init__(self, table: NodeTable | None = None, listers: Listers | None = None) -> None:
         super().__init__(NodeTable() if table is None else table)
         self.listers = Listers() if listers is None else listers
         self.nominations: Nominations = {}
+        self.groups = PodGroups()
 
     # -- rows ----------------------------------------------------------------------------------
 

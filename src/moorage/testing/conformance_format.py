@@ -18,6 +18,7 @@ import msgspec
 from moorage.api.codec import decode, decode_untyped
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.volume import (
     CSIDriver,
@@ -78,7 +79,7 @@ class RecordedObjects(msgspec.Struct, frozen=True, kw_only=True):
     device_classes: list[Any] = msgspec.field(default_factory=list, name="deviceclasses")
     resource_slices: list[Any] = msgspec.field(default_factory=list, name="resourceslices")
     resource_claims: list[Any] = msgspec.field(default_factory=list, name="resourceclaims")
-    pod_groups: list[Any] = msgspec.field(default_factory=list, name="podgroups")
+    pod_groups: list[PodGroup] = msgspec.field(default_factory=list, name="podgroups")
 
 
 class NodeChanges(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -24,6 +24,7 @@ from moorage.api.claims import DeviceClass
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.pod_group import PodGroup
 from moorage.api.volume import (
     CSIDriver,
     CSINode,
@@ -62,7 +63,7 @@ _KINDS: Final[Mapping[str, tuple[str, type[Any] | None]]] = {
     "DeviceClass": (Resource.DEVICE_CLASS, DeviceClass),
     "ResourceClaim": (Resource.RESOURCE_CLAIM, None),
     "ResourceSlice": (Resource.RESOURCE_SLICE, None),
-    "PodGroup": (Resource.POD_GROUP, None),
+    "PodGroup": (Resource.POD_GROUP, PodGroup),
 }
 """By the name in recordings: the resource of events, and the type; None: nobody reads it yet."""
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from moorage.api.pod import Pod
+from moorage.base.errors import ConfigError
+from moorage.config.feature_gates import feature_gates
 from moorage.config.merge import ProfileSpec
 from moorage.framework.registry import Registry
 from moorage.plugins.node_resources_fit import IMPLICIT_CLASS_PREFIX
@@ -19,7 +21,7 @@ from moorage.plugins.unbuilt import NEEDED_BY, unbuilt_needs
 from moorage.testing.conformance_format import Scenario
 
 BUILT_MODES: Final = frozenset(
-    {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender"}
+    {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender", "podgroup"}
 )
 
 UNCOMPARED: Final[Mapping[str, str]] = {
@@ -52,7 +54,10 @@ def mode_needs(scenario: Scenario) -> list[str]:
     needs = []
     if scenario.mode not in BUILT_MODES:
         needs.append(f"mode {scenario.mode}")
-    needs += [f"feature gate {gate}" for gate in sorted(scenario.feature_gates)]
+    try:
+        feature_gates(scenario.feature_gates)
+    except ConfigError:
+        needs += [f"feature gate {gate}" for gate in sorted(scenario.feature_gates)]
     return needs
 
 

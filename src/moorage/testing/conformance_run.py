@@ -14,6 +14,7 @@ import msgspec
 from moorage.base.errors import ConfigError, NotBuiltError
 from moorage.client.event_series import shorten
 from moorage.config.defaults import default_config
+from moorage.config.feature_gates import feature_gates
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.plugin_args import DefaultPreemptionArgs
@@ -29,13 +30,16 @@ from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.testing.conformance_extender import run_extenders
 from moorage.testing.conformance_format import Json, Scenario
+from moorage.testing.conformance_group import run_groups
 from moorage.testing.conformance_hints import run_hints
 from moorage.testing.conformance_needs import mode_needs, plugin_needs
 from moorage.testing.conformance_sampling import run_sampled
 from moorage.testing.conformance_world import World, failed, plain, signed
 
 # Not recorded: the harness did not run these points.
-_POINTS_NOT_RECORDED = frozenset({"queueSort", "permit", "preBind", "bind", "postBind"})
+_POINTS_NOT_RECORDED = frozenset(
+    {"queueSort", "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore"}
+)
 
 
 class Unsupported(msgspec.Struct, frozen=True):
@@ -86,6 +90,8 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
         return answer | run_extenders(scenario, world, extenders)
     if scenario.mode == "hint":
         return answer | run_hints(scenario, world, registry)
+    if scenario.mode == "podgroup":
+        return answer | run_groups(world)
     if scenario.mode == "sequence-sampled":
         return answer | {"sequence": run_sampled(scenario, world)}
     if scenario.mode == "sequence":
@@ -105,7 +111,8 @@ def _specs(scenario: Scenario, registry: Registry) -> dict[str, ProfileSpec]:
     sampled = scenario.mode == "sequence-sampled"
     if sampled and loaded.percentage_of_nodes_to_score is None:
         loaded = msgspec.structs.replace(loaded, percentage_of_nodes_to_score=0)
-    specs = (_trying_every_node(spec) for spec in expand_profiles(loaded, registry))
+    gates = feature_gates(scenario.feature_gates)
+    specs = (_trying_every_node(s) for s in expand_profiles(loaded, registry, gates=gates))
     if not sampled:
         specs = (msgspec.structs.replace(s, percentage_of_nodes_to_score=ALL) for s in specs)
     return {spec.scheduler_name: spec for spec in specs}

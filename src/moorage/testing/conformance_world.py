@@ -11,6 +11,7 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
+from moorage.config.feature_gates import GENERIC_WORKLOAD, feature_gates
 from moorage.config.merge import ProfileSpec
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
@@ -21,7 +22,9 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_pre_enqueue, run_reserve
 from moorage.framework.status import ReasonTable, Status
+from moorage.snapshot.group_sources import ApiGroups
 from moorage.snapshot.listers import Listers
+from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.conformance_format import Json, RecordedObjects, Scenario
@@ -47,12 +50,19 @@ class World:
     ) -> None:
         self.snapshot = build_snapshot(scenario.objects)
         self.pending = [PodInfo(pod) for pod in scenario.pending]
-        self._nominated = [info for info in self.pending if info.pod.status.nominated_node_name]
+        self._nominated = {
+            info.uid: (info, info.pod.status.nominated_node_name)
+            for info in self.pending
+            if info.pod.status.nominated_node_name
+        }
         self._nominate()
+        gates = feature_gates(scenario.feature_gates)
+        if gates(GENERIC_WORKLOAD):
+            self._count_groups(scenario)
         reasons, streams = ReasonTable(), Streams(0)
         self.profiles: dict[str, Profile] = {}
         for name, spec in specs.items():
-            handle = Handle(name, self.snapshot, reasons, ManualClock(), streams)
+            handle = Handle(name, self.snapshot, reasons, ManualClock(), streams, gates=gates)
             self.profiles[name] = Profile(spec, registry, handle)
         self.rotation = Rotation()
         self.cycles = {
@@ -62,9 +72,23 @@ class World:
 
     def _nominate(self) -> None:
         by_node: dict[str, list[PodInfo]] = {}
-        for info in self._nominated:
-            by_node.setdefault(info.pod.status.nominated_node_name, []).append(info)
+        for info, node_name in self._nominated.values():
+            by_node.setdefault(node_name, []).append(info)
         self.snapshot.nominations = by_node
+
+    def nominate(self, info: PodInfo, node_name: str) -> None:
+        """Nominate a pod to a node, "" to none."""
+        self._nominated.pop(info.uid, None)
+        if node_name:
+            self._nominated[info.uid] = info, node_name
+        self._nominate()
+
+    def _count_groups(self, scenario: Scenario) -> None:
+        """Count the members of pod groups, on nodes or not."""
+        self.snapshot.groups = PodGroups(ApiGroups(self.snapshot.listers.pod_groups))
+        for pod in (*scenario.objects.pods, *scenario.pending):
+            if pod.status.phase not in ("Succeeded", "Failed"):
+                self.snapshot.groups.put(pod)
 
     def profile(self, pod: Pod) -> Profile | None:
         """Return the profile a pod names, or None."""
@@ -86,8 +110,8 @@ class World:
         """Count the pod of a decision on its node and reserve what it needs there."""
         info = decision.pod
         self.snapshot.table.add_pod(info, decision.node_name)
-        self._nominated = [other for other in self._nominated if other.uid != info.uid]
-        self._nominate()
+        self.snapshot.groups.assume(info.uid)
+        self.nominate(info, "")
         status = run_reserve(profile, decision.state, info, decision.node_name)
         assert status.ok, f"Reserve of {info.key} on {decision.node_name}: {status.message}"
 

@@ -1,0 +1,151 @@
+"""What the engine answers about the attempt of a pod group, and what it means for each member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.status import SUCCESS, Status, error, unschedulable
+from moorage.snapshot.pod_info import PodInfo
+
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+WAITS_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
+
+
+class GroupOutcome(Enum):
+    """How the attempt of a group ended."""
+
+    PLACED = "placed"
+    """Enough members have a place: those are bound, the others wait."""
+    REJECTED = "rejected"
+    """Too few have: none is bound."""
+    PREEMPTING = "preempting"
+    """Enough would have a place if others left: those are evicted, the places are nominated."""
+    BROKEN = "broken"
+    """Something broke: every member is retried after backoff."""
+
+
+class Member(msgspec.Struct, frozen=True):
+    """What was found for one member.
+
+    Parameters
+    ----------
+    decision
+        As if the pod had come alone, beside the members before it.
+    node_name
+        Its place, by choice or by preemption; "" for none.
+    permit
+        What Permit said there: Success, or Wait while too few members have a place.
+    """
+
+    decision: Decision
+    node_name: str = ""
+    permit: Status = SUCCESS
+
+    @property
+    def preempts(self) -> bool:
+        """Whether the place is free only once others have left."""
+        return bool(self.node_name) and self.decision.outcome is not Outcome.BIND
+
+    @property
+    def broke(self) -> bool:
+        """Whether the attempt for this member failed rather than found nothing."""
+        return self.decision.outcome is Outcome.ERROR
+
+    @property
+    def message(self) -> str:
+        """Why it has no place, or why others must leave."""
+        return self.decision.message
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one member.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    decision
+        To be carried out; None when the pod goes back to the queue.
+    status, diagnosis, message
+        Why it goes back.
+    nomination
+        Change to its nomination; None leaves it alone.
+    """
+
+    pod: PodInfo
+    decision: Decision | None = None
+    status: Status = SUCCESS
+    diagnosis: Diagnosis | None = None
+    message: str = ""
+    nomination: Nomination | None = CLEAR_NOMINATION
+
+
+class GroupDecision(msgspec.Struct, frozen=True):
+    """The outcome of one attempt of a group.
+
+    Parameters
+    ----------
+    outcome
+        What to do.
+    status
+        Success, or why not; `Status.message` is the text of the group's condition.
+    members
+        What was found for each pod tried, in order; shorter than the pods where something broke
+        or nothing was tried at all.
+    victims
+        Pods to evict for the group as a whole, most important first.
+    placement
+        Name of the placement taken; "" where there is only one.
+    """
+
+    outcome: GroupOutcome
+    status: Status
+    members: tuple[Member, ...] = ()
+    victims: tuple[Pod, ...] = ()
+    placement: str = ""
+
+    def verdicts(self, pods: Sequence[PodInfo]) -> Iterator[Verdict]:
+        """Yield what becomes of each pod of the attempt, in order."""
+        for index, pod in enumerate(pods):
+            member = self.members[index] if index < len(self.members) else None
+            yield self._verdict(pod, member)
+
+    def _verdict(self, pod: PodInfo, member: Member | None) -> Verdict:
+        if self.outcome is GroupOutcome.BROKEN:
+            own = member is not None and member.broke
+            text = member.message if member is not None and own else self.status.message
+            return Verdict(pod=pod, status=error(text), message=text)
+        if member is None:
+            return Verdict(pod=pod, status=self.status, message=self.status.message)
+        if not member.node_name:
+            return _own_failure(member)
+        if self.outcome is GroupOutcome.PLACED:
+            return Verdict(pod=pod, decision=member.decision)
+        if self.outcome is GroupOutcome.PREEMPTING:
+            if member.preempts:
+                return _own_failure(member)
+            return Verdict(
+                pod=pod,
+                status=self.status,
+                message=self.status.message,
+                nomination=Nomination(member.node_name),
+            )
+        status = unschedulable(GROUP_UNSCHEDULABLE, *member.permit.reasons)
+        return Verdict(pod=pod, status=status, message=status.message)
+
+
+def _own_failure(member: Member) -> Verdict:
+    decision = member.decision
+    return Verdict(
+        pod=decision.pod,
+        status=decision.status,
+        diagnosis=decision.diagnosis,
+        message=decision.message,
+        nomination=decision.nomination,
+    )

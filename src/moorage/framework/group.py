@@ -1,0 +1,90 @@
+"""Points of a pod group's attempt: where its pods may go together, and what making room costs.
+
+Three optional methods of a plugin, found by their names in every enabled plugin; they run only in
+attempts for groups. Weights of placement scores are the plugins' score weights, else 1.
+
+Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/interface.go``
+(PlacementGenerate, PlacementScore) and the PostFilter of pod groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import StateKey
+from moorage.framework.points import Plugin, ScoreArray
+from moorage.framework.status import Status
+from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+
+GROUP_TRIAL: StateKey[bool] = StateKey("group trial")
+"""True while Reserve and Permit run on trial: what they decide is taken back, so that nobody may
+be allowed, rejected or activated on its account."""
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Nodes among which all pods of a group are to be placed.
+
+    Parameters
+    ----------
+    name
+        For people: the value of the topology label.
+    within
+        The rows; None means every node.
+    """
+
+    name: str = ""
+    within: NodeView | None = None
+
+
+class FilledPlacement(msgspec.Struct, frozen=True):
+    """A placement, and the pods that found a node in it, each with its row."""
+
+    placement: Placement
+    pods: tuple[tuple[PodInfo, int], ...]
+
+
+@runtime_checkable
+class PlacementGeneratePlugin(Plugin, Protocol):
+    """Says which placements are worth trying; at most one plugin of a profile does."""
+
+    def generate_placements(
+        self, key: GroupKey, terms: GroupTerms | None
+    ) -> tuple[Sequence[Placement], Status]:
+        """Return placements, the first of equally good ones first; Success or Error."""
+        ...
+
+
+@runtime_checkable
+class PlacementScorePlugin(Plugin, Protocol):
+    """Says how good placements are; asked once about all in which the group fits."""
+
+    def score_placements(
+        self, key: GroupKey, filled: Sequence[FilledPlacement]
+    ) -> tuple[ScoreArray, Status]:
+        """Return int64, (placements,), 0 to 100; Success or Error."""
+        ...
+
+
+class GroupWhatIf(Protocol):
+    """What the engine lends to a plugin that makes room for a group: the attempt without pods."""
+
+    def without(self, uids: Collection[str]) -> Status:
+        """Try the whole group again as if these pods were gone; nothing is evicted for it."""
+        ...
+
+
+@runtime_checkable
+class GroupPostFilterPlugin(Plugin, Protocol):
+    """Looks for a way when a group as a whole does not fit."""
+
+    def post_filter_group(
+        self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
+    ) -> tuple[Sequence[Pod], Status]:
+        """Return the pods to evict, most important first; Success, a rejection or Error."""
+        ...

@@ -1,0 +1,95 @@
+"""GangScheduling: a pod of a gang waits until enough members are there, and until enough fit.
+
+PreEnqueue keeps members out of the queue until the group and its minimum number of pods exist.
+Permit lets a member go when the members with a place are enough, and holds it else.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/gangscheduling``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.api.pod_group import PodGroup
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
+from moorage.snapshot.pod_groups import GroupKey, GroupSource
+from moorage.snapshot.pod_info import PodInfo
+
+TOO_FEW_PODS: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
+TOO_FEW_PLACED: Final = "waiting for minCount pods from a gang to be scheduled"
+
+
+class GangScheduling:
+    """PreEnqueue and Permit plugin; takes no arguments."""
+
+    name = "GangScheduling"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Let a member in when its group exists and has enough pods, running ones counted."""
+        groups = self._snapshot.groups
+        key = groups.key_of(pod)
+        if key is None:
+            return SUCCESS
+        terms = groups.source.terms_of(key)
+        if terms is None:
+            # The words, and their grammar, are upstream's.
+            return unresolvable(
+                f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
+            )
+        if terms.gang and len(groups.members(key).pods) < terms.minimum:
+            return unresolvable(TOO_FEW_PODS)
+        return SUCCESS
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Hold a member until enough others have a place; the one that completes them passes."""
+        del state, node_name
+        groups = self._snapshot.groups
+        key = groups.key_of(pod.pod)
+        if key is None:
+            return SUCCESS, 0.0
+        terms = groups.source.terms_of(key)
+        if terms is None:
+            return error(
+                f'failed to get podGroup {key.full_name}: podgroup.scheduling.k8s.io "{key.name}" '
+                "not found"
+            ), 0.0
+        if terms.gang and groups.members(key).placed < terms.minimum:
+            return Status(Code.WAIT, (TOO_FEW_PLACED,)), terms.wait_seconds
+        return SUCCESS, 0.0
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Register a pod of the group that came, or the group itself."""
+        source = self._snapshot.groups
+        pod = ClusterEvent(Resource.POD, Action.ADD)
+        group = ClusterEvent(Resource.POD_GROUP, Action.ADD)
+
+        def member_came(waiting: Pod, old: object | None, new: object | None) -> bool:
+            return _member_hint(source.source, waiting, new)
+
+        return (EventRegistration(pod, member_came), EventRegistration(group, _group_hint))
+
+
+def _member_hint(source: GroupSource, waiting: Pod, new: object | None) -> bool:
+    if not isinstance(new, Pod):
+        return True
+    key = source.key_of(waiting)
+    return key is not None and source.key_of(new) == key
+
+
+def _group_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del old
+    if not isinstance(new, PodGroup):
+        return True
+    named = waiting.spec.scheduling_group
+    mine = None if named is None else GroupKey(waiting.metadata.namespace, named.pod_group_name)
+    return mine == GroupKey(new.metadata.namespace, new.metadata.name)
