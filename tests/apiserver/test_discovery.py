@@ -59,7 +59,12 @@ async def test_every_kind_is_discovered_under_its_group_and_version():
             if "/" not in entry["name"]
         }
     resources = [kind.resource for kind in all_kinds()]
-    assert found == {(r.api_version, r.plural, r.kind, r.namespaced) for r in resources}
+    shipped = {
+        ("scheduling.x-k8s.io/v1alpha1", "elasticquotas", "ElasticQuota", True),
+        ("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup", True),
+    }
+    served = {(r.api_version, r.plural, r.kind, r.namespaced) for r in resources}
+    assert found == served | shipped
 
 
 async def test_what_is_told_of_pods():
@@ -158,8 +163,79 @@ async def test_openapi_is_json_where_the_client_takes_that_too():
     assert (await Cluster().ok("GET", "/openapi/v2", accept=accept))["swagger"] == "2.0"
 
 
-async def test_what_a_client_of_aggregated_discovery_asks_is_answered_plainly():
-    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+async def test_a_client_that_asks_for_everything_at_once_gets_it_under_its_own_media_type():
+    cluster = Cluster()
+    for path in ("/api", "/apis"):
+        reply = await cluster.reply("GET", path, accept=f"{AGGREGATED},application/json")
+        assert reply.content_type == AGGREGATED
+    [core] = (await cluster.ok("GET", "/api", accept=AGGREGATED))["items"]
+    [version] = core["versions"]
+    [pods] = [each for each in version["resources"] if each["resource"] == "pods"]
+    assert pods == {
+        "resource": "pods",
+        "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
+        "scope": "Namespaced",
+        "singularResource": "pod",
+        "verbs": [
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch",
+        ],
+        "shortNames": ["po"],
+        "categories": ["all"],
+        "subresources": [
+            {
+                "subresource": "binding",
+                "responseKind": {"group": "", "version": "v1", "kind": "Binding"},
+                "verbs": ["create"],
+            },
+            {
+                "subresource": "eviction",
+                "responseKind": {"group": "policy", "version": "v1", "kind": "Eviction"},
+                "verbs": ["create"],
+            },
+            {
+                "subresource": "status",
+                "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
+                "verbs": ["get", "patch", "update"],
+            },
+        ],
+    }
+
+
+async def test_everything_at_once_is_what_is_told_group_by_group():
+    cluster = Cluster()
+    found = []
+    for path in ("/api", "/apis"):
+        for group in (await cluster.ok("GET", path, accept=AGGREGATED))["items"]:
+            name = group["metadata"].get("name", "")
+            for version in group["versions"]:
+                assert version["freshness"] == "Current"
+                found.append((f"{name}/{version['version']}".lstrip("/"), version["resources"]))
+    for api_version, resources in found:
+        where = "apis" if "/" in api_version else "api"
+        listed = (await cluster.ok("GET", f"/{where}/{api_version}"))["resources"]
+        names = [each["resource"] for each in resources]
+        assert names == [each["name"] for each in listed if "/" not in each["name"]]
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "",
+        "application/json",
+        "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
+    ],
+)
+async def test_older_clients_are_told_group_by_group(accept):
     assert (await Cluster().ok("GET", "/api", accept=accept))["kind"] == "APIVersions"
 
 

@@ -84,9 +84,16 @@ def test_how_lists_merge_is_written_beside_them():
         "type": "array",
         "items": container,
         "description": "Containers of the pod, at least one.",
+        "x-kubernetes-list-map-keys": ["name"],
+        "x-kubernetes-list-type": "map",
         "x-kubernetes-patch-merge-key": "name",
         "x-kubernetes-patch-strategy": "merge",
     }
+    assert schemas["io.k8s.api.core.v1.Container"]["properties"]["ports"][
+        "x-kubernetes-list-map-keys"
+    ] == ["containerPort", "protocol"]
+    assert spec["tolerations"]["x-kubernetes-list-type"] == "atomic"
+    assert spec["nodeSelector"]["x-kubernetes-map-type"] == "atomic"
     assert spec["volumes"]["x-kubernetes-patch-strategy"] == "merge,retainKeys"
     assert "x-kubernetes-patch-strategy" not in spec["tolerations"]
 

@@ -91,6 +91,13 @@ VOLUME_ATTACHMENTS = _type(
 )
 LEASES = _type("coordination.k8s.io/v1", "Lease", "leases")
 EVENTS = _type("events.k8s.io/v1", "Event", "events", short="ev")
+CUSTOM_RESOURCE_DEFINITIONS = _type(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    short="crd crds",
+    scope="cluster",
+)
 
 RESOURCES: Final[tuple[ResourceType, ...]] = (
     PODS,
@@ -118,6 +125,7 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     VOLUME_ATTACHMENTS,
     LEASES,
     EVENTS,
+    CUSTOM_RESOURCE_DEFINITIONS,
 )
 """Every type, core first. Where a name is used twice (``events``) the core one comes first."""
 

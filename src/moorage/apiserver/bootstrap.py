@@ -6,6 +6,9 @@ Kept small: what Kubernetes itself makes at its first start and something would 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
+
+import msgspec
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.namespaces import INITIAL
@@ -38,7 +41,7 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
         What signs client certificates, PEM; where it is given, components that check their own
         callers against it (a real kube-scheduler does) find it where they look.
     """
-    for obj in initial_objects():
+    for obj in (*initial_objects(), *shipped_definitions()):
         server.create(obj)
     if authority_certificate:
         server.create(
@@ -52,6 +55,19 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
                 "data": {"client-ca-file": authority_certificate.decode()},
             }
         )
+
+
+def shipped_definitions() -> list[Obj]:
+    """Return the custom resources that schedulers' users have: pod groups and elastic quotas.
+
+    They are those of kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``), and
+    ordinary definitions: a client may change or delete them.
+    """
+    manifests = files("moorage.apiserver").joinpath("manifests")
+    return [msgspec.json.decode(manifests.joinpath(name).read_bytes()) for name in _SHIPPED]
+
+
+_SHIPPED = ("elasticquotas.json", "podgroups.json")
 
 
 def initial_objects() -> Iterator[Obj]:

@@ -1,19 +1,22 @@
 """What tells clients what there is: versions, groups, resources, OpenAPI.
 
-Answers are built once and kept as bytes. Aggregated discovery is not served: a client that asks
-for it lists the plain form as well, gets that, and asks group by group.
+Answers are built once and kept as bytes, until a definition of custom resources changes what is
+served; of the OpenAPI documents only those of its group are built again.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind
-from moorage.apiserver.openapi import GIT_VERSION, openapi_v2, openapi_v3, openapi_v3_index
+from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
+from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Catalog
 
@@ -32,7 +35,19 @@ class Discovery:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._kept: dict[str, bytes] = {}
-        self._makers: dict[str, Callable[[], Any]] = {
+        # API version -> its kinds, and the OpenAPI document made of them.
+        self._openapi: dict[str, tuple[list[Kind], bytes]] = {}
+        self._generation = -1
+        self._makers: dict[str, Callable[[], Any]] = {}
+
+    def _refresh(self) -> None:
+        """Build anew what is said about what is served, if that has changed."""
+        catalog = self._catalog
+        if self._generation == catalog.generation:
+            return
+        self._generation = catalog.generation
+        self._kept.clear()
+        self._makers = {
             "/version": _version,
             "/api": lambda: {
                 "kind": "APIVersions",
@@ -41,7 +56,7 @@ class Discovery:
             },
             "/apis": self._groups,
             "/openapi/v2": lambda: openapi_v2(catalog.kinds),
-            "/openapi/v3": lambda: openapi_v3_index(catalog.kinds),
+            "/openapi/v3": lambda: openapi_v3_index(catalog.kinds, self._openapi_v3),
         }
         for api_version in catalog.api_versions():
             prefix = "/apis/" if "/" in api_version else "/api/"
@@ -53,14 +68,56 @@ class Discovery:
                 self._makers[f"/apis/{group}"] = self._group_maker(group)
         self._makers["/"] = lambda: {"paths": sorted(path for path in self._makers if path != "/")}
 
-    def document(self, path: str) -> bytes | None:
-        """Return the document at a path, None when the path is not one of discovery's."""
+    def document(self, path: str, accept: str = "") -> tuple[bytes, str] | None:
+        """Return the document at a path and its content type.
+
+        None when the path is not one of discovery's.
+        """
         path = path.rstrip("/") or "/"
+        self._refresh()
         if path not in self._makers:
             return None
+        if path in ("/api", "/apis") and accepts_aggregated(accept):
+            return self._keep(f"{path} aggregated", partial(self._aggregated, path)), AGGREGATED
+        return self._keep(path, self._makers[path]), JSON
+
+    def _keep(self, path: str, make: Callable[[], Any]) -> bytes:
         if path not in self._kept:
-            self._kept[path] = msgspec.json.encode(self._makers[path]()) + b"\n"
+            made = make()
+            self._kept[path] = (
+                made if isinstance(made, bytes) else msgspec.json.encode(made) + b"\n"
+            )
         return self._kept[path]
+
+    def _aggregated(self, path: str) -> dict[str, Any]:
+        """Say everything about the groups below a path at once."""
+        core = path == "/api"
+        versions: dict[str, list[str]] = {}
+        for api_version in self._catalog.api_versions():
+            group, _, version = api_version.rpartition("/")
+            if core == (not group):
+                versions.setdefault(group, []).append(version)
+        items = []
+        for group, listed in versions.items():
+            prefix = f"{group}/" if group else ""
+            found = [
+                {
+                    "version": version,
+                    "resources": [_aggregated_entry(k) for k in self._kinds(prefix + version)],
+                    "freshness": "Current",
+                }
+                for version in listed
+            ]
+            meta: dict[str, Any] = {"creationTimestamp": None}
+            if group:
+                meta["name"] = group
+            items.append({"metadata": meta, "versions": found})
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
 
     def _groups(self) -> dict[str, Any]:
         names = {v.partition("/")[0] for v in self._catalog.api_versions() if "/" in v}
@@ -93,7 +150,14 @@ class Discovery:
         return make
 
     def _openapi_maker(self, api_version: str) -> Callable[[], Any]:
-        return lambda: openapi_v3(self._catalog.kinds, api_version)
+        return lambda: self._openapi_v3(api_version)
+
+    def _openapi_v3(self, api_version: str) -> bytes:
+        kinds = self._kinds(api_version)
+        kept = self._openapi.get(api_version)
+        if kept is None or [id(kind) for kind in kept[0]] != [id(kind) for kind in kinds]:
+            kept = self._openapi[api_version] = (kinds, encoded_v3(kinds, api_version))
+        return kept[1]
 
     def _kinds(self, api_version: str) -> list[Kind]:
         found = [k for k in self._catalog.kinds if k.resource.api_version == api_version]
@@ -123,8 +187,44 @@ def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
             # kubectl drain looks for exactly this before it evicts.
             sub |= {"group": "policy", "version": "v1"}
             sub_kind, verbs = "Eviction", ["create"]
+        elif name == "scale":
+            sub |= {"group": "autoscaling", "version": "v1"}
+            sub_kind = "Scale"
         entries.append(sub | {"namespaced": resource.namespaced, "kind": sub_kind, "verbs": verbs})
     return entries
+
+
+def _aggregated_entry(kind: Kind) -> dict[str, Any]:
+    resource = kind.resource
+    first, *subresources = _resource_entries(kind)
+    entry: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": _response_kind(first, resource),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": first["verbs"],
+    }
+    for key in ("shortNames", "categories"):
+        if key in first:
+            entry[key] = first[key]
+    if subresources:
+        entry["subresources"] = [
+            {
+                "subresource": each["name"].partition("/")[2],
+                "responseKind": _response_kind(each, resource),
+                "verbs": each["verbs"],
+            }
+            for each in subresources
+        ]
+    return entry
+
+
+def _response_kind(entry: dict[str, Any], resource: ResourceType) -> dict[str, str]:
+    return {
+        "group": entry.get("group", resource.group),
+        "version": entry.get("version", resource.version),
+        "kind": entry["kind"],
+    }
 
 
 def _version() -> dict[str, str]:

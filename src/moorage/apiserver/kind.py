@@ -297,6 +297,10 @@ class Kind(Protocol):
         """
         ...
 
+    def warnings(self, obj: Obj) -> list[str]:
+        """Return what a client that writes the object should know; sent as Warning headers."""
+        ...
+
     def selectable_fields(self, obj: Obj) -> dict[str, str]:
         """Values a field selector may ask for, including metadata.name and metadata.namespace.
 

@@ -12,6 +12,9 @@ from moorage.apiserver.status import not_acceptable
 
 JSON = "application/json"
 _META = "meta.k8s.io"
+_AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""Content type of discovery in one piece."""
 
 
 class Form(Enum):
@@ -47,6 +50,20 @@ def accepted_form(accept: str) -> Form:
         if form is not None:
             return form
     raise not_acceptable([JSON])
+
+
+def accepts_aggregated(accept: str) -> bool:
+    """Whether discovery in one piece is what a client likes best of what is served."""
+    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
+    for media_type, params, _ in sorted(ranges, key=lambda each: -each[2]):
+        if media_type != JSON:
+            continue
+        wanted = params.get("as", "")
+        if not wanted:
+            return False
+        if (wanted, params.get("g"), params.get("v")) == _AGGREGATED_FORM:
+            return True
+    return False
 
 
 def content_type(header: str) -> str:

@@ -8,7 +8,8 @@ says. The body checks that go with the same tables are re-exported for the verbs
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from moorage.apiserver.schema.catalog import DEFINITIONS, META, closure, definit
 from moorage.apiserver.schema.check import decode_error, type_errors, unknown_fields
 from moorage.apiserver.schema.descriptions import FIELDS, KINDS
 from moorage.apiserver.schema.language import Definition, Field, TypeRef
+from moorage.apiserver.schema.layout import is_atomic, list_keys, list_type
 
 __all__ = [
     "decode_error",
@@ -36,6 +38,7 @@ MICRO_TIME = f"{META}.MicroTime"
 STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
 LIST_META = f"{META}.ListMeta"
+OBJECT_META = f"{META}.ObjectMeta"
 
 # The version of Kubernetes whose API this is.
 GIT_VERSION = "v1.36.0+moorage"
@@ -100,30 +103,46 @@ _V3 = _Style(v3=True)
 
 def openapi_v2(kinds: Iterable[Kind]) -> dict[str, Any]:
     """Render the whole API as one OpenAPI 2.0 (Swagger) document."""
-    resources = [kind.resource for kind in kinds]
+    listed = list(kinds)
     return {
         "swagger": "2.0",
         "info": INFO,
-        "paths": _paths(list(kinds), _V2),
-        "definitions": _definitions(resources, _V2),
+        "paths": _paths(listed, _V2),
+        "definitions": _definitions(listed, _V2),
     }
 
 
-def openapi_v3_index(kinds: Iterable[Kind]) -> dict[str, Any]:
+def openapi_v3_index(
+    kinds: Iterable[Kind], encoded: Callable[[str], bytes] | None = None
+) -> dict[str, Any]:
     """Render the list of OpenAPI 3.0 documents, one for each group and version.
+
+    Parameters
+    ----------
+    kinds
+        Every served kind.
+    encoded
+        Returns the document of an API version, where somebody keeps them.
 
     Notes
     -----
     The address of each document carries a hash of its content, so that clients may keep it.
     """
     listed = list(kinds)
+    if encoded is None:
+        encoded = partial(encoded_v3, listed)
     paths = {}
     for group, version in sorted({(k.resource.group, k.resource.version) for k in listed}):
         path = group_version_path(group, version).lstrip("/")
-        document = openapi_v3(listed, f"{group}/{version}" if group else version)
-        digest = hashlib.sha512(msgspec.json.encode(document, order="sorted")).hexdigest()
+        document = encoded(f"{group}/{version}" if group else version)
+        digest = hashlib.sha512(document).hexdigest()
         paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest.upper()}"}
     return {"paths": paths}
+
+
+def encoded_v3(kinds: Iterable[Kind], group_version: str) -> bytes:
+    """Return the OpenAPI 3.0 document of one group and version as JSON."""
+    return msgspec.json.encode(openapi_v3(kinds, group_version), order="sorted") + b"\n"
 
 
 def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
@@ -145,13 +164,12 @@ def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
     chosen = [kind for kind in kinds if kind.resource.api_version == wanted]
     if not chosen:
         raise KeyError(group_version)
-    resources = [kind.resource for kind in chosen]
     return {
         "openapi": "3.0.0",
         "info": INFO,
         "paths": _paths(chosen, _V3),
         "components": {
-            "schemas": _definitions(resources, _V3),
+            "schemas": _definitions(chosen, _V3),
             "securitySchemes": {
                 "BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}
             },
@@ -159,14 +177,16 @@ def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
     }
 
 
-def _definitions(resources: Sequence[ResourceType], style: _Style) -> dict[str, Any]:
-    roots = [definition_name(each) for each in resources]
-    names = closure([*roots, STATUS, DELETE_OPTIONS, LIST_META])
-    kinds = dict(zip(roots, resources, strict=True))
+def _definitions(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
+    roots = {definition_name(kind.resource): kind for kind in kinds}
+    custom = {name: kind.shape.schema(v3=style.v3) for name, kind in roots.items()}
+    tabled = [name for name in roots if custom[name] is None]
+    names = closure([*tabled, STATUS, DELETE_OPTIONS, LIST_META, OBJECT_META])
     rendered = {name: _definition(DEFINITIONS[name], style) for name in names}
-    for name, resource in kinds.items():
-        rendered[name]["x-kubernetes-group-version-kind"] = [_gvk(resource)]
-        rendered[f"{name}List"] = _list_definition(name, resource, style)
+    rendered |= {name: schema for name, schema in custom.items() if schema is not None}
+    for name, kind in roots.items():
+        rendered[name]["x-kubernetes-group-version-kind"] = [_gvk(kind.resource)]
+        rendered[f"{name}List"] = _list_definition(name, kind, style)
     rendered[TIME] = {"type": "string", "format": "date-time"}
     rendered[MICRO_TIME] = {"type": "string", "format": "date-time"}
     rendered[QUANTITY] = _either("number", "", style)
@@ -182,29 +202,33 @@ def _either(other: str, text_format: str, style: _Style) -> dict[str, Any]:
     return rendered | {"type": "string"}
 
 
-def _gvk(resource: ResourceType, suffix: str = "") -> dict[str, str]:
+def _gvk(resource: ResourceType, kind: str = "") -> dict[str, str]:
     return {
         "group": resource.group,
-        "kind": resource.kind + suffix,
+        "kind": kind or resource.kind,
         "version": resource.version,
     }
 
 
 def _definition(definition: Definition, style: _Style) -> dict[str, Any]:
     rendered: dict[str, Any] = {"type": "object"}
-    text = KINDS.get(short_name(definition.name))
+    short = short_name(definition.name)
+    text = KINDS.get(short)
     if text:
         rendered["description"] = text
     required = sorted(field.name for field in definition.fields.values() if field.required)
     if required:
         rendered["required"] = required
+    if is_atomic("", TypeRef("object", definition.name)):
+        rendered["x-kubernetes-map-type"] = "atomic"
     rendered["properties"] = {
-        name: _property(definition.fields[name], style) for name in sorted(definition.fields)
+        name: _property(definition.fields[name], style, f"{short}.{name}")
+        for name in sorted(definition.fields)
     }
     return rendered
 
 
-def _property(field: Field, style: _Style) -> dict[str, Any]:
+def _property(field: Field, style: _Style, where: str) -> dict[str, Any]:
     rendered = _type(field.type, style)
     text = FIELDS.get(field.name)
     if text and "$ref" not in rendered:
@@ -222,6 +246,12 @@ def _property(field: Field, style: _Style) -> dict[str, Any]:
         rendered["x-kubernetes-patch-strategy"] = ",".join(strategies)
     if field.merge_key:
         rendered["x-kubernetes-patch-merge-key"] = field.merge_key
+    if field.type.shape == "list":
+        rendered["x-kubernetes-list-type"] = list_type(where, field)
+        if keys := list_keys(where, field):
+            rendered["x-kubernetes-list-map-keys"] = [name for name, _ in keys]
+    elif field.type.shape == "map" and is_atomic(where, field.type):
+        rendered["x-kubernetes-map-type"] = "atomic"
     return rendered
 
 
@@ -236,7 +266,7 @@ def _type(type_ref: TypeRef, style: _Style) -> dict[str, Any]:
     return style.member_ref(named) if named else dict(_SCALARS[type_ref.name])
 
 
-def _list_definition(name: str, resource: ResourceType, style: _Style) -> dict[str, Any]:
+def _list_definition(name: str, kind: Kind, style: _Style) -> dict[str, Any]:
     return {
         "type": "object",
         "required": ["items"],
@@ -246,7 +276,7 @@ def _list_definition(name: str, resource: ResourceType, style: _Style) -> dict[s
             "kind": dict(_SCALARS["s"]),
             "metadata": style.member_ref(LIST_META),
         },
-        "x-kubernetes-group-version-kind": [_gvk(resource, "List")],
+        "x-kubernetes-group-version-kind": [_gvk(kind.resource, kind.shape.list_kind)],
     }
 
 

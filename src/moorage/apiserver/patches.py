@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
 
-def patch_type(header: str) -> str:
+def patch_type(header: str, kind: Kind) -> str:
     """Return which patch type a Content-Type header names.
 
     Raises
@@ -50,8 +50,11 @@ def patch_type(header: str) -> str:
             "server-side apply is not served here; use client-side apply (kubectl apply without "
             "--server-side) or one of the patch types: " + ", ".join(_ACCEPTED),
         )
-    if name not in _ACCEPTED:
-        raise unsupported_media_type(_ACCEPTED)
+    accepted = [each for each in _ACCEPTED if each != STRATEGIC_PATCH]
+    if kind.shape.merges_strategically:
+        accepted.append(STRATEGIC_PATCH)
+    if name not in accepted:
+        raise unsupported_media_type(accepted)
     return name
 
 

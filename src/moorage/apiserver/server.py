@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from moorage.apiserver.binding import bind
+from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
 from moorage.apiserver.eviction import evict
@@ -88,6 +89,7 @@ class ApiServer:
         self._lister = Lister(self._store, PageKeeper(clock))
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
         self._deleter = Deleter(self._world)
+        self._definitions = Definitions(self._world, self._deleter)
         self._expiry = EventExpiry(self._world)
         self._writer = Writer(
             self._world,
@@ -136,16 +138,18 @@ class ApiServer:
         if request.user is None:
             raise unauthorized()
         self._expiry.sweep()
-        document = self._discovery.document(request.path)
+        accept = request.headers.get("accept", "")
+        document = self._discovery.document(request.path, accept)
         if document is None:
             return self._resource(request)
         if request.method != "GET":
             raise method_not_allowed()
-        accept = request.headers.get("accept", "")
         if takes_only_openapi_protobuf(request.path, accept):
             return Reply(status=200, body=openapi_frame(), content_type=OPENAPI_PROTOBUF_V1)
-        accepted_form(accept)
-        return Reply(status=200, body=document)
+        body, media_type = document
+        if media_type == JSON:
+            accepted_form(accept)
+        return Reply(status=200, body=body, content_type=media_type)
 
     def _resource(self, request: Request) -> Reply:
         target = resource_target(request.path, self._catalog)

@@ -1,11 +1,13 @@
 """Events in two API versions over one store; every other kind is stored as it is served.
 
 A `Served` pairs a kind with the shelf its objects lie on and with the translation between the
-form a client sees and the form stored. Events are stored as core/v1.
+form a client sees and the form stored. Events are stored as core/v1; custom resources in the
+version their definition says, and the versions differ in their name only.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -61,11 +63,15 @@ class Served(msgspec.Struct, frozen=True):
     kind
         Its rules.
     stored_kind
-        Rules of the form stored; another kind only for events.k8s.io events.
+        Rules of the form stored; another kind for events.k8s.io events, and for versions of
+        custom resources that are not the stored one.
+    custom
+        It comes from a definition: what is stored may be in any version.
     """
 
     kind: Kind
     stored_kind: Kind
+    custom: bool = False
 
     @property
     def shelf(self) -> str:
@@ -79,17 +85,26 @@ class Served(msgspec.Struct, frozen=True):
 
     def to_stored(self, obj: Obj) -> Obj:
         """Return the stored form of a served object."""
+        if self.custom:
+            return obj | {"apiVersion": self.stored_kind.resource.api_version}
         return event_to_core(obj) if self.translated else obj
 
     def from_stored(self, obj: Obj) -> Obj:
         """Return the served form of a stored object."""
+        if self.custom:
+            return obj | {"apiVersion": self.kind.resource.api_version}
         return event_from_core(obj) if self.translated else obj
 
     def data(self, record: Record) -> bytes:
         """Return a record's bytes in the served form."""
-        if not self.translated:
+        if self.custom:
+            # Its version leads in what is stored, and is nearly always the right one.
+            head = b'{"apiVersion":"%s",' % self.kind.resource.api_version.encode()
+            if record.data.startswith(head):
+                return record.data
+        elif not self.translated:
             return record.data
-        return _encode(event_from_core(record.decode()))
+        return _encode(self.from_stored(record.decode()))
 
     def fields(self, stored: Obj) -> dict[str, str]:
         """Return the values field selectors may ask for."""
@@ -97,7 +112,7 @@ class Served(msgspec.Struct, frozen=True):
 
     def stored_field(self, label: str) -> str:
         """Translate a field selector's label to the stored form's."""
-        if not self.translated:
+        if self.custom or not self.translated:
             return label
         head, dot, rest = label.partition(".")
         return _EVENT_FIELDS_BACK.get(head, head) + dot + rest
@@ -106,14 +121,20 @@ class Served(msgspec.Struct, frozen=True):
 class Catalog:
     """Every served resource, found by group, version and plural.
 
+    Custom resources come and go with their definitions; ``generation`` tells that they have.
+
     Parameters
     ----------
     kinds
-        One for each served resource; events may be there twice (core and events.k8s.io).
+        One for each built-in resource; events may be there twice (core and events.k8s.io).
     """
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self.kinds = tuple(kinds)
+        self.generation = 0
+        self._builtin = self.kinds
+        # Name of a definition -> its versions as served, and one of them for its shelf.
+        self._custom: dict[str, tuple[tuple[Served, ...], Served]] = {}
         by_path = {(k.resource.api_version, k.resource.plural): k for k in self.kinds}
         core_events = by_path.get(("v1", EVENTS))
         self._served: dict[tuple[str, str], Served] = {}
@@ -122,6 +143,42 @@ class Catalog:
             if path == (EVENTS_API, EVENTS) and core_events is not None:
                 stored = core_events
             self._served[path] = Served(kind, stored)
+        self._builtin_served = dict(self._served)
+
+    def put_custom(self, name: str, versions: Sequence[Served], shelf: Served) -> None:
+        """Serve the kinds of a definition, instead of what it had before.
+
+        Parameters
+        ----------
+        name
+            Name of the definition.
+        versions
+            What is served; may be empty.
+        shelf
+            The kind as stored, served or not.
+        """
+        self._custom[name] = (tuple(versions), shelf)
+        self._collect()
+
+    def drop_custom(self, name: str) -> None:
+        """Cease to serve the kinds of a definition."""
+        if self._custom.pop(name, None) is not None:
+            self._collect()
+
+    def custom_shelf(self, name: str) -> Served | None:
+        """Return the kind a definition stores, None when nothing is known of it."""
+        found = self._custom.get(name)
+        return found[1] if found else None
+
+    def _collect(self) -> None:
+        self._served = dict(self._builtin_served)
+        for name in sorted(self._custom):
+            for served in self._custom[name][0]:
+                resource = served.kind.resource
+                self._served.setdefault((resource.api_version, resource.plural), served)
+        added = [s.kind for path, s in self._served.items() if path not in self._builtin_served]
+        self.kinds = (*self._builtin, *added)
+        self.generation += 1
 
     def find(self, api_version: str, plural: str) -> Served:
         """Return a served resource.
@@ -137,23 +194,38 @@ class Catalog:
         return found
 
     def by_plural(self, plural: str) -> Served:
-        """Return a served resource by plural alone; the first by API version where two share it.
+        """Return a built-in resource by plural alone; the first by API version where two share it.
 
         Raises
         ------
         KeyError
             No resource has this plural.
         """
-        for api_version, name in sorted(self._served):
-            if name == plural and not self._served[api_version, name].translated:
-                return self._served[api_version, name]
+        for api_version, name in sorted(self._builtin_served):
+            if name == plural and not self._builtin_served[api_version, name].translated:
+                return self._builtin_served[api_version, name]
         raise KeyError(plural)
 
     def shelves(self) -> list[Served]:
         """Return one served resource for each shelf, in order of (API version, plural)."""
-        return [self._served[p] for p in sorted(self._served) if not self._served[p].translated]
+        built_in = self._builtin_served
+        found = [built_in[path] for path in sorted(built_in) if not built_in[path].translated]
+        return found + [self._custom[name][1] for name in sorted(self._custom)]
 
     def api_versions(self) -> list[str]:
-        """Return every served API version, ``v1`` first, then sorted."""
+        """Return every served API version, ``v1`` first, then by group, the best version first."""
         versions = {api_version for api_version, _ in self._served}
-        return sorted(versions, key=lambda text: ("/" in text, text))
+        return sorted(versions, key=_rank)
+
+
+_VERSION = re.compile("v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def _rank(api_version: str) -> tuple[bool, str, int, int, int, str]:
+    """Order versions as upstream prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, others."""
+    group, _, version = api_version.rpartition("/")
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (bool(group), group, 3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (bool(group), group, stage, -int(match[1]), -int(match[3] or 0), version)

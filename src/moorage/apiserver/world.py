@@ -5,7 +5,7 @@ Implements `moorage.apiserver.kind.Context`, through which kinds look at other o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -41,6 +41,17 @@ class World:
         self.store = store
         self.clock = clock
         self.rng = rng
+        # Shelf -> told of every write to it, (record before, record after); see `on_write`.
+        self._told: dict[str, Callable[[Served, Record | None, Record | None], None]] = {}
+
+    def on_write(
+        self, shelf: str, tell: Callable[[Served, Record | None, Record | None], None]
+    ) -> None:
+        """Tell of every write to a shelf: what was served, and the records before and after.
+
+        A record is None where the object did not exist, or does no longer.
+        """
+        self._told[shelf] = tell
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
         """Return a stored object, None when there is none; read-only and perhaps shared."""
@@ -56,8 +67,19 @@ class World:
 
     def put(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""
-        return self.store.put(served.shelf, stored, served.fields(stored))
+        tell = self._told.get(served.shelf)
+        if tell is None:
+            return self.store.put(served.shelf, stored, served.fields(stored))
+        meta = stored["metadata"]
+        before = self.store.shelf(served.shelf).get((meta.get("namespace") or "", meta["name"]))
+        record = self.store.put(served.shelf, stored, served.fields(stored))
+        tell(served, before, record)
+        return record
 
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
-        return self.store.remove(served.shelf, key, stored)
+        record = self.store.remove(served.shelf, key, stored)
+        tell = self._told.get(served.shelf)
+        if tell is not None:
+            tell(served, record, None)
+        return record

@@ -90,6 +90,7 @@ class Writer:
         """
         obj = decode_object(request, target.served.kind.resource)
         warnings = check_fields(obj, target.served.kind, query)
+        warnings += target.served.kind.warnings(obj)
         return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
 
     def create_object(self, target: Target, obj: Obj, *, dry_run: bool = False) -> Record:
@@ -127,7 +128,7 @@ class Writer:
         """
         kind = target.served.kind
         new = decode_object(request, kind.resource)
-        warnings = check_fields(new, kind, query)
+        warnings = check_fields(new, kind, query) + kind.warnings(new)
         record = get_record(self._world.store, target)
         if not new["metadata"].get("resourceVersion") and kind.resource.qualified in (
             _VERSION_REQUIRED
@@ -145,14 +146,14 @@ class Writer:
             As for update; 422 when a JSON patch does not fit.
         """
         served = target.served
-        type_name = patch_type(request.headers.get("content-type", ""))
+        type_name = patch_type(request.headers.get("content-type", ""), served.kind)
         patch = decode_json(request)
         record = get_record(self._world.store, target)
         # An event shows nulls, which are no values; the patch may set some.
         shown = served.from_stored(record.decode())
         old = {key: value for key, value in shown.items() if value is not None}
         new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
-        warnings = check_fields(new, served.kind, query)
+        warnings = check_fields(new, served.kind, query) + served.kind.warnings(new)
         return Written(self._replace(target, record, new, dry_run=is_dry_run(query)), warnings)
 
     def _replace(self, target: Target, record: Record, new: Obj, *, dry_run: bool) -> Record:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.apiserver.kinds import (
+    group_apiextensions,
     group_apps,
     group_batch,
     group_coordination,
@@ -22,6 +23,7 @@ from moorage.apiserver.kinds.served import ServedKind
 
 GROUPS: tuple[tuple[ServedKind, ...], ...] = (
     group_core.KINDS,
+    group_apiextensions.KINDS,
     group_apps.KINDS,
     group_batch.KINDS,
     group_coordination.KINDS,

@@ -33,6 +33,11 @@ def keep_change(new: Obj, old: Obj, ctx: Context) -> None:
     """Take nothing over from the old object."""
 
 
+def warn_of_nothing(obj: Obj) -> list[str]:
+    """Find nothing that needs saying."""
+    return []
+
+
 def accept_all(new: Obj, old: Obj | None) -> list[FieldError]:
     """Accept whatever the schema accepts."""
     return []
@@ -56,6 +61,8 @@ class ServedKind:
         What creation adds; runs after status was reset and the generation set.
     on_update
         What an update takes over from the old object, or adds as creation would.
+    settle
+        What the server itself writes, once spec and status of an update are known.
     check, check_status
         Rules of the object, and of its status when only that is written.
     fields
@@ -76,6 +83,8 @@ class ServedKind:
         Where the counts are that the subresource ``scale`` shows; None without it.
     custom_shape
         What objects look like; None for kinds of the field tables.
+    warn
+        What a client that writes the object should know besides.
     """
 
     resource: ResourceType
@@ -85,6 +94,7 @@ class ServedKind:
     status_defaults: Callable[[Obj], None] | None = None
     on_create: Prepare = keep_as_sent
     on_update: Complete = keep_change
+    settle: Complete = keep_change
     check: Check = accept_all
     check_status: Check = accept_all
     fields: Callable[[Obj], dict[str, str]] = name_fields
@@ -96,6 +106,7 @@ class ServedKind:
     more_subresources: frozenset[str] = field(default=frozenset())
     scale: ScalePaths | None = None
     custom_shape: Shape | None = None
+    warn: Callable[[Obj], list[str]] = warn_of_nothing
 
     @property
     def subresources(self) -> frozenset[str]:
@@ -151,6 +162,7 @@ class ServedKind:
         elif subresource is None:
             self.on_update(new, old, ctx)
             self._keep_status(new, old)
+            self.settle(new, old, ctx)
 
     def _keep_all_but_status(self, new: Obj, old: Obj) -> None:
         metadata = dict(old["metadata"])
@@ -186,6 +198,10 @@ class ServedKind:
             return errors + self.check_status(obj, old)
         return errors + self.check(obj, old)
 
+    def warnings(self, obj: Obj) -> list[str]:
+        """Return what a client that writes the object should know besides."""
+        return self.warn(obj)
+
     def selectable_fields(self, obj: Obj) -> dict[str, str]:
         """Values a field selector may ask for."""
         return self.fields(obj)
@@ -197,7 +213,5 @@ class ServedKind:
 
 def _body(obj: Obj) -> dict[str, Any]:
     return {
-        key: value
-        for key, value in obj.items()
-        if key not in ("metadata", "status", "apiVersion", "kind")
+        key: value for key, value in obj.items() if key not in ("metadata", "apiVersion", "kind")
     }

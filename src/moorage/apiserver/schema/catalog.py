@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.schema import core_table, group_table, pod_table
+from moorage.apiserver.schema import core_table, extension_table, group_table, pod_table
 from moorage.apiserver.schema.language import Definition, Field, TypeRef, parse_table
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -21,6 +21,7 @@ CORE = "io.k8s.api.core.v1"
 # Where the definitions of an API version live, by API version as objects carry it.
 PACKAGES: Mapping[str, str] = {
     "v1": CORE,
+    "apiextensions.k8s.io/v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
     "apps/v1": "io.k8s.api.apps.v1",
     "batch/v1": "io.k8s.api.batch.v1",
     "coordination.k8s.io/v1": "io.k8s.api.coordination.v1",
@@ -35,6 +36,7 @@ _TABLES = (
     (META, core_table.META),
     (CORE, pod_table.POD),
     (CORE, core_table.CORE),
+    (PACKAGES["apiextensions.k8s.io/v1"], extension_table.EXTENSIONS),
     (PACKAGES["apps/v1"], group_table.APPS),
     (PACKAGES["batch/v1"], group_table.BATCH),
     (PACKAGES["coordination.k8s.io/v1"], group_table.COORDINATION),
@@ -46,8 +48,15 @@ _TABLES = (
 
 
 def definition_name(resource: ResourceType) -> str:
-    """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``."""
-    return f"{PACKAGES[resource.api_version]}.{resource.kind}"
+    """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``.
+
+    That of a custom resource is made of its group backwards, as upstream does:
+    ``com.example.v1.Car``.
+    """
+    package = PACKAGES.get(resource.api_version)
+    if package is None:
+        package = ".".join([*reversed(resource.group.split(".")), resource.version])
+    return f"{package}.{resource.kind}"
 
 
 def definition(name: str) -> Definition:

@@ -99,10 +99,11 @@ def prune(kind: Kind | ResourceType, obj: dict[str, Any]) -> None:
 
     The object has to be one that `type_errors` finds right.
     """
-    _prune_object(_definition_of(kind), obj)
+    prune_definition(_definition_of(kind), obj)
 
 
-def _prune_object(definition: Definition, obj: dict[str, Any]) -> None:
+def prune_definition(definition: Definition, obj: dict[str, Any]) -> None:
+    """Drop nulls and unknown fields of an object of one definition, in place."""
     fields = definition.fields
     for key in [key for key, value in obj.items() if value is None or key not in fields]:
         del obj[key]
@@ -130,7 +131,7 @@ _YEAR_9999_NS = 253_370_764_800 * 10**9
 
 def _prune_value(type_ref: TypeRef, value: Any) -> None:
     if type_ref.shape == "object":
-        _prune_object(DEFINITIONS[type_ref.name], value)
+        prune_definition(DEFINITIONS[type_ref.name], value)
     elif type_ref.shape == "list":
         value[:] = [element for element in value if element is not None]
         if type_ref.element.shape != "scalar":
@@ -169,6 +170,25 @@ def _unknown_inside(type_ref: TypeRef, value: Any, path: str, found: list[str]) 
     elif type_ref.shape == "map" and isinstance(value, dict):
         for key, element in value.items():
             _unknown_inside(type_ref.element, element, f"{path}.{key}", found)
+
+
+def definition_type_errors(
+    definition: Definition, obj: Mapping[str, Any], prefix: str = ""
+) -> list[str]:
+    """Return what cannot be decoded of an object of one definition; as `type_errors`.
+
+    Parameters
+    ----------
+    definition
+        What it should be.
+    obj
+        Decoded JSON.
+    prefix
+        Path of the object with a dot behind it, ``metadata.``.
+    """
+    found: list[str] = []
+    _check_object(definition, obj, prefix, found)
+    return found
 
 
 def _check_object(

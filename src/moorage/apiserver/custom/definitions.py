@@ -1,0 +1,119 @@
+"""CustomResourceDefinitions at work: what is written to them changes what the server serves.
+
+Place in the flow: `world` tells of every write to a definition; this puts its kinds into the
+catalog, takes them out, and empties a definition that is being deleted, as `namespaces` does with
+namespaces: at once and in order, and a definition waits for objects that have finalizers.
+"""
+
+from __future__ import annotations
+
+from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
+from moorage.apiserver.deleting import DeleteOptions, Deleter
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.check_definition import CLEANUP
+from moorage.apiserver.record import Record
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import StatusError
+from moorage.apiserver.views import Served
+from moorage.apiserver.world import World
+from moorage.base.clock import rfc3339
+
+
+class Definitions:
+    """Serves the kinds that definitions define.
+
+    Parameters
+    ----------
+    world
+        Where the definitions are.
+    deleter
+        Deletes the objects of a definition that goes.
+    """
+
+    def __init__(self, world: World, deleter: Deleter) -> None:
+        self._world = world
+        self._deleter = deleter
+        self._served = world.catalog.by_plural("customresourcedefinitions")
+        # Definitions being emptied: their objects' deletions are told here, too.
+        self._emptying: set[str] = set()
+        world.on_write(DEFINITIONS, self._written)
+
+    def load(self) -> None:
+        """Serve what the stored definitions define; after a store has been restored."""
+        for record in self._world.store.shelf(DEFINITIONS).records():
+            self._written(self._served, None, record)
+
+    def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
+        if after is None:
+            assert before is not None, "something was there to be removed"
+            self._world.catalog.drop_custom(before.name)
+            self._emptying.discard(before.name)
+            return
+        definition = after.decode()
+        self._serve(definition)
+        if definition["metadata"].get("deletionTimestamp") and after.name not in self._emptying:
+            self._empty(definition)
+
+    def _serve(self, definition: Obj) -> None:
+        """Put the definition's kinds into the catalog, if it is established."""
+        name = definition["metadata"]["name"]
+        conditions = definition.get("status", {}).get("conditions") or ()
+        if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            self._world.catalog.drop_custom(name)
+            return
+        versions = definition["spec"]["versions"]
+        stored = next(custom_kind(definition, each) for each in versions if each.get("storage"))
+        shelf = Served(stored, stored, custom=True)
+        served = []
+        for version in versions:
+            if version.get("served"):
+                kind = stored if version.get("storage") else custom_kind(definition, version)
+                served.append(Served(kind, stored, custom=True))
+        self._world.catalog.put_custom(name, served, shelf)
+
+    def _empty(self, definition: Obj) -> None:
+        """Delete all objects of a definition, then the definition when none is left."""
+        name = definition["metadata"]["name"]
+        shelf = self._world.catalog.custom_shelf(name)
+        self._emptying.add(name)
+        if shelf is not None:
+            self._world.on_write(name, lambda *told: self._settle(name, told[2]))
+            for record in list(self._world.store.shelf(name).records()):
+                target = Target(served=shelf, namespace=record.namespace, name=record.name)
+                try:
+                    self._deleter.delete(target, DeleteOptions())
+                except StatusError as error:
+                    # Deleting one may have removed another; everything else is a fault.
+                    if error.code != 404:
+                        raise
+        self._settle(name, None)
+
+    def _settle(self, name: str, written: Record | None) -> None:
+        """Let a definition go when nothing of it is left; say what it waits for until then."""
+        record = self._world.store.shelf(DEFINITIONS).get(("", name))
+        if written is not None or record is None or name not in self._emptying:
+            return
+        definition = record.decode()
+        left = len(self._world.store.shelf(name))
+        if left:
+            self._tell_terminating(definition, left)
+            return
+        meta = definition["metadata"]
+        meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != CLEANUP]
+        if meta["finalizers"]:
+            self._world.put(self._served, definition)
+        else:
+            del meta["finalizers"]
+            self._world.remove(self._served, record.key, definition)
+
+    def _tell_terminating(self, definition: Obj, left: int) -> None:
+        conditions = definition["status"].setdefault("conditions", [])
+        told = {
+            "lastTransitionTime": rfc3339(self._world.clock.now_ns()),
+            "message": f"could not remove all objects: {left} left, waiting for finalizers",
+            "reason": "InstanceDeletionInProgress",
+            "status": "True",
+            "type": "Terminating",
+        }
+        conditions[:] = [each for each in conditions if each["type"] != "Terminating"] + [told]
+        self._world.put(self._served, definition)

@@ -1,0 +1,107 @@
+"""From one version of a CustomResourceDefinition to the rules of a kind.
+
+Place in the flow: `definitions` builds these and puts them into the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.custom.columns import table_columns
+from moorage.apiserver.custom.json_path import find, simple_path
+from moorage.apiserver.custom.pruning import Schema, fill_defaults
+from moorage.apiserver.custom.shape import CustomShape
+from moorage.apiserver.custom.validation import validate
+from moorage.apiserver.kind import Context, FieldError, Obj, ScalePaths
+from moorage.apiserver.kinds.fields import name_fields
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.status import StatusError
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def custom_resource(definition: Obj, version: Mapping[str, Any]) -> ResourceType:
+    """Return what ``kubectl api-resources`` shows of one version of a definition."""
+    spec = definition["spec"]
+    names = definition.get("status", {}).get("acceptedNames") or spec["names"]
+    return ResourceType(
+        group=spec["group"],
+        version=version["name"],
+        kind=spec["names"]["kind"],
+        plural=spec["names"]["plural"],
+        singular=names.get("singular") or spec["names"]["kind"].lower(),
+        namespaced=spec["scope"] == "Namespaced",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+    )
+
+
+def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
+    """Return the rules of one version of a definition."""
+    resource = custom_resource(definition, version)
+    schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or _ANYTHING
+    columns, cells = table_columns(version)
+    subresources = version.get("subresources") or {}
+    names = definition["spec"]["names"]
+
+    def check(new: Obj, old: Obj | None) -> list[FieldError]:
+        return validate(schema, new)
+
+    return ServedKind(
+        resource=resource,
+        columns=columns,
+        cells=cells,
+        defaults=lambda obj: fill_defaults(schema, obj),
+        on_create=_refuse_while_terminating,
+        check=check,
+        check_status=check,
+        fields=_fields(version),
+        has_status=subresources.get("status") is not None,
+        counts_generations=True,
+        scale=_scale(subresources.get("scale")),
+        custom_shape=CustomShape(resource, schema, names.get("listKind") or f"{resource.kind}List"),
+    )
+
+
+def _refuse_while_terminating(obj: Obj, ctx: Context, resource: ResourceType) -> None:
+    found = ctx.lookup("customresourcedefinitions", None, resource.qualified)
+    if found is not None and found["metadata"].get("deletionTimestamp"):
+        raise StatusError(
+            405,
+            "MethodNotAllowed",
+            "create not allowed while custom resource definition is terminating",
+            details={},
+        )
+
+
+def _fields(version: Mapping[str, Any]) -> Callable[[Obj], dict[str, str]]:
+    paths = [each["jsonPath"] for each in version.get("selectableFields") or ()]
+    if not paths:
+        return name_fields
+
+    def fields(obj: Obj) -> dict[str, str]:
+        found = name_fields(obj)
+        for path in paths:
+            values = find(path, obj)
+            found[path.removeprefix(".")] = _shown(values[0]) if values else ""
+        return found
+
+    return fields
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _scale(scale: Mapping[str, str] | None) -> ScalePaths | None:
+    if scale is None:
+        return None
+    selector = scale.get("labelSelectorPath")
+    return ScalePaths(
+        spec_replicas=simple_path(scale["specReplicasPath"]),
+        status_replicas=simple_path(scale["statusReplicasPath"]),
+        selector=simple_path(selector) if selector else None,
+    )

@@ -1,0 +1,99 @@
+"""The shape of a custom resource: its definition's schema, and the metadata of any object.
+
+Place in the flow: the verbs ask it as `moorage.apiserver.kind.Shape`. Wrong types inside the
+schema's part are faults of validation (422), as upstream; only metadata fails to decode (400).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.custom import pruning
+from moorage.apiserver.custom.layout import SchemaLayout
+from moorage.apiserver.custom.pruning import OBJECT_META, Schema
+from moorage.apiserver.kind import Layout, Obj
+from moorage.apiserver.schema import check
+from moorage.apiserver.schema.catalog import META
+
+_META_REF = f"{META}.ObjectMeta"
+_V2_UNKNOWN = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kubernetes-validations")
+
+
+class CustomShape:
+    """What one version of a definition says its objects look like.
+
+    Parameters
+    ----------
+    resource
+        The kind.
+    schema
+        Its structural schema.
+    list_kind
+        Kind of a list of them.
+    """
+
+    merges_strategically = False
+
+    def __init__(self, resource: ResourceType, schema: Schema, list_kind: str) -> None:
+        self._resource = resource
+        self._schema = schema
+        self._layout = SchemaLayout(schema, whole=True)
+        self.list_kind = list_kind
+
+    def fits(self, obj: Obj) -> bool:
+        """Say that every object has to be looked at closely."""
+        return False
+
+    def type_errors(self, obj: Obj) -> list[str]:
+        """Return what cannot be decoded of the metadata."""
+        return check.definition_type_errors(OBJECT_META, obj.get("metadata") or {}, "metadata.")
+
+    def unknown_fields(self, obj: Obj) -> list[str]:
+        """Return the paths of the fields the schema does not have."""
+        meta = obj.get("metadata")
+        found = []
+        if isinstance(meta, dict):
+            found = [f"metadata.{key}" for key in meta if key not in OBJECT_META.fields]
+        return found + pruning.unknown_fields(self._schema, obj)
+
+    def prune(self, obj: Obj) -> None:
+        """Drop unknown fields, in place."""
+        pruning.prune_metadata(obj)
+        pruning.prune(self._schema, obj)
+
+    def layout(self) -> Layout:
+        """Return how server-side apply merges an object."""
+        return self._layout
+
+    def schema(self, *, v3: bool) -> dict[str, Any]:
+        """Return the OpenAPI schema."""
+        rendered = _rendered(self._schema, v3=v3)
+        properties = dict(rendered.get("properties") or {})
+        where = "components/schemas" if v3 else "definitions"
+        ref = {"$ref": f"#/{where}/{_META_REF}"}
+        properties["apiVersion"] = {"type": "string", "description": "Version of the schema."}
+        properties["kind"] = {"type": "string", "description": "What this object is."}
+        properties["metadata"] = {"allOf": [ref]} if v3 else ref
+        return rendered | {"type": "object", "properties": dict(sorted(properties.items()))}
+
+
+def _rendered(schema: Mapping[str, Any], *, v3: bool) -> dict[str, Any]:
+    """Return a schema as OpenAPI of one version has it; version 2 knows less."""
+    if v3:
+        return dict(schema)
+    rendered = {key: value for key, value in schema.items() if key not in _V2_UNKNOWN}
+    if schema.get("x-kubernetes-int-or-string") or schema.get("nullable"):
+        rendered.pop("type", None)
+    if schema.get(pruning.PRESERVE):
+        # A client that knows only some of the fields would drop the others.
+        rendered.pop("properties", None)
+        rendered.pop("items", None)
+    if "properties" in rendered:
+        members = rendered["properties"].items()
+        rendered["properties"] = {name: _rendered(each, v3=False) for name, each in members}
+    for key in ("items", "additionalProperties"):
+        if isinstance(rendered.get(key), dict):
+            rendered[key] = _rendered(rendered[key], v3=False)
+    return rendered
