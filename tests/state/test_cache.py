@@ -5,7 +5,8 @@ import pytest
 from moorage.base.clock import ManualClock
 from moorage.base.errors import CacheCorruptedError, CacheError
 from moorage.snapshot.table import NodeTable
-from moorage.state.cache import TRANSITIONS, Cache, CacheCounts, Hold, Move
+from moorage.state.cache import TRANSITIONS, Cache, Hold, Move
+from moorage.state.cache_records import CacheCounts
 from moorage.state.lifecycle import PodState
 from tests.state.build import Table, node, pod
 
