@@ -48,6 +48,7 @@ DEFAULT_MULTI_POINT: Final[tuple[PluginRef, ...]] = (
     PluginRef(name="NodeDeclaredFeatures"),
 )
 """Only multiPoint has defaults; every point gets its plugins by expansion."""
+
 _BY_GATE: Final[tuple[tuple[str, tuple[PluginRef, ...]], ...]] = (
     (GANG_SCHEDULING, (PluginRef(name="GangScheduling"),)),
     (
@@ -65,7 +66,6 @@ def default_multi_point(gates: FeatureGates = DEFAULT_GATES) -> tuple[PluginRef,
     """Return the default plugins with these gates."""
     added = [ref for gate, refs in _BY_GATE if gates(gate) for ref in refs]
     return (*DEFAULT_MULTI_POINT, *added)
-
 
 
 def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

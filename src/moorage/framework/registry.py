@@ -26,10 +26,10 @@ POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {
     "preBind": ("pre_bind",),
     "bind": ("bind",),
     "postBind": ("post_bind",),
-}
-
     "placementGenerate": ("generate_placements",),
     "placementScore": ("score_placements",),
+}
+
 # Names of the Go interfaces, which is how kube-scheduler's start-up errors call the points.
 POINT_TYPES: Final[dict[str, str]] = {
     point: f"{point[0].upper()}{point[1:]}Plugin" for point in POINT_METHODS

@@ -34,19 +34,19 @@ from moorage.framework.preemption import (
 )
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
-from moorage.plugins.preemption_budgets import Budgets
 from moorage.plugins.group_preemption import UnitBudgets, find_victims
+from moorage.plugins.preemption_budgets import Budgets
 from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
 from moorage.snapshot.importance import Importance
-from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.pod_groups import GroupTerms
+from moorage.snapshot.pod_info import PodInfo
 
 EVICTING: Final = "waiting for the preemption for this pod to be finished"
-POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
 EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be finished"
 GROUP_MISSING: Final = "pod group for pod not found"
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
 WHOLE_GROUPS: Final = "not eligible due to workload aware preemption enabled"
+POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_CANDIDATE: Final = "no candidate node for preemption"
@@ -72,16 +72,16 @@ class DefaultPreemption:
         self._snapshot = handle.snapshot
         self._clock = handle.clock
         self._evictions = handle.evictions
-        self._draws = handle.streams.stream("preemption/offset")
         self._by_placement = handle.gates(TOPOLOGY_AWARE)
         self._whole_groups = handle.gates(WORKLOAD_PREEMPTION)
+        self._draws = handle.streams.stream("preemption/offset")
         self._around = Surroundings(
             handle.snapshot,
             Importance(handle.snapshot.table),
             Budgets(handle.snapshot.listers.pod_disruption_budgets),
         )
-
         self._unit_budgets = UnitBudgets(handle.snapshot.listers.pod_disruption_budgets)
+
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold the pod while victims of its preemption are still to be evicted."""
         if self._evictions.running_for(pod.uid):
@@ -134,8 +134,6 @@ class DefaultPreemption:
         victims = tuple(victim.pod for victim in search.candidate(row).victims)
         return PostFilterResult(chosen, victims), SUCCESS
 
-    def events_to_register(self) -> Sequence[EventRegistration]:
-        """Have the gate looked at again when a pod goes; who moves is for others to say."""
     def post_filter_group(
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
     ) -> tuple[Sequence[Pod], Status]:
@@ -151,12 +149,12 @@ class DefaultPreemption:
         )
         return [victim.pod for victim in victims], status
 
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Have the gate looked at again when a pod goes; who moves is for others to say."""
         return (EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never),)
 
     # -- who may -------------------------------------------------------------------------------
 
-    def _refusal(self, what_if: WhatIf, pod: PodInfo) -> str:
-        """Return why the pod may not preempt at all, "" when it may."""
     def _group_refusal(self, pod: PodInfo) -> str:
         """Return why a member of a group may not preempt on its own, "" when it may."""
         if not (self._by_placement or self._whole_groups):
@@ -173,6 +171,8 @@ class DefaultPreemption:
                 return IN_PLACEMENT
         return WHOLE_GROUPS if self._whole_groups else ""
 
+    def _refusal(self, what_if: WhatIf, pod: PodInfo) -> str:
+        """Return why the pod may not preempt at all, "" when it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return POLICY_NEVER
         nominated = pod.pod.status.nominated_node_name

@@ -15,8 +15,8 @@ from moorage.framework.registry import PluginEntry, Registry
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.dynamic_resources import DynamicResources
-from moorage.plugins.image_locality import ImageLocality
 from moorage.plugins.gang_scheduling import GangScheduling
+from moorage.plugins.image_locality import ImageLocality
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.node_affinity import NodeAffinity
 from moorage.plugins.node_declared_features import NodeDeclaredFeatures
@@ -26,13 +26,13 @@ from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBala
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.node_unschedulable import NodeUnschedulable
 from moorage.plugins.node_volume_limits import NodeVolumeLimits
-from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_group_pods_count import PodGroupPodsCount
+from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.priority_sort import PrioritySort
 from moorage.plugins.scheduling_gates import SchedulingGates
 from moorage.plugins.taint_toleration import TaintToleration
-from moorage.plugins.volume_binding import VolumeBinding
 from moorage.plugins.topology_placement import TopologyPlacementGenerator
+from moorage.plugins.volume_binding import VolumeBinding
 from moorage.plugins.volume_restrictions import VolumeRestrictions
 from moorage.plugins.volume_zone import VolumeZone
 
@@ -57,10 +57,10 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
-)
     GangScheduling,
     TopologyPlacementGenerator,
     PodGroupPodsCount,
+)
 
 
 def _entry(plugin: type[Any]) -> PluginEntry:

@@ -120,11 +120,6 @@ class Search:
         names = self._around.snapshot.names
         return [names[row] for row in rows.tolist()]
 
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Return every candidate, those that break no budget first, each in the order tried."""
-        rows, _ = self._candidates()
-        return tuple(self.candidate(row) for row in rows.tolist())
-
     def chosen(self, ties: list[str]) -> str:
         """Return the one to take of the candidates that lose least: the first by name.
 
@@ -136,6 +131,11 @@ class Search:
         started = -int(costs[rows == row, CRITERIA - 1][0])
         # By code point, which is the order of bytes as well.
         return max(ties) if started == self._now_ns else min(ties)
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Return every candidate, those that break no budget first, each in the order tried."""
+        rows, _ = self._candidates()
+        return tuple(self.candidate(row) for row in rows.tolist())
 
     def candidate(self, row: int) -> Candidate:
         """Return one candidate."""
@@ -149,15 +149,15 @@ class Search:
         victim, protection = tried.victims.victim[index], tried.victims.protection
         ranks = range(len(pods)) if protection is None else protection.order[index].tolist()
         victims = [pods[rank] for rank in ranks if rank < len(pods) and victim[rank]]
+        if protection is not None:
+            lower, violating = tried.victims.lower[index], protection.violating[index]
+            if violating.any() and (lower & ~violating).any():
+                victims = by_importance(victims, self._now_ns)
         violations = int(tried.costs[position, 0])
         return Candidate(self._name(row), tuple(victims), violations)
 
     def rejected(self) -> dict[str, Status]:
         """Return why the other tried nodes are no candidates, in the order tried."""
-        if protection is not None:
-            lower, violating = tried.victims.lower[index], protection.violating[index]
-            if violating.any() and (lower & ~violating).any():
-                victims = by_importance(victims, self._now_ns)
         return {
             self._name(int(tried.rows[position])): self._status(tried, position)
             for tried in self._tried
