@@ -46,7 +46,8 @@ def _modules() -> dict[str, str]:
 def _entry_points() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     scripts = {target.partition(":")[0] for target in project["scripts"].values()}
-    return frozenset(scripts | {"moorage.testing"})  # testing is public: plugin authors use it
+    # Public, for the authors of plugins: what one imports, and what its tests import.
+    return frozenset(scripts | {"moorage.plugin", "moorage.testing"})
 
 
 def _breaches() -> Iterator[tidy.Breach]:

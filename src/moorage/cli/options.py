@@ -53,6 +53,18 @@ def verbose_option(function: F) -> F:
     )(function)
 
 
+def plugin_option(function: F) -> F:
+    """Add ``--plugin``."""
+    return click.option(
+        "--plugin",
+        "plugins",
+        multiple=True,
+        metavar="WHERE:NAME",
+        help="A plugin of yours: path/to/file.py:name or module:name; may be given several times. "
+        "Enabled in every profile, unless the configuration names it: then that decides.",
+    )(function)
+
+
 def start_logging(verbose: int) -> None:
     """Log to standard error: warnings, with one ``-v`` what happens, with two everything."""
     import logging

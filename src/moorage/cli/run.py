@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from moorage.cli.options import kubeconfig_option, seed_option, start_logging, verbose_option
+from moorage.cli.options import (
+    kubeconfig_option,
+    plugin_option,
+    seed_option,
+    start_logging,
+    verbose_option,
+)
 
 _EPILOG = """
 \b
@@ -39,6 +45,7 @@ schedulerName of its own to run beside kube-scheduler.
     is_flag=True,
     help="Schedule on a server that is no moorage sandbox, though some plugins are missing.",
 )
+@plugin_option
 @seed_option
 @verbose_option
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
@@ -48,6 +55,7 @@ def run(
     context: str,
     config: Path | None,
     experimental: bool,
+    plugins: tuple[str, ...],
     seed: int | None,
     verbose: int,
     end_with_stdin: bool,
@@ -68,6 +76,7 @@ def run(
         config=config,
         seed=seed,
         experimental=experimental,
+        plugins=plugins,
     )
 
     async def main() -> None:

@@ -6,13 +6,16 @@ import asyncio
 import logging
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
+from moorage.cli.plugins import with_plugins
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
@@ -21,9 +24,11 @@ from moorage.client.writes import Client
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
-from moorage.plugins.in_tree import IN_TREE, in_tree_registry
+from moorage.framework.containment import Containment
+from moorage.plugins.in_tree import IN_TREE
 from moorage.sandbox.settings import SANDBOX_MARK
 from moorage.service.core import build_core
+from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -48,6 +53,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         Of all random choices; None draws one.
     experimental
         Whether any server will do.
+    plugins
+        Plugins from outside, as ``--plugin`` names them.
     """
 
     kubeconfig: str = ""
@@ -55,20 +62,29 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     seed: int | None = None
     experimental: bool = False
+    plugins: tuple[str, ...] = ()
 
 
-def check_config(path: Path) -> LoadedConfiguration:
+def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
     """Load a configuration and build its profiles once, so that every mistake is told now.
+
+    Parameters
+    ----------
+    path
+        The file; None for the defaults.
+    plugins
+        Plugins from outside.
 
     Raises
     ------
-    ConfigError
-        The file cannot be read or used.
+    UsageError
+        The file or a plugin cannot be read or used.
     """
     from moorage.base.clock import ManualClock
 
-    config = load_config(path)
-    build_core(config, in_tree_registry(), clock=ManualClock(), streams=Streams(0))
+    config = LoadedConfiguration() if path is None else load_config(path)
+    known = with_plugins(config, plugins)
+    build_core(known.config, known.registry, clock=ManualClock(), streams=Streams(0))
     return config
 
 
@@ -85,12 +101,16 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     config = LoadedConfiguration() if options.config is None else load_config(options.config)
     access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
+    watch = PluginWatch(config.own.plugin_budget_seconds, clock)
+    known = with_plugins(config, options.plugins, containment=Containment(watch))
+    for note in known.notes:
+        click.echo(f"moorage: {note}", err=True)
     transport = scheduler_transport(config.scheduler, access, clock)
     try:
         await _check_server(access, transport, streams, experimental=options.experimental)
         scheduler = Scheduler(
-            config,
-            in_tree_registry(),
+            known.config,
+            known.registry,
             transport,
             clock=clock,
             streams=streams,
@@ -99,7 +119,8 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
         # kube-scheduler's own debugging signal: log belief against truth.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
         _log.info("scheduling for %s with seed %d", access.server, streams.seed)
-        await scheduler.run()
+        with watch:
+            await scheduler.run()
     finally:
         await transport.close()
 

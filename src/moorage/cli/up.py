@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from moorage.cli.options import seed_option
+from moorage.cli.options import plugin_option, seed_option
 
 if TYPE_CHECKING:
+    from moorage.cli.scheduling import SchedulerOptions
     from moorage.sandbox.lines import View
     from moorage.sandbox.parts import Parts
     from moorage.sandbox.settings import ServerSettings
-    from moorage.sandbox.up import UpPlan
 
 _NODES = 20
 
@@ -26,6 +26,7 @@ Examples:
   moorage up --nodes 500 --empty       nothing to do yet for the scheduler
   moorage up --nodes-from nodes.yaml   nodes as written, or as `kubectl get nodes -o json` prints
   moorage up --config scheduler.yaml   with a KubeSchedulerConfiguration
+  moorage up --plugin mine.py:prefer   with a plugin of yours
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
   moorage up --no-scheduler            to run another scheduler against it
 
@@ -95,6 +96,7 @@ Ctrl-C ends everything within two seconds, and nothing remains: the cluster is i
     help="auto: a live view on a terminal, lines elsewhere. json: one object a line. "
     "quiet: the lines to copy, nothing else.",
 )
+@plugin_option
 @seed_option
 def up(  # noqa: PLR0913 - one parameter an option
     *,
@@ -108,6 +110,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     exit_when_settled: bool,
     single_process: bool,
     output: Literal["auto", "lines", "json", "quiet"],
+    plugins: tuple[str, ...],
     seed: int | None,
 ) -> None:
     """Start a cluster on this machine: API server, fake nodes, scheduler.
@@ -121,7 +124,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         )
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.cli.scheduling import check_config
+    from moorage.cli.scheduling import SchedulerOptions, check_config
     from moorage.config.own import LoadedConfiguration
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.settings import ServerSettings
@@ -129,7 +132,9 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.sandbox.up import up as run_up
 
     # A mistake in the configuration is told before anything is started.
-    loaded = LoadedConfiguration() if config is None else check_config(config)
+    loaded = LoadedConfiguration()
+    if config is not None or plugins:
+        loaded = check_config(config, plugins)
     served = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
     nodes = _nodes(node_count, nodes_from)
     chosen_seed = Streams(seed).seed if seed is None else seed
@@ -148,28 +153,31 @@ def up(  # noqa: PLR0913 - one parameter an option
     arguments = ["--kubeconfig", str(kubeconfig_out), "--seed", str(chosen_seed)]
     if config is not None:
         arguments += ["--config", str(config)]
-    parts = _parts(settings, plan, config, arguments=arguments, single=single_process, view=view)
+    for plugin in plugins:
+        arguments += ["--plugin", plugin]
+    options = SchedulerOptions(
+        kubeconfig=str(kubeconfig_out), config=config, seed=chosen_seed, plugins=plugins
+    )
+    parts = _parts(settings, options, arguments=arguments, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))
 
 
 def _parts(
     settings: ServerSettings,
-    plan: UpPlan,
-    config: Path | None,
+    options: SchedulerOptions,
     *,
     arguments: Sequence[str],
     single: bool,
     view: View,
 ) -> Parts:
     from moorage.base.clock import SystemClock
-    from moorage.cli.scheduling import SchedulerOptions, schedule
+    from moorage.cli.scheduling import schedule
     from moorage.sandbox.parts import LoopParts, ProcessParts
 
     if not single:
         # The very command a person would type, in a process of its own.
         command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin", *arguments]
         return ProcessParts(settings, command, on_message=view.message)
-    options = SchedulerOptions(kubeconfig=str(plan.kubeconfig), config=config, seed=plan.seed)
     return LoopParts(settings, lambda: schedule(options, SystemClock()), clock=SystemClock())
 
 

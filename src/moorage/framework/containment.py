@@ -1,13 +1,30 @@
-"""What a plugin raises becomes the status Error, with its name: one attempt fails, nothing else."""
+"""What a plugin does wrong becomes the status Error, with its name: one attempt fails, no more.
+
+`contained` is for every plugin. `Containment` is for plugins from outside the package: their calls
+have a time budget, their answers are checked, and every failure is counted.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from types import coroutine
+from typing import Any, Final, Protocol, TypeVar
 
 from moorage.framework.cycle_state import StateMissingError
 from moorage.framework.status import Code, Status
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RAISED: Final = "raised"
+"""Kind of failure: the plugin raised."""
+OVERRAN: Final = "overran"
+"""Kind of failure: the plugin was stopped when its time was up."""
+WRONG_ANSWER: Final = "wrong answer"
+"""Kind of failure: the plugin answered what its extension point has no meaning for."""
 
 
 def contained(plugin: str, point: str, problem: Exception) -> Status:
@@ -15,3 +32,138 @@ def contained(plugin: str, point: str, problem: Exception) -> Status:
     if not isinstance(problem, StateMissingError):
         _log.exception("plugin %s failed at %s", plugin, point, exc_info=problem)
     return Status(Code.ERROR, (str(problem) or type(problem).__name__,), plugin)
+
+
+class PluginFailedError(Exception):
+    """A plugin from outside did what cannot be passed on as its own exception."""
+
+
+class WrongAnswerError(PluginFailedError):
+    """A plugin from outside answered what its extension point has no meaning for."""
+
+
+class BudgetExceededError(BaseException):
+    """Raised inside a plugin's code when its time is up.
+
+    Not an `Exception`, so that a plugin's own ``except Exception`` does not swallow it.
+    """
+
+
+class Budget(Protocol):
+    """Runs a call within the time plugins have; see `moorage.service.plugin_watch`."""
+
+    def run(
+        self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> T:
+        """Return what the call returns.
+
+        Parameters
+        ----------
+        label
+            Who is called, for messages.
+        call, args, kwargs
+            The call.
+
+        Raises
+        ------
+        BudgetExceededError
+            The call took longer than it may.
+        """
+        ...
+
+
+class NoBudget:
+    """Lets every call take its time: where no clock runs (tests, conformance, what-if)."""
+
+    def run(
+        self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> T:
+        """Return what the call returns."""
+        del label
+        return call(*args, **kwargs)
+
+
+class Containment:
+    """How plugins from outside are called, and what they did wrong so far.
+
+    Parameters
+    ----------
+    budget
+        The time a call may take.
+
+    Attributes
+    ----------
+    failures
+        How often, by (plugin, extension point, kind); kinds are `RAISED`, `OVERRAN`
+        and `WRONG_ANSWER`.
+    """
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget: Budget = NoBudget() if budget is None else budget
+        self.failures: Counter[tuple[str, str, str]] = Counter()
+
+    def ask(
+        self, plugin: str, point: str, call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return the answer to one call of a plugin.
+
+        Raises
+        ------
+        PluginFailedError
+            Its time was up, or it tried to end the process.
+        Exception
+            What the plugin raised.
+        """
+        try:
+            return self.budget.run(f"{plugin} at {point}", call, args, kwargs)
+        except BudgetExceededError as problem:
+            self.note(plugin, point, OVERRAN)
+            raise PluginFailedError(str(problem)) from problem
+        except StopIteration:
+            raise
+        except SystemExit as problem:
+            self.note(plugin, point, RAISED)
+            raise PluginFailedError(f"it tried to end the process: {problem!r}") from problem
+        except Exception:
+            self.note(plugin, point, RAISED)
+            raise
+
+    def note(self, plugin: str, point: str, kind: str) -> None:
+        """Count a failure."""
+        self.failures[plugin, point, kind] += 1
+
+    @coroutine
+    def stepwise(self, plugin: str, point: str, awaitable: Awaitable[T]) -> Generator[Any, Any, T]:
+        """Await something of a plugin's; each step between two waits has the budget of a call.
+
+        Waiting itself is not bounded: a plugin may legitimately wait for a volume for minutes, and
+        nothing else waits with it.
+        """
+        steps: Any = awaitable.__await__()
+        value: Any = None
+        problem: BaseException | None = None
+        while True:
+            try:
+                if problem is None:
+                    waits_for = (
+                        self.ask(plugin, point, steps.__next__)
+                        if value is None
+                        else (self.ask(plugin, point, steps.send, value))
+                    )
+                else:
+                    waits_for = self.ask(plugin, point, steps.throw, problem)
+            except StopIteration as end:
+                answer: T = end.value
+                return answer
+            except PluginFailedError:
+                # It may have swallowed the interruption and be waiting again.
+                self.ask(plugin, point, steps.close)
+                raise
+            value, problem = None, None
+            try:
+                value = yield waits_for
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as thrown:  # cancellation is the plugin's to see, too
+                problem = thrown

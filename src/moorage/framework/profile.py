@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from moorage.base.errors import ConfigError
 from moorage.config.merge import ProfileSpec
 from moorage.framework.adapt import as_filter, as_score
+from moorage.framework.containment import Containment
 from moorage.framework.extender import EVERY_EVENT, EXTENDER, Extender, in_order
+from moorage.framework.guarded import Guarded
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
     BindPlugin,
@@ -28,7 +31,7 @@ from moorage.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
-from moorage.framework.registry import POINT_METHODS, Registry
+from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
 from moorage.snapshot.shape import PartKind
 
 
@@ -181,5 +184,25 @@ def _construct(spec: ProfileSpec, registry: Registry, handle: Handle) -> dict[st
     for name in names:
         entry = registry.find(name)
         assert entry is not None, f"plugin {name} was not checked against the registry"
-        plugins[name] = entry.make(spec.plugin_args.get(name), handle)
+        args = spec.plugin_args.get(name)
+        if entry.origin:
+            plugins[name] = _from_outside(entry, args, handle, registry.containment)
+        else:
+            plugins[name] = entry.make(args, handle)
     return plugins
+
+
+def _from_outside(
+    entry: PluginEntry, args: object, handle: Handle, containment: Containment
+) -> Guarded:
+    try:
+        plugin = entry.make(args, handle)
+    except Exception as problem:
+        text = str(problem) or type(problem).__name__
+        raise ConfigError(
+            [
+                f"creating profile for scheduler name {handle.profile_name}: "
+                f'initializing plugin "{entry.name}": {text}'
+            ]
+        ) from problem
+    return Guarded(entry.name, plugin, handle, containment)

@@ -1,15 +1,17 @@
 """Which plugins exist: an explicit map from name to how one is made.
 
-Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree``.
+Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree``; plugins from
+outside are found by `loading`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
+from moorage.framework.containment import Containment
 from moorage.framework.handle import Handle
 
 # Extension point, as the configuration spells it, to the methods that make a plugin extend it.
@@ -49,12 +51,16 @@ class PluginEntry(msgspec.Struct, frozen=True):
         Type of its arguments, decoded from ``pluginConfig``; None when it takes none.
     built
         False for a guard that only refuses pods which need the real plugin.
+    origin
+        Where a plugin from outside comes from, for people; "" for in-tree plugins. What has an
+        origin is called through the registry's containment.
     """
 
     name: str
     plugin_class: type[Any]
     args_type: type[Any] | None = None
     built: bool = True
+    origin: str = ""
 
     def extends(self, point: str) -> bool:
         """Whether the plugin extends an extension point."""
@@ -68,25 +74,54 @@ class PluginEntry(msgspec.Struct, frozen=True):
 class Registry:
     """Known plugins by name, in the order they were registered.
 
+    Parameters
+    ----------
+    entries
+        The first of them.
+    containment
+        How plugins from outside are called; without a time budget when None.
+
     Raises
     ------
     ValueError
         Two entries have the same name.
     """
 
-    def __init__(self, entries: Iterable[PluginEntry] = ()) -> None:
+    def __init__(
+        self, entries: Iterable[PluginEntry] = (), *, containment: Containment | None = None
+    ) -> None:
+        self.containment = Containment() if containment is None else containment
         self._entries: dict[str, PluginEntry] = {}
+        self._unloaded: dict[str, Callable[[], PluginEntry]] = {}
         for entry in entries:
             self.register(entry)
 
     def register(self, entry: PluginEntry) -> None:
         """Add a plugin; a second one of the same name is refused."""
-        if entry.name in self._entries:
-            raise ValueError(f"a plugin named {entry.name} already exists")
+        self._refuse_twice(entry.name)
         self._entries[entry.name] = entry
 
+    def register_unloaded(self, name: str, load: Callable[[], PluginEntry]) -> None:
+        """Add a plugin that is loaded when it is first looked for, and not before."""
+        self._refuse_twice(name)
+        self._unloaded[name] = load
+
+    def _refuse_twice(self, name: str) -> None:
+        if name in self._entries or name in self._unloaded:
+            raise ValueError(f"a plugin named {name} already exists")
+
     def find(self, name: str) -> PluginEntry | None:
-        """Return the entry of a name, or None."""
+        """Return the entry of a name, or None.
+
+        Raises
+        ------
+        ConfigError
+            There is such a plugin, but it cannot be loaded.
+        """
+        load = self._unloaded.get(name)
+        if load is not None:
+            self._entries[name] = load()
+            del self._unloaded[name]
         return self._entries.get(name)
 
     def __iter__(self) -> Iterator[PluginEntry]:
@@ -94,5 +129,5 @@ class Registry:
 
     def extends(self, name: str, point: str) -> bool:
         """Whether a known plugin of this name extends a point."""
-        entry = self._entries.get(name)
+        entry = self.find(name)
         return entry is not None and entry.extends(point)

@@ -126,6 +126,9 @@ class ReasonTable:
         self._ids: dict[tuple[str, ...], int] = {(): 0}
         self._tuples: list[tuple[str, ...]] = [()]
 
+    def __len__(self) -> int:
+        return len(self._tuples)
+
     def intern(self, *reasons: str) -> int:
         """Return the id of this tuple of reasons."""
         found = self._ids.get(reasons)

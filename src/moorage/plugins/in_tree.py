@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from moorage.config.plugin_args import ARGS_KINDS
+from moorage.framework.containment import Containment
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.default_preemption import DefaultPreemption
@@ -77,6 +78,12 @@ IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PL
 """Every in-tree plugin, in the order of the default profile."""
 
 
-def in_tree_registry() -> Registry:
-    """Return a new registry of the in-tree plugins, to which others can be added."""
-    return Registry(IN_TREE)
+def in_tree_registry(containment: Containment | None = None) -> Registry:
+    """Return a new registry of the in-tree plugins, to which others can be added.
+
+    Parameters
+    ----------
+    containment
+        How those others are called; without a time budget when None.
+    """
+    return Registry(IN_TREE, containment=containment)

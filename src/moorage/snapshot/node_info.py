@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from moorage.api.node import Node
 from moorage.snapshot.pod_info import PodInfo
@@ -30,6 +30,16 @@ class NodeInfo:
     def node(self) -> Node:
         """The API object."""
         return self._table.nodes[self._row]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.node.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The node's annotations."""
+        return self.node.metadata.annotations
 
     @property
     def pods(self) -> Iterable[PodInfo]:

@@ -1,0 +1,262 @@
+"""A plugin from outside as the engine meets it: in vector form, within its budget, checked.
+
+In-tree plugins are never wrapped, so all of this costs them nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.base.errors import ConfigError
+from moorage.framework import checking
+from moorage.framework.containment import (
+    RAISED,
+    WRONG_ANSWER,
+    Containment,
+    PluginFailedError,
+    WrongAnswerError,
+)
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.extender import EVERY_EVENT
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, HintFunction, Reads, ScoreArray
+from moorage.framework.signatures import METHODS
+from moorage.framework.status import Code, FilterAnswer, Status, answer_from
+from moorage.snapshot.node_info import NodeInfo
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+
+_log = logging.getLogger(__name__)
+
+_DECLARED: Final = (
+    "filter_reads",
+    "score_reads",
+    "shape_parts",
+    "filter_sees_sums",
+    "epoch",
+    "pre_bind_parallel",
+)
+"""Attributes by which a plugin says how it may be asked; passed on as they are."""
+
+_Check = Callable[[Any, str], Any]
+
+_CHECKED: Final[dict[str, _Check]] = {
+    "pre_enqueue": checking.as_status,
+    "pre_filter": checking.as_pre_filter,
+    "post_filter": checking.as_post_filter,
+    "pre_score": checking.as_status,
+    "reserve": checking.as_status,
+    "permit": checking.as_permit,
+    "pre_bind_pre_flight": checking.as_status,
+}
+_AWAITED: Final = ("pre_bind", "bind")
+_ANSWERLESS: Final = ("add_pod", "remove_pod", "unreserve")
+
+
+class Guarded:
+    """A plugin from outside; it has the methods of the points the plugin extends, and no others.
+
+    Parameters
+    ----------
+    name
+        What the plugin is configured by.
+    plugin
+        The plugin, made already.
+    handle
+        What it was given.
+    containment
+        How it is called.
+    """
+
+    def __init__(self, name: str, plugin: Any, handle: Handle, containment: Containment) -> None:
+        self.name = name
+        self._plugin = plugin
+        self._handle = handle
+        self._containment = containment
+        for attribute in _DECLARED:
+            if hasattr(plugin, attribute):
+                setattr(self, attribute, getattr(plugin, attribute))
+        for method in (*_CHECKED, *_ANSWERLESS):
+            if hasattr(plugin, method):
+                setattr(self, method, self._call(method, _CHECKED.get(method)))
+        for method in _AWAITED:
+            if hasattr(plugin, method):
+                setattr(self, method, self._awaited(method, checking.as_status))
+        special: dict[str, Callable[..., Any]] = {
+            "post_bind": self._awaited("post_bind", None),
+            "sort_key": self._sort_keys(),
+            "filter_node": self._filter_nodes,
+            "filter": self._filter,
+            "score_node": self._score_nodes,
+            "score": self._score,
+            "normalize": self._normalize,
+        }
+        for method, guarded in special.items():
+            if hasattr(plugin, method):
+                # The scalar forms come out as the vector ones; a plugin's own vector form wins.
+                setattr(self, method.removesuffix("_node"), guarded)
+        if hasattr(self, "filter") and not hasattr(self, "filter_reads"):
+            self.filter_reads = Reads.CLUSTER
+        if hasattr(self, "score") and not hasattr(self, "score_reads"):
+            self.score_reads = Reads.CLUSTER
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return the plugin's events, every event where it does not say (framework section 4).
+
+        Raises
+        ------
+        ConfigError
+            The plugin broke; nothing has been started yet.
+        """
+        if not hasattr(self._plugin, "events_to_register"):
+            return EVERY_EVENT
+        try:
+            found = tuple(self._ask("events_to_register"))
+        except Exception as problem:
+            text = str(problem) or type(problem).__name__
+            raise ConfigError([f'plugin "{self.name}" at events_to_register: {text}']) from problem
+        for each in found:
+            if not isinstance(each, EventRegistration):
+                text = f'plugin "{self.name}" at events_to_register: {each!r} is no registration'
+                raise ConfigError([text])
+        return tuple(
+            each if each.hint is None else EventRegistration(each.event, self._hint(each.hint))
+            for each in found
+        )
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        point, _ = METHODS[method]
+        return self._containment.ask(
+            self.name, point, getattr(self._plugin, method), *args, **kwargs
+        )
+
+    def _read(self, method: str, check: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return check(*args)
+        except WrongAnswerError:
+            self._containment.note(self.name, METHODS[method][0], WRONG_ANSWER)
+            raise
+
+    def _call(self, method: str, check: _Check | None) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = self._ask(method, *args, **kwargs)
+            return None if check is None else self._read(method, check, answer, self.name)
+
+        return call
+
+    def _awaited(self, method: str, check: _Check | None) -> Callable[..., Awaitable[Any]]:
+        async def call(*args: Any) -> Any:
+            answer = self._ask(method, *args)
+            if inspect.isawaitable(answer):
+                point, _ = METHODS[method]
+                answer = await self._containment.stepwise(self.name, point, answer)
+            return None if check is None else self._read(method, check, answer, self.name)
+
+        return call
+
+    def _hint(self, hint: HintFunction) -> HintFunction:
+        def guarded(pod: Pod, old: object | None, new: object | None) -> bool:
+            return bool(self._containment.ask(self.name, "events", hint, pod, old, new))
+
+        return guarded
+
+    def _sort_keys(self) -> Callable[..., tuple[Any, ...]]:
+        check = checking.SortKeys()
+
+        def sort_key(priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
+            """Return the plugin's key; pods it has none for come last, as PrioritySort has them."""
+            try:
+                answer = self._ask("sort_key", priority, timestamp_ns, pod)
+                return (0, self._read("sort_key", check, answer))
+            except Exception:
+                _log.exception("plugin %s failed at QueueSort for pod %s", self.name, pod.full_name)
+                return (1, (-priority, timestamp_ns))
+
+        return sort_key
+
+    # -- vector points -------------------------------------------------------------------------
+
+    def _filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        answer = self._ask("filter", state, pod, view)
+        reasons = self._handle.reasons
+        check = checking.as_filter_answer
+        found: FilterAnswer | None = self._read(
+            "filter", check, answer, self.name, len(view), reasons
+        )
+        return found
+
+    def _score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        answer = self._ask("score", state, pod, view)
+        return self._numbers("score", answer, len(view))
+
+    def _normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
+        # A copy: the raw scores may be kept for the next replica.
+        answer = self._ask("normalize", state, pod, raw_n.copy())
+        return self._numbers("normalize", answer, len(raw_n))
+
+    def _numbers(self, method: str, answer: object, rows: int) -> ScoreArray:
+        found: ScoreArray = self._read(method, checking.as_scores, answer, rows)
+        return found
+
+    # -- scalar points: the budget is for all nodes together -----------------------------------
+
+    def _filter_nodes(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        failures: list[Exception] = []
+        statuses = self._containment.ask(
+            self.name, "Filter", self._filter_pass, state, pod, view, failures
+        )
+        if failures:
+            wrong = isinstance(failures[0], WrongAnswerError)
+            self._containment.note(self.name, "Filter", WRONG_ANSWER if wrong else RAISED)
+            _log.error(
+                "plugin %s failed at Filter for %d nodes, this is the first",
+                self.name,
+                len(failures),
+                exc_info=failures[0],
+            )
+        return answer_from(statuses, self._handle.reasons)
+
+    def _filter_pass(
+        self, state: CycleState, pod: PodInfo, view: NodeView, failures: list[Exception]
+    ) -> list[Status]:
+        """Ask about every row; breaking over a node that another plugin rejects does no harm."""
+        ask, name = self._plugin.filter_node, self.name
+        statuses: list[Status] = []
+        for node in self._nodes(view):
+            try:
+                status = checking.as_status(ask(state, pod, node), name)
+            except Exception as problem:
+                failures.append(problem)
+                text = str(problem) or type(problem).__name__
+                status = Status(Code.ERROR, (f"node {node.name}: {text}",))
+            statuses.append(status)
+        return statuses
+
+    def _score_nodes(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        found: ScoreArray = self._containment.ask(
+            self.name, "Score", self._score_pass, state, pod, view
+        )
+        return found
+
+    def _score_pass(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        ask = self._plugin.score_node
+        scores = np.zeros(len(view), np.int64)
+        for position, node in enumerate(self._nodes(view)):
+            try:
+                scores[position] = checking.as_score(ask(state, pod, node))
+            except Exception as problem:
+                text = str(problem) or type(problem).__name__
+                raise PluginFailedError(f"node {node.name}: {text}") from problem
+        return scores
+
+    def _nodes(self, view: NodeView) -> Sequence[NodeInfo]:
+        info = self._handle.snapshot.node_info
+        return [info(row) for row in view.row_numbers().tolist()]

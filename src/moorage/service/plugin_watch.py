@@ -1,0 +1,185 @@
+"""Keeps plugins from outside within their time, and ends the process when one cannot be stopped.
+
+Two stages (docs/decisions/0007-plugin-budget.md):
+
+1. A thread looks ten times a second at the call under way. When its budget is spent, it sends
+   SIGURG to the main thread; the handler raises `BudgetExceededError` there, inside the plugin's
+   code. That ends loops, sleeps and waits for a lock.
+2. A hang inside a C extension runs no Python, and may even keep the thread from looking. So the
+   kernel's own timer is set for every call: at its end SIGALRM, whose handler is written in C,
+   prints where the plugin hangs and ends the process, before anybody trusts a leader that is none.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.framework.containment import BudgetExceededError
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+HANG_SECONDS: Final = 15.0
+"""How long a call may go on after its budget is spent; kube-scheduler's lease lasts as long."""
+
+EXIT_HANGS: Final = 128 + signal.SIGALRM
+"""What a shell sees of a process that was ended because a plugin hung."""
+
+# Ten looks a second: a budget of a second is kept to a tenth, and nobody notices the cost.
+_LOOK_SECONDS: Final = 0.1
+
+
+class _Running:
+    """The call under way."""
+
+    __slots__ = ("is_late", "label", "started_ns")
+
+    def __init__(self, label: str, started_ns: int) -> None:
+        self.label = label
+        self.started_ns = started_ns
+        self.is_late = False
+
+
+class PluginWatch:
+    """The budget of a scheduler process; a context, left when the scheduler has ended.
+
+    It starts with the first call: a process without plugins from outside has neither thread nor
+    signal handler. In any other thread than the main one nothing can be interrupted; there a call
+    that took too long fails when it comes back.
+
+    Parameters
+    ----------
+    budget_seconds
+        How long one call may take.
+    clock
+        Measures it.
+    hang_seconds
+        How long after that the process is ended; None: never, for tests that share a process.
+    """
+
+    def __init__(
+        self, budget_seconds: float, clock: Clock, *, hang_seconds: float | None = HANG_SECONDS
+    ) -> None:
+        self._budget_ns = round(budget_seconds * NS_PER_SECOND)
+        self._budget_seconds = budget_seconds
+        self._end_seconds = 0.0 if hang_seconds is None else budget_seconds + hang_seconds
+        self._clock = clock
+        self._running: _Running | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._main_ident = threading.main_thread().ident or 0
+        self._handler_before: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop watching."""
+        self._closing.set()
+        if self._thread is None:
+            return
+        self._thread.join()
+        self._thread = None
+        signal.signal(signal.SIGURG, self._handler_before)
+        if self._end_seconds:
+            faulthandler.unregister(signal.SIGALRM)
+
+    def run(
+        self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> T:
+        """Return what a call returns, or interrupt it when its time is up.
+
+        Raises
+        ------
+        BudgetExceededError
+            Its time was up.
+        """
+        if threading.get_ident() != self._main_ident:
+            return self._afterwards(label, call, args, kwargs)
+        if self._thread is None:
+            self._start()
+        before, running = self._running, _Running(label, self._clock.monotonic_ns())
+        try:
+            # The inner `try` cleans up when the plugin is interrupted; the outer one when the
+            # interruption comes while the inner one cleans up.
+            try:
+                self._running = running
+                if self._end_seconds:
+                    signal.setitimer(signal.ITIMER_REAL, self._end_seconds)
+                answer = call(*args, **kwargs)
+            finally:
+                self._settle(before)
+        except BudgetExceededError:
+            self._settle(before)
+            raise
+        if running.is_late:  # it came back just before, or it swallowed the interruption
+            raise self._exceeded(label)
+        return answer
+
+    def _settle(self, before: _Running | None) -> None:
+        """Forget the call; one around it (a plugin that asks what if) has its time anew."""
+        self._running = before
+        if self._end_seconds:
+            signal.setitimer(signal.ITIMER_REAL, 0.0 if before is None else self._end_seconds)
+
+    def _afterwards(
+        self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> T:
+        started_ns = self._clock.monotonic_ns()
+        answer = call(*args, **kwargs)
+        if self._clock.monotonic_ns() - started_ns > self._budget_ns:
+            raise self._exceeded(label)
+        return answer
+
+    def _exceeded(self, label: str) -> BudgetExceededError:
+        return BudgetExceededError(
+            f"{label} took longer than {self._budget_seconds:g} s and was stopped "
+            "(pluginBudgetSeconds)"
+        )
+
+    def _start(self) -> None:
+        self._handler_before = signal.signal(signal.SIGURG, self._interrupt)
+        if self._end_seconds:
+            # The stack is printed by a handler that needs no Python; then SIGALRM does what it
+            # does by default, and ends the process.
+            faulthandler.register(signal.SIGALRM, all_threads=False, chain=True)
+        self._thread = threading.Thread(target=self._watch, name="plugin watch", daemon=True)
+        self._thread.start()
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Raise in the main thread, between two steps of the plugin; late comers find nothing."""
+        del number, frame
+        running = self._running
+        if running is not None and running.is_late:
+            raise self._exceeded(running.label)
+
+    def _watch(self) -> None:
+        told: _Running | None = None
+        while not self._closing.wait(_LOOK_SECONDS):
+            running = self._running
+            if running is None:
+                continue
+            if self._clock.monotonic_ns() - running.started_ns <= self._budget_ns:
+                continue
+            if running.is_late and told is not running:
+                told = running
+                _log.error(
+                    "%s cannot be interrupted; the process is ended if it goes on for %g s",
+                    running.label,
+                    self._end_seconds,
+                )
+            running.is_late = True
+            signal.pthread_kill(self._main_ident, signal.SIGURG)
