@@ -1,4 +1,4 @@
-"""Answers kept between questions: by the part of a pod's shape, and by interned set of a node.
+"""Answers kept between questions: by part of a shape, by set of a node, until a node changes.
 
 Used by plugins between the snapshot's columns and their verdicts. A question about taints, ports
 or features is answered once for each distinct set and gathered over the rows.
@@ -7,7 +7,7 @@ or features is answered once for each distinct set and gathered over the rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.shape import Part
+from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 S = TypeVar("S", bound=Hashable)
@@ -90,6 +91,41 @@ class SetAnswers:
             wider[: len(self._table)] = self._table
             self._unknown += len(wider) - len(self._table)
             self._table = wider
+
+
+class NodeAnswers(Generic[S, M]):
+    """Answers that depend on nodes' objects only, forgotten when any of them changes.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster.
+    most
+        How many answers are kept; all are forgotten when there would be more.
+    """
+
+    __slots__ = ("_kept", "_most", "_nodes", "_of_nodes", "_structure")
+
+    def __init__(self, snapshot: Snapshot, most: int) -> None:
+        self._nodes, self._structure = snapshot.table.node_log, snapshot.table.columns
+        self._most = most
+        self._of_nodes = (-1, -1)
+        self._kept: dict[S, M] = {}
+
+    def find(self, question: S) -> M | None:
+        """Return the answer kept for a question, or None."""
+        of_nodes = (self._nodes.position, self._structure.structure)
+        if of_nodes != self._of_nodes:
+            self._of_nodes = of_nodes
+            self._kept.clear()
+        return self._kept.get(question)
+
+    def keep(self, question: S, answer: M) -> M:
+        """Keep and return an answer given just after `find` had none."""
+        if len(self._kept) >= self._most:
+            self._kept.clear()
+        self._kept[question] = answer
+        return answer
 
 
 def normalize_to_max(raw_n: ScoreArray, *, reverse: bool = False) -> ScoreArray:

@@ -7,16 +7,20 @@ entry more than the label has values, always 0: the one a node without the label
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.plugins.answers import NodeAnswers
 from moorage.plugins.running_sums import Places, RunningSums
 from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
+
+_KEYS_KEPT: Final = 256  # topology keys; a guess, far above what clusters use
 
 DomainArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -67,20 +71,14 @@ class DomainSums:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._sums = RunningSums(snapshot)
-        self._of_nodes = (-1, -1)
-        self._places: dict[str, Places] = {}
+        self._places: NodeAnswers[str, Places] = NodeAnswers(snapshot, _KEYS_KEPT)
 
     def of(self, key: str, count: CountKey) -> Domains:
         """Return the pods that a count column counts, by the domains of a topology key."""
-        table = self._snapshot.table
-        of_nodes = (table.node_log.position, table.columns.structure)
-        if of_nodes != self._of_nodes:
-            self._of_nodes = of_nodes
-            self._places.clear()
         column = self._snapshot.label_column(key)
-        places = self._places.get(key)
+        places = self._places.find(key)
         if places is None:
-            places = self._places[key] = Places(column.ids, column.size, column.ids >= 0)
+            places = self._places.keep(key, Places(column.ids, column.size, column.ids >= 0))
         return Domains(column, self._sums.of(places, count))
 
 

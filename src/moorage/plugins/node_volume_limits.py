@@ -78,10 +78,13 @@ class NodeVolumeLimits:
         self._attached.follow()
         verdict = _Verdict(self._reasons, self._reason, self._snapshot.num_nodes)
         with_csi = self._attached.has_csi_node()
+        if with_csi.all():
+            self._judge(self._new(pod, has_csi_node=True), None, verdict)
+            return verdict.answer(view)
         on_csi = self._new(pod, has_csi_node=True)
         elsewhere = self._new(pod, has_csi_node=False)
         if on_csi == elsewhere:
-            self._judge(on_csi, np.ones(len(with_csi), np.bool_), verdict)
+            self._judge(on_csi, None, verdict)
         else:
             self._judge(on_csi, with_csi, verdict)
             self._judge(elsewhere, ~with_csi, verdict)
@@ -111,8 +114,8 @@ class NodeVolumeLimits:
             return error(str(fault))
         return tuple(found)
 
-    def _judge(self, new: _New, where_n: BoolArray, verdict: _Verdict) -> None:
-        """Judge the rows of a mask for these new volumes."""
+    def _judge(self, new: _New, where_n: BoolArray | None, verdict: _Verdict) -> None:
+        """Judge the rows of a mask, or all, for these new volumes."""
         if isinstance(new, Status):
             verdict.fail(where_n, new.code, new.message)
             return
@@ -120,22 +123,26 @@ class NodeVolumeLimits:
         for volume in new:
             by_driver.setdefault(volume[0], []).append(volume)
         for driver, volumes in by_driver.items():
-            limit_n = self._attached.limits(driver)
-            limited = limit_n >= 0
-            if not limited.any():
-                continue
-            count_n = np.full(len(limit_n), len(volumes), np.int64)
-            for volume in volumes:
-                count_n[self._attached.rows_with(volume)] -= 1
-            too_many = limited & (count_n > 0)
-            too_many &= self._attached.used(driver) + count_n > limit_n
-            verdict.exceed(where_n & too_many)
+            verdict.exceed(where_n, self._too_many(driver, volumes))
         faults = self._attached.faults() if by_driver else {}
         if faults:
             limited = self._attached.any_limit()
             for row, text in faults.items():
-                if where_n[row] and limited[row]:
-                    verdict.fail(np.arange(len(where_n)) == row, Code.ERROR, text)
+                if (where_n is None or where_n[row]) and limited[row]:
+                    verdict.fail(np.arange(len(limited)) == row, Code.ERROR, text)
+
+    def _too_many(self, driver: str, volumes: Sequence[VolumeId]) -> BoolArray:
+        """Return bool, (n,): nodes with too little room for those volumes they do not have."""
+        room_n = self._attached.room(driver)
+        too_many = room_n < len(volumes)
+        there: dict[int, int] = {}
+        for volume in volumes:
+            for row in self._attached.rows_with(volume):
+                there[row] = there.get(row, 0) + 1
+        for row, known in there.items():
+            count = len(volumes) - known
+            too_many[row] = count > 0 and room_n[row] < count
+        return too_many
 
 
 class _Verdict:
@@ -144,25 +151,29 @@ class _Verdict:
     def __init__(self, reasons: ReasonTable, exceeded: int, n: int) -> None:
         self._reasons = reasons
         self._exceeded = exceeded
-        self._code_n = np.zeros(n, np.uint8)
-        self._reason_n = np.zeros(n, np.int32)
-        self._any = False
+        self._n = n
+        self._answer: FilterAnswer | None = None
 
-    def exceed(self, where_n: BoolArray) -> None:
-        if where_n.any():
-            self._any = True
-            self._code_n[where_n] = Code.UNSCHEDULABLE
-            self._reason_n[where_n] = self._exceeded
+    def exceed(self, where_n: BoolArray | None, too_many_n: BoolArray) -> None:
+        failed_n = too_many_n if where_n is None else where_n & too_many_n
+        if failed_n.any():
+            self._put(failed_n, Code.UNSCHEDULABLE, self._exceeded)
 
-    def fail(self, where_n: BoolArray, code: Code, text: str) -> None:
-        self._any = True
-        self._code_n[where_n] = code
-        self._reason_n[where_n] = self._reasons.intern(text)
+    def fail(self, where_n: BoolArray | None, code: Code, text: str) -> None:
+        where_n = np.ones(self._n, np.bool_) if where_n is None else where_n
+        self._put(where_n, code, self._reasons.intern(text))
 
     def answer(self, view: NodeView) -> FilterAnswer | None:
-        if not self._any:
+        found = self._answer
+        if found is None:
             return None
-        return FilterAnswer(view.take(self._code_n), view.take(self._reason_n))
+        return FilterAnswer(view.take(found.code_n), view.take(found.reason_n))
+
+    def _put(self, failed_n: BoolArray, code: Code, reason: int) -> None:
+        if self._answer is None:
+            self._answer = FilterAnswer(np.zeros(self._n, np.uint8), np.zeros(self._n, np.int32))
+        np.putmask(self._answer.code_n, failed_n, code)
+        np.putmask(self._answer.reason_n, failed_n, reason)
 
 
 def _csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

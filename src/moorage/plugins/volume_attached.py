@@ -27,6 +27,7 @@ VolumeId = tuple[str, str]
 """Driver and volume handle."""
 
 _NO_LIMIT: Final = -1
+_ROOM_FOR_ALL: Final = 2**62
 
 
 class ClaimMissingError(VolumeError):
@@ -164,6 +165,7 @@ class AttachedVolumes:
         self._node_of_attachment: dict[str, str] = {}
         self._used: dict[str, NDArray[np.int64]] = {}
         self._limits: dict[str, NDArray[np.int64]] = {}
+        self._room: dict[str, NDArray[np.int64]] = {}
         self._has_csi_node = np.zeros(0, np.bool_)
         self._structure = -1
         self._positions: tuple[int, ...] = (-1,) * 6
@@ -186,6 +188,18 @@ class AttachedVolumes:
                 row = self._snapshot.row_of(name)
                 if row is not None:
                     found[row] = node.used.get(driver, 0)
+        return found
+
+    def room(self, driver: str) -> NDArray[np.int64]:
+        """Return int64, (n,): how many more volumes of a driver each node takes; not to be changed.
+
+        Below 0 where there are too many already, and very much where nothing limits them.
+        """
+        found = self._room.get(driver)
+        if found is None:
+            limit_n = self.limits(driver)
+            found = np.where(limit_n < 0, _ROOM_FOR_ALL, limit_n - self.used(driver))
+            self._room[driver] = found
         return found
 
     def rows_with(self, volume: VolumeId) -> list[int]:
@@ -316,6 +330,7 @@ class AttachedVolumes:
     def _reset_rows(self) -> None:
         self._used.clear()
         self._limits.clear()
+        self._room.clear()
         csi_nodes = self._snapshot.listers.csi_nodes
         present = (csi_nodes.get(name) is not None for name in self._snapshot.names)
         self._has_csi_node = np.fromiter(present, np.bool_, self._snapshot.num_nodes)
@@ -346,7 +361,11 @@ class AttachedVolumes:
         if row is not None:
             for driver, used_n in self._used.items():
                 if row < len(used_n):
-                    used_n[row] = used.get(driver, 0)
+                    step = used.get(driver, 0) - used_n[row]
+                    used_n[row] += step
+                    room_n = self._room.get(driver)
+                    if room_n is not None and room_n[row] != _ROOM_FOR_ALL:
+                        room_n[row] -= step
 
     def _follow_pods(self, node: _Node, name: str) -> None:
         pods = self._snapshot.volume_pods.on_node(name)

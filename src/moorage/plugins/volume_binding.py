@@ -181,7 +181,7 @@ class VolumeBinding:
             return None
         failed_n = view.take(failed_n)
         code_n = (failed_n != 0).astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        return FilterAnswer(code_n, self._reason_of[failed_n])
+        return FilterAnswer(code_n, self._reason_of.take(failed_n))
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Skip: scoring by storage capacity belongs to a feature gate that is off."""

@@ -138,11 +138,11 @@ class VolumeFinder:
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                failed_n[failed_n == 0] = NOT_EXISTING
+                failed_n += (failed_n == 0) * np.uint8(NOT_EXISTING)
                 return
             reached = self.masks.reached(self.masks.reach(volume))
             if reached is not None:
-                failed_n[~reached & (failed_n == 0)] = AFFINITY
+                failed_n += (~reached & (failed_n == 0)) * np.uint8(AFFINITY)
 
     # -- claims that wait ----------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class VolumeFinder:
         waiting = [claim for claim in claims if SELECTED_NODE not in claim.metadata.annotations]
         waiting.sort(key=lambda claim: requested_nano(claim) or 0)
         matches = self._match(waiting) if waiting else ()
-        failed_n[elsewhere] |= NOT_FOUND
+        failed_n |= elsewhere * np.uint8(NOT_FOUND)
         judged = elsewhere.copy()
         for claim in selected:
             self._judge_provision(claim, ~judged, judged, failed_n)
@@ -192,6 +192,9 @@ class VolumeFinder:
             if is_reserved_for(volume, claim) and fits_request(volume, claim)
         ]
         n = self._snapshot.num_nodes
+        taken = [match.chosen_n for match in earlier]
+        if not reserved:
+            return Match(claim, free.best(free.suitable(claim), taken, n), free.volumes)
         open_n = np.ones(n, np.bool_)
         chosen_n = np.full(n, NONE, np.int64)
         for offset, volume in enumerate(reserved):
@@ -203,10 +206,8 @@ class VolumeFinder:
             reached = self.masks.reached(self.masks.reach(volume))
             chosen_n[here if reached is None else here & reached] = index
         if open_n.any():
-            taken = [match.chosen_n for match in earlier]
-            best_n = free.best(free.suitable(claim), taken, n)
-            np.copyto(chosen_n, best_n, where=open_n)
-        return Match(claim, chosen_n, [*free.volumes, *reserved] if reserved else free.volumes)
+            np.putmask(chosen_n, open_n, free.best(free.suitable(claim), taken, n))
+        return Match(claim, chosen_n, [*free.volumes, *reserved])
 
     # -- provisioning --------------------------------------------------------------------------
 
@@ -221,17 +222,18 @@ class VolumeFinder:
         if not asked_n.any():
             return
         allowed, stored = self._provision(claim)
-        outside = asked_n & ~allowed
-        failed_n[outside] |= NOT_FOUND
-        judged_n |= outside
+        if allowed is not None:
+            outside = asked_n & ~allowed
+            failed_n |= outside * np.uint8(NOT_FOUND)
+            judged_n |= outside
+            asked_n = asked_n & allowed
         if stored is not None:
-            full = asked_n & allowed & ~stored
-            failed_n[full] |= NO_STORAGE
+            full = asked_n & ~stored
+            failed_n |= full * np.uint8(NO_STORAGE)
             judged_n |= full
 
-    def _provision(self, claim: PersistentVolumeClaim) -> tuple[BoolArray, BoolArray | None]:
-        """Return where the class allows a volume, and where there is room (None: anywhere)."""
-        n = self._snapshot.num_nodes
+    def _provision(self, claim: PersistentVolumeClaim) -> tuple[BoolArray | None, BoolArray | None]:
+        """Return where the class allows a volume, and where there is room; None: anywhere."""
         class_name = claim_class(claim)
         if not class_name:
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
@@ -240,9 +242,8 @@ class VolumeFinder:
         if storage_class is None:
             raise VolumeError(f'failed to find storage class "{class_name}"')
         if storage_class.provisioner in ("", NO_PROVISIONER):
-            return np.zeros(n, np.bool_), None
-        mask = self.masks.mask(self._topology(storage_class))
-        allowed = np.ones(n, np.bool_) if mask is None else mask
+            return np.zeros(self._snapshot.num_nodes, np.bool_), None
+        allowed = self.masks.mask(self._topology(storage_class))
         return allowed, self._room(claim, storage_class)
 
     def _topology(self, storage_class: StorageClass) -> Terms | None:

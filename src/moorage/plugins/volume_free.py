@@ -152,11 +152,13 @@ class FreeVolumes:
         n_rows
             Number of nodes.
         """
-        self._pair()
         nothing = len(self.volumes)
-        best_n = np.full(n_rows, nothing, np.int64)
+        if not suitable.any():
+            return np.full(n_rows, NONE, np.int64)
+        self._pair()
         if not len(self._pair_row):
             return np.full(n_rows, NONE, np.int64)
+        best_n = np.full(n_rows, nothing, np.int64)
         least = np.full(len(self._pair_row), nothing, np.int64)
         # As many of each group as could be taken already, and one more.
         for _ in range(len(chosen) + 1):

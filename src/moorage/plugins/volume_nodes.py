@@ -23,6 +23,7 @@ from moorage.api.selectors import (
     make_requirement,
 )
 from moorage.api.volume import PersistentVolume, TopologySelectorTerm
+from moorage.plugins.answers import NodeAnswers
 from moorage.plugins.node_terms import TermQuestion
 from moorage.plugins.volume_claims import VolumeError
 from moorage.plugins.volume_translation import migrated_plugins, source_of, translated_affinity
@@ -35,6 +36,11 @@ Terms = tuple[tuple[Requirement, ...], ...]
 
 # Guess: a few times the distinct affinities of a large cluster with local disks.
 _KEPT_MAX: Final = 32768
+
+# Guess: 5 MB of answers at 5000 nodes.
+_MASKS_MAX: Final = 1024
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Reach(msgspec.Struct, frozen=True, cache_hash=True):
@@ -126,7 +132,9 @@ class NodeMasks:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._questions: dict[Terms, tuple[TermQuestion, ...]] = {}
+        self._masks: NodeAnswers[Terms, BoolArray] = NodeAnswers(snapshot, _MASKS_MAX)
         self._rows: dict[Reach, RowArray] = {}
+        self._by_affinity: dict[bytes, Reach] = {}
         self._reach: dict[str, tuple[PersistentVolume, Reach]] = {}
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._looked_at = (-1, -1, -1)
@@ -134,9 +142,15 @@ class NodeMasks:
         """Rises when rows kept by `rows` may have changed."""
 
     def mask(self, terms: Terms | None) -> BoolArray | None:
-        """Return bool, (n,): where any term holds; None when every node will do."""
-        if terms is None:
+        """Return bool, (n,): where any term holds; None when every node will do.
+
+        Not to be changed: it is kept until a node changes.
+        """
+        if terms is None or not all(terms):  # a term that asks nothing holds everywhere
             return None
+        found = self._masks.find(terms)
+        if found is not None:
+            return found
         if terms not in self._questions:
             if len(self._questions) >= _KEPT_MAX:
                 self._questions.clear()
@@ -144,10 +158,9 @@ class NodeMasks:
         view, result = self._snapshot.all(), np.zeros(self._snapshot.num_nodes, np.bool_)
         for question in self._questions[terms]:
             held = question.holds(self._snapshot, view)
-            if held is None:
-                return None
+            assert held is not None, "a term that asks something answers for every row"
             result |= held
-        return result
+        return self._masks.keep(terms, result)
 
     def reach(self, volume: PersistentVolume) -> Reach:
         """Return from where a volume can be reached."""
@@ -156,8 +169,20 @@ class NodeMasks:
             return kept[1]
         if len(self._reach) >= _KEPT_MAX:
             self._reach.clear()
-        found = reach_of(volume)
+        found = self._reach_of(volume)
         self._reach[volume.name] = (volume, found)
+        return found
+
+    def _reach_of(self, volume: PersistentVolume) -> Reach:
+        """Compile a volume's reach; volumes of one zone share it, unless they are in-tree ones."""
+        if source_of(volume) is not None:
+            return reach_of(volume)
+        key = _encode(volume.spec.node_affinity)
+        found = self._by_affinity.get(key)
+        if found is None:
+            if len(self._by_affinity) >= _KEPT_MAX:
+                self._by_affinity.clear()
+            found = self._by_affinity[key] = reach_of(volume)
         return found
 
     def reached(self, reach: Reach) -> BoolArray | None:

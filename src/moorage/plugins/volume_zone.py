@@ -26,6 +26,7 @@ from moorage.framework.status import (
     answer_where,
     unresolvable,
 )
+from moorage.plugins.answers import NodeAnswers
 from moorage.plugins.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     VolumeError,
@@ -52,6 +53,10 @@ _GA_OF: Final = {
 _KEYS: Final = (*_GA_OF, *_GA_OF.values())
 _DELIMITER: Final = "__"
 
+# Sets of zones that pods ask for; a guess: 1 MB of answers at 5000 nodes.
+_KEPT_MAX: Final = 256
+
+BoolArray = NDArray[np.bool_]
 ZoneEntry = tuple[str, frozenset[str]]
 """Label key, and the values that will do."""
 
@@ -68,6 +73,9 @@ class VolumeZone:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)
+        self._failed: NodeAnswers[tuple[ZoneEntry, ...], BoolArray] = NodeAnswers(
+            handle.snapshot, _KEPT_MAX
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -99,15 +107,10 @@ class VolumeZone:
             entries = _entries(pod, self._snapshot.listers)
         if not entries:
             return None
-        ids = {key: view.take(self._snapshot.label_column(key).ids) for key in _KEYS}
-        outside = np.zeros(len(view), np.bool_)
-        for key, wanted in entries:
-            outside |= ~self._inside(key, wanted, ids)
-        labelled = np.zeros(len(view), np.bool_)
-        for ids_n in ids.values():
-            labelled |= ids_n >= 0
-        failed = outside & labelled
-        return answer_where(failed, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+        failed_n = self._failed.find(entries)
+        if failed_n is None:
+            failed_n = self._failed.keep(entries, self._failing(entries))
+        return answer_where(view.take(failed_n), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Name what helps: classes that wait, nodes, the pod's claims, volumes elsewhere."""
@@ -122,9 +125,20 @@ class VolumeZone:
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _volume_hint),
         )
 
+    def _failing(self, entries: tuple[ZoneEntry, ...]) -> BoolArray:
+        """Return bool, (n,): nodes that have zone or region labels, but not all of these."""
+        ids = {key: self._snapshot.label_column(key).ids for key in _KEYS}
+        outside = np.zeros(self._snapshot.num_nodes, np.bool_)
+        for key, wanted in entries:
+            outside |= ~self._inside(key, wanted, ids)
+        labelled = np.zeros(len(outside), np.bool_)
+        for ids_n in ids.values():
+            labelled |= ids_n >= 0
+        return outside & labelled
+
     def _inside(
         self, key: str, wanted: frozenset[str], ids: dict[str, NDArray[np.int64]]
-    ) -> NDArray[np.bool_]:
+    ) -> BoolArray:
         own = _table(self._snapshot.label_column(key), wanted)[ids[key]]
         newer = _GA_OF.get(key)
         if newer is None:
@@ -133,7 +147,7 @@ class VolumeZone:
         return np.where(ids[key] >= 0, own, instead)
 
 
-def _table(column: LabelColumn, wanted: frozenset[str]) -> NDArray[np.bool_]:
+def _table(column: LabelColumn, wanted: frozenset[str]) -> BoolArray:
     """Return by value id whether a value is wanted; last, for the absent label, False."""
     table = np.zeros(column.size + 1, np.bool_)
     known = (column.lookup(value) for value in sorted(wanted))
