@@ -1,15 +1,14 @@
-"""``moorage run``: which server it takes, and which one it asks --experimental for."""
+"""``moorage run``: which server it takes, what it warns of, who it is."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
 from moorage.cli import scheduling
 from moorage.cli.scheduling import (
     SchedulerOptions,
@@ -20,9 +19,9 @@ from moorage.cli.scheduling import (
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.rate_limit import RateLimitedTransport
+from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.load import load_config, parse_config
 from moorage.framework.registry import PluginEntry
-from moorage.plugins.in_tree import IN_TREE
 from moorage.plugins.node_name import NodeName
 from tests.cli.conftest import Type
 
@@ -39,39 +38,43 @@ def kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
-class _Foreign(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = b'{"gitVersion": "v1.36.2"}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+class Answering:
+    """A transport to a server of some version."""
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    def __init__(self, version: str) -> None:
+        self.version = version
 
+    async def request(self, call: Call) -> Answer:
+        assert call.path == "/version"
+        return Answer(200, {}, f'{{"gitVersion": "{self.version}"}}'.encode())
 
-@pytest.fixture
-def foreign() -> Iterator[str]:
-    """Return the address of an API server that is no sandbox."""
-    with HTTPServer(("127.0.0.1", 0), _Foreign) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
 
 
-def test_a_server_that_is_no_sandbox_asks_for_experimental(
-    bare: Type, foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("version", "warned"),
+    [
+        pytest.param("v1.36.2", True, id="any other server may have pods that are held"),
+        pytest.param("v1.36.2+moorage", False, id="a sandbox is for trying"),
+    ],
+)
+async def test_pods_that_will_be_held_are_warned_of_once(
+    version: str,
+    warned: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     missing = PluginEntry(name="Wombat", plugin_class=NodeName, built=False)
-    monkeypatch.setattr(scheduling, "IN_TREE", (missing, *IN_TREE))
-    result = bare("run", "--kubeconfig", str(kubeconfig(tmp_path / "k", foreign)))
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"moorage: {foreign} is not a moorage sandbox, ")
-    assert "Wombat" in result.stderr
-    assert result.stderr.endswith("Give --experimental to run it there all the same\n")
+    monkeypatch.setattr(scheduling, "IN_TREE", (missing,))
+    await scheduling.look_at_server(Answering(version), Streams(1))
+    assert [each.getMessage() for each in caplog.records] == [
+        "pods that need plugins moorage does not have yet (Wombat) are held, where "
+        "kube-scheduler would place them; their condition says why"
+    ] * warned
 
 
 def test_a_server_that_does_not_answer_ends_it_with_1(bare: Type, tmp_path: Path) -> None:

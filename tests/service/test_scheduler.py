@@ -50,7 +50,7 @@ class Delayed:
     async def request(self, call: Call) -> Answer:
         await self._delay(call)
         reply = await self.inner.request(call)
-        if call.method != "GET" and "/events" not in call.path:
+        if call.method != "GET" and not {"events", "leases"} & set(call.path.split("/")):
             self.written.append(
                 (f"{call.method} {call.path.rsplit('/', 1)[1]}", self.clock.monotonic_ns() / 1e9)
             )

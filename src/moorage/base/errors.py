@@ -16,6 +16,8 @@
     |   +-- ExtenderSilentError  it gave no answer, so it may have done what it was asked
     +-- TransportError         no answer: refused, reset, timed out
     |   +-- RefusedError       no connection could be made, so nothing was sent
+    |       +-- NotLeadingError  a write held back, because another replica may lead by now
+    +-- LeaseLostError         the leader's lease could not be renewed; the process ends
     +-- CacheError             what the cache was told does not fit what it believes
         +-- CacheCorruptedError  believing on would place pods wrongly
 
@@ -81,6 +83,14 @@ class TransportError(MoorageError):
 
 class RefusedError(TransportError):
     """No connection could be made: the server certainly did not act, repeating is safe."""
+
+
+class NotLeadingError(RefusedError):
+    """A write was not sent, because this process does not hold the leader's lease (any more)."""
+
+
+class LeaseLostError(MoorageError):
+    """The lease of the leader was not renewed in time: another replica may be scheduling."""
 
 
 class ExtenderError(MoorageError):

@@ -18,7 +18,7 @@ _EPILOG = """
 \b
 Examples:
   moorage run --kubeconfig .moorage/kubeconfig
-  moorage run --kubeconfig ~/.kube/config --config scheduler.yaml --experimental
+  moorage run --kubeconfig ~/.kube/config --config scheduler.yaml
   moorage run --config /etc/kubernetes/scheduler.yaml      in a pod, with its service account
 
 \b
@@ -40,11 +40,6 @@ schedulerName of its own to run beside kube-scheduler.
     metavar="FILE",
     help="KubeSchedulerConfiguration, the same file kube-scheduler reads.",
 )
-@click.option(
-    "--experimental",
-    is_flag=True,
-    help="Schedule on a server that is no moorage sandbox, though some plugins are missing.",
-)
 @plugin_option
 @seed_option
 @verbose_option
@@ -54,7 +49,6 @@ def run(
     kubeconfig: str,
     context: str,
     config: Path | None,
-    experimental: bool,
     plugins: tuple[str, ...],
     seed: int | None,
     verbose: int,
@@ -75,7 +69,6 @@ def run(
         context=context,
         config=config,
         seed=seed,
-        experimental=experimental,
         plugins=plugins,
     )
 

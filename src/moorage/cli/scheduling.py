@@ -13,10 +13,11 @@ import click
 import msgspec
 
 from moorage.base.clock import Clock
-from moorage.base.errors import UsageError
+from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.cli.plugins import with_plugins
 from moorage.client.auth import ServerAccess
+from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
@@ -28,15 +29,15 @@ from moorage.framework.containment import Containment
 from moorage.plugins.in_tree import IN_TREE
 from moorage.sandbox.settings import SANDBOX_MARK
 from moorage.service.core import build_core
+from moorage.service.leader import Candidacy
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-NOT_THE_SANDBOX = (
-    "is not a moorage sandbox, and moorage does not have every in-tree plugin yet (missing: {}): "
-    "pods that need one are held, where kube-scheduler would place them. "
-    "Give --experimental to run it there all the same"
+_HELD = (
+    "pods that need plugins moorage does not have yet (%s) are held, where kube-scheduler would "
+    "place them; their condition says why"
 )
 
 
@@ -51,8 +52,6 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         File of the configuration; None for the defaults.
     seed
         Of all random choices; None draws one.
-    experimental
-        Whether any server will do.
     plugins
         Plugins from outside, as ``--plugin`` names them.
     """
@@ -61,7 +60,6 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     config: Path | None = None
     seed: int | None = None
-    experimental: bool = False
     plugins: tuple[str, ...] = ()
 
 
@@ -105,16 +103,28 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     known = with_plugins(config, options.plugins, containment=Containment(watch))
     for note in known.notes:
         click.echo(f"moorage: {note}", err=True)
-    transport = scheduler_transport(config.scheduler, access, clock)
+    guard = WriteGuard()
+    transport = scheduler_transport(config.scheduler, access, clock, guard)
+    # Renewing must not wait behind a thousand bindings, so it has connections of its own.
+    lease_transport = open_transport(
+        access, clock=clock, user_agent="moorage-scheduler/leader-election"
+    )
+    host = socket.gethostname()
     try:
-        await _check_server(access, transport, streams, experimental=options.experimental)
+        await look_at_server(transport, streams)
         scheduler = Scheduler(
             known.config,
             known.registry,
             transport,
             clock=clock,
             streams=streams,
-            host=socket.gethostname(),
+            host=host,
+            candidacy=Candidacy(
+                # Not from the seed: replicas may be given the same one, but never the same name.
+                identity=f"{host}_{new_uid(Streams().stream('identity'))}",
+                guard=guard,
+                transport=lease_transport,
+            ),
         )
         # kube-scheduler's own debugging signal: log belief against truth.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
@@ -123,6 +133,7 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
             await scheduler.run()
     finally:
         await transport.close()
+        await lease_transport.close()
 
 
 def scheduler_access(
@@ -140,21 +151,27 @@ def scheduler_access(
 
 
 def scheduler_transport(
-    config: KubeSchedulerConfiguration, access: ServerAccess, clock: Clock
+    config: KubeSchedulerConfiguration,
+    access: ServerAccess,
+    clock: Clock,
+    guard: WriteGuard | None = None,
 ) -> Transport:
     """Return the transport to the server, limited as ``clientConnection`` asks; else not at all."""
     limits = config.client_connection
     return open_transport(
-        access, clock=clock, qps=limits.qps, burst=limits.burst, user_agent="moorage-scheduler"
+        access,
+        clock=clock,
+        qps=limits.qps,
+        burst=limits.burst,
+        user_agent="moorage-scheduler",
+        guard=guard,
     )
 
 
-async def _check_server(
-    access: ServerAccess, transport: Transport, streams: Streams, *, experimental: bool
-) -> None:
+async def look_at_server(transport: Transport, streams: Streams) -> None:
+    """Call it once, so that a server that cannot be used is told at once; warn of what is held."""
     client = Client(transport, rng=streams.stream("client"))
     found = await client.read("/version")
     missing = sorted(entry.name for entry in IN_TREE if not entry.built)
-    sandbox = str(found.get("gitVersion", "")).endswith(SANDBOX_MARK)
-    if missing and not experimental and not sandbox:
-        raise UsageError(f"{access.server} {NOT_THE_SANDBOX.format(', '.join(missing))}")
+    if missing and not str(found.get("gitVersion", "")).endswith(SANDBOX_MARK):
+        _log.warning(_HELD, ", ".join(missing))

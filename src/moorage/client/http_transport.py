@@ -29,6 +29,7 @@ from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError, RefusedError, TransportError
 from moorage.client.auth import Credential, ServerAccess
+from moorage.client.guard import WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
 from moorage.client.status import retry_after_seconds
 from moorage.client.transport import Answer, Call, LineSplitter, LineStream, Transport
@@ -49,6 +50,7 @@ def open_transport(
     qps: float | None = None,
     burst: int | None = None,
     user_agent: str = "moorage",
+    guard: WriteGuard | None = None,
 ) -> Transport:
     """Return a transport to a server, limited as ``clientConnection`` of a configuration asks.
 
@@ -58,8 +60,10 @@ def open_transport(
         Calls per second; None, 0 or less means no limit.
     burst
         Calls at once above `qps`; None means 100, kube-scheduler's default.
+    guard
+        Asked right before each write is sent; None lets every write through.
     """
-    transport = HttpTransport(access, user_agent=user_agent)
+    transport = HttpTransport(access, user_agent=user_agent, guard=guard)
     if qps is None or qps <= 0:
         return transport
     return RateLimitedTransport(
@@ -78,6 +82,8 @@ class HttpTransport:
         Sent with every call.
     connections_max
         Most connections open at once, streams included; further calls wait.
+    guard
+        Asked right before each write is sent, repeated ones too; None lets every write through.
     """
 
     def __init__(
@@ -86,7 +92,9 @@ class HttpTransport:
         *,
         user_agent: str = "moorage",
         connections_max: int = _CONNECTIONS_MAX,
+        guard: WriteGuard | None = None,
     ) -> None:
+        self._guard = guard
         self._access = access
         self._user_agent = user_agent
         self._connections_max = connections_max
@@ -135,6 +143,8 @@ class HttpTransport:
             timeout = aiohttp.ClientTimeout(
                 total=call.timeout_seconds, sock_connect=_CONNECT_SECONDS_MAX
             )
+            if self._guard is not None:
+                self._guard.before(call)
             try:
                 async with self._open(lane, call, timeout) as response:
                     body = await self._whole_body(response)

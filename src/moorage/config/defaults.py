@@ -18,7 +18,6 @@ from moorage.config.feature_gates import (
 )
 from moorage.config.types import (
     KubeSchedulerConfiguration,
-    LeaderElection,
     PluginRef,
     Profile,
 )
@@ -73,8 +72,8 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
 
     Notes
     -----
-    Knowing departures from kubernetes v1.36: ``leaderElect`` unset means false, and
-    ``percentageOfNodesToScore`` unset stays None, which means every node.
+    Knowing departure from kubernetes v1.36: ``percentageOfNodesToScore`` unset stays None, which
+    means every node.
     """
     profiles = config.profiles or [Profile()]
     if len(profiles) == 1 and not profiles[0].scheduler_name:
@@ -83,7 +82,6 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
     return msgspec.structs.replace(
         config,
         profiles=profiles,
-        leader_election=_leader_election(config.leader_election),
         enable_contention_profiling=(config.enable_profiling if contention is None else contention),
     )
 
@@ -91,9 +89,3 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
 def default_config() -> KubeSchedulerConfiguration:
     """Return the configuration of a scheduler started without a file."""
     return with_defaults(KubeSchedulerConfiguration())
-
-
-def _leader_election(value: LeaderElection) -> LeaderElection:
-    if value.leader_elect is not None:
-        return value
-    return msgspec.structs.replace(value, leader_elect=False)

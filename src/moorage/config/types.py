@@ -23,16 +23,18 @@ class LeaderElection(
 ):
     """Which of several replicas schedules."""
 
-    leader_elect: bool | None = None
-    """None: unset, false here (kube-scheduler: true). An explicit true is refused until built."""
+    leader_elect: bool = True
+    """Whether to schedule only while holding the lease."""
     lease_duration: str = "15s"
-    """Go duration; how long a lease not renewed is respected."""
+    """Go duration; how long others respect a lease that is not renewed."""
     renew_deadline: str = "10s"
     """Go duration; how long the leader tries to renew before it gives up."""
     retry_period: str = "2s"
     """Go duration between two tries."""
     resource_lock: str = "leases"
+    """Kind of the lock; there is no other."""
     resource_name: str = "kube-scheduler"
+    """Name of the Lease. Replicas share it; schedulers beside each other must not."""
     resource_namespace: str = "kube-system"
 
 
@@ -138,3 +140,5 @@ class KubeSchedulerConfiguration(
     profiles: list[Profile] = []
     extenders: list[Extender] = []
     delay_cache_until_active: bool = False
+    """With leader election: watch only once leading. Saves memory and calls of replicas that wait,
+    and makes taking over slower."""

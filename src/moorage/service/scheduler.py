@@ -35,8 +35,11 @@ from moorage.api.workloads import (
 )
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
+from moorage.base.errors import LeaseLostError
+from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
+from moorage.client.guard import GuardedTransport, WriteGuard
 from moorage.client.reflector import Reflector
 from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
@@ -52,6 +55,7 @@ from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.leader import Candidacy, Elector, lease_rule
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
 from moorage.service.waiting import call_off
@@ -137,7 +141,10 @@ class Scheduler:
     clock, streams
         Time and randomness.
     host
-        Host name, for the Events' reporting instance.
+        Host name, for the Events' reporting instance and the holder of the lease.
+    candidacy
+        How to take part in leader election, if it is configured. None: with an identity drawn from
+        `streams`, which is for tests only, as two runs with one seed draw the same.
     """
 
     def __init__(
@@ -149,7 +156,27 @@ class Scheduler:
         clock: Clock,
         streams: Streams,
         host: str,
+        candidacy: Candidacy | None = None,
     ) -> None:
+        self._config = config.scheduler
+        self.elector: Elector | None = None
+        """Holds the lease that allows to write; None without leader election."""
+        if config.scheduler.leader_election.leader_elect:
+            candidacy = candidacy or Candidacy(
+                identity=f"{host}_{new_uid(streams.stream('identity'))}",
+                guard=WriteGuard(),
+                transport=transport,
+            )
+            self.elector = Elector(
+                Client(candidacy.transport, rng=streams.stream("lease")),
+                lease_rule(config.scheduler.leader_election),
+                identity=candidacy.identity,
+                component=config.scheduler.profiles[0].scheduler_name,
+                clock=clock,
+                rng=streams.stream("lease"),
+            )
+            candidacy.guard.check = self.elector.check
+            transport = GuardedTransport(transport, candidacy.guard)
         self._transport = transport
         self._clock = clock
         self._streams = streams
@@ -180,20 +207,21 @@ class Scheduler:
 
         Raises
         ------
+        LeaseLostError
+            The lease could not be renewed; another replica may be scheduling.
         Exception
             Whatever ended one of the scheduler's own tasks; it cannot go on without it.
         """
         self._failed = asyncio.get_running_loop().create_future()
         try:
-            spawn = self._tasks.spawn
-            reflectors = self._reflectors()
-            for reflector in reflectors:
-                spawn(reflector.run(), name=f"reflector {reflector!r}")
-            spawn(self._start_when_synced(reflectors), name="start")
+            self._tasks.spawn(self._start(self._reflectors()), name="start")
             await self._failed
         finally:
             await self._tasks.cancel_all()
             await self._extenders.close()
+            if self.elector is not None:
+                # Only now, when nothing is left that could write.
+                await self.elector.release()
 
     def compare(self) -> Mismatch:
         """Compare what is believed with what the watches last showed, and log the result.
@@ -215,10 +243,29 @@ class Scheduler:
             _log.warning("cache and API differ: %s; %s; %s", mismatch, counts, pending)
         return mismatch
 
-    async def _start_when_synced(self, reflectors: list[Reflector[Any]]) -> None:
+    async def _start(self, reflectors: list[Reflector[Any]]) -> None:
+        """Watch, wait for the lease, schedule; with delayCacheUntilActive watch after the wait."""
+        delayed = self._config.delay_cache_until_active
+        if delayed:
+            await self._lead()
+        for reflector in reflectors:
+            self._tasks.spawn(reflector.run(), name=f"reflector {reflector!r}")
         for reflector in reflectors:
             await reflector.synced.wait()
         settle_memory()
+        if not delayed:
+            await self._lead()
+        self._start_scheduling()
+
+    async def _lead(self) -> None:
+        """Wait until we hold the lease, and keep it from then on."""
+        if self.elector is None:
+            return
+        await self.elector.acquire()
+        self._tasks.spawn(self.elector.keep(), name="lease")
+        self._tasks.spawn(self.elector.tell("became leader"), name="lease event")
+
+    def _start_scheduling(self) -> None:
         pump = self._make_pump()
         spawn = self._tasks.spawn
         spawn(self._recorder.run(), name="events")
@@ -323,6 +370,9 @@ class Scheduler:
         )
 
     def _task_failed(self, name: str, problem: BaseException) -> None:
-        _log.error("task %s failed", name, exc_info=problem)
+        if isinstance(problem, LeaseLostError):
+            _log.error("Leaderelection lost")
+        else:
+            _log.error("task %s failed", name, exc_info=problem)
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(problem)

@@ -1,0 +1,73 @@
+"""Asks, right before a write is sent, whether it may still go out.
+
+A leader that lost its lease must not write any more. The question is put as late as there is a
+place for it: after the rate limit, after the pauses the server asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from moorage.client.transport import Answer, Call, LineStream, Transport
+
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def _anything_goes() -> None:
+    pass
+
+
+class WriteGuard:
+    """Stands before the writes of one process; open until it is given something to ask.
+
+    Attributes
+    ----------
+    check
+        Called before each write; raises `NotLeadingError` to refuse it.
+    """
+
+    __slots__ = ("check",)
+
+    def __init__(self) -> None:
+        self.check: Callable[[], None] = _anything_goes
+
+    def before(self, call: Call) -> None:
+        """Pass if a call may be sent now.
+
+        Raises
+        ------
+        NotLeadingError
+            It is a write, and somebody else may be in charge by now.
+        """
+        if call.method not in _READS:
+            self.check()
+
+
+class GuardedTransport:
+    """A transport whose writes are asked about first.
+
+    Parameters
+    ----------
+    inner
+        Carries the calls that may go out.
+    guard
+        Says which.
+    """
+
+    def __init__(self, inner: Transport, guard: WriteGuard) -> None:
+        self._inner = inner
+        self._guard = guard
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call that may go out."""
+        self._guard.before(call)
+        return await self._inner.request(call)
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        """Open a stream; reading is always allowed."""
+        return self._inner.stream(call)
+
+    async def close(self) -> None:
+        """Close the transport inside."""
+        await self._inner.close()

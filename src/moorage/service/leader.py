@@ -1,0 +1,407 @@
+"""Leader election on a Lease: of several replicas one schedules, the others watch and wait.
+
+`scheduler` acquires before it starts to decide and ends when the lease is lost. Every write asks
+`Elector.check` right before it is sent (``client/guard``), so a process that was stopped, or cut
+off from the server, for longer than its lease lasts writes nothing when it comes back.
+
+Notes
+-----
+Mirrors kubernetes v1.36 client-go tools/leaderelection/leaderelection.go: who holds a lease is
+judged by the local time at which its record was last seen to change, never by the times in it.
+Stricter here: whether *we* may write is judged from before the renewing call was sent, because
+another replica may have seen its effect any time after that, and by both clocks, because the
+monotonic one stands still while a machine is suspended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from moorage.api.resources import CORE_EVENTS, LEASES
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339, rfc3339_micro
+from moorage.base.errors import LeaseLostError, MoorageError, NotFoundError, NotLeadingError
+from moorage.base.rng import Random
+from moorage.client.guard import WriteGuard
+from moorage.client.transport import Transport
+from moorage.client.writes import Client, JsonObject
+from moorage.config.durations import parse_duration
+from moorage.config.types import LeaderElection
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_JITTER: Final = 1.2
+# A process that is told to end should not hang on a server that does not answer (guess).
+_RELEASE_SECONDS_MAX: Final = 3.0
+
+
+class LeaseRule(msgspec.Struct, frozen=True, kw_only=True):
+    """Which lease, and its times.
+
+    Parameters
+    ----------
+    namespace, name
+        Of the Lease object.
+    lease_ns
+        How long others respect a lease that is not renewed, nanoseconds.
+    renew_ns
+        How long the holder tries to renew before it gives up, nanoseconds.
+    retry_ns
+        Between two tries, nanoseconds.
+    """
+
+    namespace: str
+    name: str
+    lease_ns: int
+    renew_ns: int
+    retry_ns: int
+
+    @property
+    def lease_seconds(self) -> int:
+        """What the record says and others go by: whole seconds, cut off."""
+        return self.lease_ns // NS_PER_SECOND
+
+    @property
+    def writing_ns(self) -> int:
+        """How long after a renewal writes may go out: until we give up, never beyond the lease."""
+        return min(self.lease_seconds * NS_PER_SECOND, self.renew_ns + self.retry_ns)
+
+    @property
+    def call_seconds(self) -> float:
+        """Longest wait for one answer about the lease."""
+        return max(1.0, self.renew_ns / NS_PER_SECOND / 2)
+
+
+def lease_rule(config: LeaderElection) -> LeaseRule:
+    """Return the rule of a configuration that has been checked."""
+    return LeaseRule(
+        namespace=config.resource_namespace,
+        name=config.resource_name,
+        lease_ns=parse_duration(config.lease_duration),
+        renew_ns=parse_duration(config.renew_deadline),
+        retry_ns=parse_duration(config.retry_period),
+    )
+
+
+class Candidacy(msgspec.Struct, frozen=True, kw_only=True):
+    """How one process takes part in an election.
+
+    Parameters
+    ----------
+    identity
+        Who we are; no other process may use the same.
+    guard
+        Stands before the writes; it is given the lease to ask for.
+    transport
+        Carries the calls about the lease, which nothing may delay or refuse.
+    """
+
+    identity: str
+    guard: WriteGuard
+    transport: Transport
+
+
+class Elector:
+    """Acquires, keeps and releases the lease.
+
+    Parameters
+    ----------
+    client
+        Verbs over a transport that is not guarded by this elector.
+    rule
+        Which lease, and its times.
+    identity
+        Who we are; no other process may use the same.
+    component
+        Who reports the Events: the first profile's scheduler name.
+    clock, rng
+        Time, and the stream for the jitter of waiting.
+    on_leading
+        Told True when leading begins and False when it ends.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rule: LeaseRule,
+        *,
+        identity: str,
+        component: str,
+        clock: Clock,
+        rng: Random,
+        on_leading: Callable[[bool], None] = lambda leading: None,
+    ) -> None:
+        self._client = client
+        self._rule = rule
+        self._identity = identity
+        self._component = component
+        self._clock = clock
+        self._rng = rng
+        self._on_leading = on_leading
+        self._object: JsonObject = {}
+        """The lease as last seen or written; empty while there is none."""
+        self._changed_ns = 0
+        """Monotonic time at which its record was last seen to change."""
+        self._write_until_ns: tuple[int, int] | None = None
+        """Monotonic and wall time up to which writes may go out; None: not leading."""
+        self._told = ""
+
+    @property
+    def identity(self) -> str:
+        """Who we are."""
+        return self._identity
+
+    @property
+    def holder(self) -> str:
+        """Who was last seen to hold the lease, "" for nobody."""
+        return str(_spec(self._object).get("holderIdentity") or "")
+
+    @property
+    def leading(self) -> bool:
+        """Whether a write may go out now."""
+        until = self._write_until_ns
+        return (
+            until is not None
+            and self._clock.monotonic_ns() < until[0]
+            and self._clock.now_ns() < until[1]
+        )
+
+    def check(self) -> None:
+        """Pass if a write may go out now.
+
+        Raises
+        ------
+        NotLeadingError
+            Another process may hold the lease by now.
+        """
+        if not self.leading:
+            raise NotLeadingError(
+                f"not sent: {self._identity} does not hold lease "
+                f"{self._rule.namespace}/{self._rule.name}"
+            )
+
+    async def acquire(self) -> None:
+        """Wait until we hold the lease."""
+        rule = self._rule
+        _log.info("attempting to acquire leader lease %s/%s", rule.namespace, rule.name)
+        while not await self._try(rule.call_seconds):
+            if self.holder not in ("", self._identity):
+                self._tell(
+                    f"waiting: lease {rule.namespace}/{rule.name} is held by {self.holder}. To "
+                    "schedule beside it, set leaderElection.resourceName to a name of its own"
+                )
+            pause_ns = rule.retry_ns * (1 + _JITTER * self._rng.random())
+            await aio.sleep(pause_ns / NS_PER_SECOND)
+        _log.info("successfully acquired lease %s/%s", rule.namespace, rule.name)
+        self._on_leading(True)
+
+    async def keep(self) -> None:
+        """Renew the lease until that fails for too long.
+
+        Raises
+        ------
+        LeaseLostError
+            It could not be renewed in time; another replica may lead.
+        """
+        try:
+            while True:
+                await aio.sleep(self._rule.retry_ns / NS_PER_SECOND)
+                await self._renew()
+        except LeaseLostError:
+            self._write_until_ns = None
+            self._on_leading(False)
+            raise
+
+    async def release(self) -> None:
+        """Give the lease up, if we hold it, so that another replica need not wait for its end."""
+        if self._write_until_ns is None:
+            return
+        # From here on nothing may be written in the lease's name.
+        self._write_until_ns = None
+        self._on_leading(False)
+        try:
+            async with asyncio.timeout(min(self._rule.call_seconds, _RELEASE_SECONDS_MAX)):
+                await self._give_up()
+        except (MoorageError, TimeoutError) as problem:
+            _log.warning("failed to release the lease: %s", _why(problem))
+
+    async def tell(self, what: str) -> None:
+        """Write an Event about the lease (``became leader``); failing is only logged.
+
+        Notes
+        -----
+        kubernetes v1.36 client-go tools/leaderelection/resourcelock/leaselock.go.
+        """
+        now_ns = self._clock.now_ns()
+        try:
+            await self._client.create(
+                CORE_EVENTS, self._event(what, now_ns), namespace=self._rule.namespace
+            )
+        except MoorageError as problem:
+            _log.info("event about the lease was not written: %s", problem)
+
+    async def _renew(self) -> None:
+        """Try until renewed, or too late."""
+        end_ns = self._clock.monotonic_ns() + self._rule.renew_ns
+        while True:
+            left_ns = end_ns - self._clock.monotonic_ns()
+            seconds = min(self._rule.call_seconds, left_ns / NS_PER_SECOND)
+            if left_ns > 0 and await self._try(seconds):
+                return
+            left_ns = end_ns - self._clock.monotonic_ns()
+            if left_ns <= 0:
+                raise LeaseLostError(
+                    f"leader election lost: lease {self._rule.namespace}/{self._rule.name} "
+                    f"is held by {self.holder or 'nobody'}, and was not renewed in time"
+                )
+            await aio.sleep(min(self._rule.retry_ns, left_ns) / NS_PER_SECOND)
+
+    async def _try(self, call_seconds: float) -> bool:
+        """Acquire or renew once; True if we hold the lease now."""
+        try:
+            return await self._acquire_or_renew(call_seconds)
+        except (MoorageError, TimeoutError) as problem:
+            self._tell(f"lease {self._rule.namespace}/{self._rule.name}: {_why(problem)}")
+            return False
+
+    async def _acquire_or_renew(self, call_seconds: float) -> bool:
+        if self.holder == self._identity and not self._expired():
+            try:
+                return await self._write(call_seconds)
+            except (MoorageError, TimeoutError) as problem:
+                # Somebody wrote it, or our own last write arrived without its answer: look.
+                _log.info("lease was not renewed at once: %s", _why(problem))
+        try:
+            found = await self._in_time(
+                self._client.get(LEASES, self._rule.name, namespace=self._rule.namespace),
+                call_seconds,
+            )
+        except NotFoundError:
+            self._object = {}
+            return await self._write(call_seconds)
+        if _spec(found) != _spec(self._object):
+            self._changed_ns = self._clock.monotonic_ns()
+        self._object = found
+        if self.holder not in ("", self._identity):
+            self._write_until_ns = None
+            if not self._expired():
+                return False
+        return await self._write(call_seconds)
+
+    def _expired(self) -> bool:
+        duration = _number(_spec(self._object).get("leaseDurationSeconds"))
+        return self._changed_ns + duration * NS_PER_SECOND <= self._clock.monotonic_ns()
+
+    async def _write(self, call_seconds: float) -> bool:
+        """Create the lease, or replace it at the version last seen; True, or it raises."""
+        rule, old = self._rule, _spec(self._object)
+        sent_ns, wall_ns = self._clock.monotonic_ns(), self._clock.now_ns()
+        now = rfc3339_micro(wall_ns)
+        spec: JsonObject = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": rule.lease_seconds,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": 0,
+        }
+        if self._object:
+            spec["leaseTransitions"] = _number(old.get("leaseTransitions"))
+            if self.holder == self._identity:
+                spec["acquireTime"] = old.get("acquireTime") or now
+            else:
+                spec["leaseTransitions"] = _number(old.get("leaseTransitions")) + 1
+        self._object = await self._in_time(self._put(spec), call_seconds)
+        self._changed_ns = self._clock.monotonic_ns()
+        self._write_until_ns = (sent_ns + rule.writing_ns, wall_ns + rule.writing_ns)
+        self._told = ""
+        return True
+
+    def _put(self, spec: JsonObject) -> Coroutine[Any, Any, JsonObject]:
+        rule = self._rule
+        if self._object:
+            changed = {**self._object, "spec": spec}
+            return self._client.replace(LEASES, changed, name=rule.name, namespace=rule.namespace)
+        lease: JsonObject = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": rule.name, "namespace": rule.namespace},
+            "spec": spec,
+        }
+        return self._client.create(LEASES, lease, namespace=rule.namespace)
+
+    async def _give_up(self) -> None:
+        rule = self._rule
+        found = await self._client.get(LEASES, rule.name, namespace=rule.namespace)
+        self._object = found
+        if self.holder != self._identity:
+            return
+        now = rfc3339_micro(self._clock.now_ns())
+        spec: JsonObject = {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": _number(_spec(found).get("leaseTransitions")),
+        }
+        self._object = await self._put(spec)
+        await self.tell("stopped leading")
+
+    async def _in_time(self, call: Coroutine[Any, Any, T], seconds: float) -> T:
+        async with asyncio.timeout(seconds):
+            return await call
+
+    def _tell(self, text: str) -> None:
+        """Log for people, once for each thing that stays so."""
+        level = logging.DEBUG if text == self._told else logging.WARNING
+        self._told = text
+        _log.log(level, "%s", text)
+
+    def _event(self, what: str, now_ns: int) -> JsonObject:
+        found = self._object.get("metadata")
+        metadata = found if isinstance(found, dict) else {}
+        now = rfc3339(now_ns)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{self._rule.name}.{now_ns:x}",
+                "namespace": self._rule.namespace,
+            },
+            "involvedObject": {
+                "apiVersion": LEASES.api_version,
+                "kind": LEASES.kind,
+                "namespace": self._rule.namespace,
+                "name": self._rule.name,
+                "uid": metadata.get("uid", ""),
+                "resourceVersion": metadata.get("resourceVersion", ""),
+            },
+            "reason": "LeaderElection",
+            "message": f"{self._identity} {what}",
+            "source": {"component": self._component},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": "Normal",
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+        }
+
+
+def _why(problem: Exception) -> str:
+    return str(problem) or "no answer in time"
+
+
+def _spec(lease: JsonObject) -> JsonObject:
+    spec = lease.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

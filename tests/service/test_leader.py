@@ -1,0 +1,427 @@
+"""Leader election: who holds the lease when, and that nobody else writes.
+
+Everything runs in virtual time against a real API server in the process. Left out: the whole
+scheduler under election (``test_replicas``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import CORE_EVENTS, LEASES
+from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.errors import LeaseLostError, NotLeadingError, TransportError
+from moorage.base.rng import Streams
+from moorage.client.transport import Answer, Call
+from moorage.client.writes import Client
+from moorage.config.types import LeaderElection
+from moorage.service.leader import Elector, LeaseRule, lease_rule
+from moorage.testing.in_process import InProcessTransport
+from moorage.testing.virtual_loop import run_virtual
+
+RULE = lease_rule(LeaderElection())
+
+
+class SteppedClock:
+    """The machine's clock, whose wall reading can be put forward."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.ahead_ns = 0
+
+    def now_ns(self) -> int:
+        return self._clock.now_ns() + self.ahead_ns
+
+    def monotonic_ns(self) -> int:
+        return self._clock.monotonic_ns()
+
+
+class Line(InProcessTransport):
+    """A connection that can be cut, slowed, or lose answers."""
+
+    cut = False
+    silent = False
+    lost_answers = 0
+
+    async def request(self, call: Call) -> Answer:
+        if self.cut:
+            raise TransportError("cut off")
+        if self.silent:
+            await aio.sleep(3600)
+        answer = await super().request(call)
+        if call.method != "GET" and self.lost_answers:
+            self.lost_answers -= 1
+            raise TransportError("the answer was lost")
+        return answer
+
+
+class Replica:
+    """One candidate, and what it went through by the second."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self, name: str, election: Election) -> None:
+        self.line = Line(election.server)
+        self.clock = SteppedClock(election.clock)
+        self.client = Client(self.line, rng=election.streams.stream(name))
+        self.log: list[tuple[int, str]] = []
+        self._election = election
+        self.elector = Elector(
+            self.client,
+            election.rule,
+            identity=name,
+            component="default-scheduler",
+            clock=self.clock,
+            rng=election.streams.stream(f"{name}/jitter"),
+            on_leading=lambda leading: self.note("leads" if leading else "stops"),
+        )
+
+    def note(self, what: str) -> None:
+        self.log.append((round(self._election.seconds), what))
+
+    async def end(self) -> None:
+        """Stop as the scheduler does: first its tasks, then the lease."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        await self.elector.release()
+
+    async def run(self) -> None:
+        await self.elector.acquire()
+        await self.elector.tell("became leader")
+        try:
+            await self.elector.keep()
+        except LeaseLostError:
+            self.note("lost")
+
+
+class Election:
+    """A server, and replicas that want one lease."""
+
+    def __init__(self, clock: ManualClock, rule: LeaseRule = RULE) -> None:
+        self.clock = clock
+        self.rule = rule
+        self.streams = Streams(1)
+        self.server = ApiServer(all_kinds(), clock=clock, streams=self.streams)
+        bootstrap(self.server)
+        self.tasks = TaskOwner()
+        self.admin = Client(InProcessTransport(self.server), rng=self.streams.stream("admin"))
+
+    @property
+    def seconds(self) -> float:
+        return self.clock.monotonic_ns() / NS_PER_SECOND
+
+    def join(self, name: str) -> Replica:
+        replica = Replica(name, self)
+        replica.task = self.tasks.spawn(replica.run(), name=name)
+        return replica
+
+    async def lease(self) -> dict[str, Any]:
+        found = await self.admin.get(LEASES, "kube-scheduler", namespace="kube-system")
+        spec = found["spec"]
+        assert isinstance(spec, dict)
+        return spec
+
+    async def edit(self, **changes: object) -> None:
+        found = await self.admin.get(LEASES, "kube-scheduler", namespace="kube-system")
+        spec = {**(await self.lease()), **changes}
+        await self.admin.replace(
+            LEASES, {**found, "spec": spec}, name="kube-scheduler", namespace="kube-system"
+        )
+
+
+def play(story: Callable[[Election], Coroutine[Any, Any, None]], rule: LeaseRule = RULE) -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        election = Election(clock, rule)
+        try:
+            await story(election)
+        finally:
+            await election.tasks.cancel_all()
+            election.server.close()
+
+    run_virtual(main(), clock)
+
+
+def test_the_times_are_kube_schedulers() -> None:
+    assert (
+        LeaseRule(
+            namespace="kube-system",
+            name="kube-scheduler",
+            lease_ns=15 * NS_PER_SECOND,
+            renew_ns=10 * NS_PER_SECOND,
+            retry_ns=2 * NS_PER_SECOND,
+        )
+        == RULE
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "recorded_seconds", "writing_seconds"),
+    [
+        pytest.param(("15s", "10s", "2s"), 15, 12, id="until the holder gives up"),
+        pytest.param(("11s", "10s", "2s"), 11, 11, id="never longer than the lease"),
+        pytest.param(("2900ms", "2500ms", "1s"), 2, 2, id="the record counts whole seconds"),
+    ],
+)
+def test_how_long_a_renewal_allows_writing(
+    times: tuple[str, str, str], recorded_seconds: int, writing_seconds: int
+) -> None:
+    lease, renew, retry = times
+    rule = lease_rule(
+        LeaderElection(lease_duration=lease, renew_deadline=renew, retry_period=retry)
+    )
+    assert (rule.lease_seconds, rule.writing_ns / NS_PER_SECOND) == (
+        recorded_seconds,
+        writing_seconds,
+    )
+
+
+def test_the_first_creates_the_lease_and_says_so() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(1)
+        spec = await election.lease()
+        assert one.log == [(0, "leads")]
+        assert spec == {
+            "holderIdentity": "one",
+            "leaseDurationSeconds": 15,
+            "acquireTime": spec["renewTime"],
+            "renewTime": "2026-01-01T00:00:00.002000Z",
+            "leaseTransitions": 0,
+        }
+        events: Any = await election.admin.list(CORE_EVENTS)
+        told = [
+            (e["reason"], e["message"], e["source"]["component"], e["involvedObject"]["kind"])
+            for e in events["items"]
+        ]
+        assert told == [("LeaderElection", "one became leader", "default-scheduler", "Lease")]
+
+    play(story)
+
+
+def test_the_holder_renews_every_retry_period_and_keeps_the_time_of_its_acquisition() -> None:
+    async def story(election: Election) -> None:
+        election.join("one")
+        await aio.sleep(60.5)
+        spec = await election.lease()
+        assert spec["acquireTime"] == "2026-01-01T00:00:00.002000Z"
+        assert spec["renewTime"].startswith("2026-01-01T00:01:00")
+        assert spec["leaseTransitions"] == 0
+
+    play(story)
+
+
+def test_a_second_one_waits_as_long_as_the_first_renews() -> None:
+    async def story(election: Election) -> None:
+        one, two = election.join("one"), election.join("two")
+        await aio.sleep(300)
+        assert (one.log, two.log) == ([(0, "leads")], [])
+        assert (one.elector.leading, two.elector.leading) == (True, False)
+
+    play(story)
+
+
+def test_a_holder_that_is_cut_off_stops_before_another_starts() -> None:
+    async def story(election: Election) -> None:
+        one, two = election.join("one"), election.join("two")
+        await aio.sleep(31)  # the last renewal was sent just after 30 s
+        one.line.cut = True
+        writing: list[tuple[bool, bool]] = []
+        for _ in range(600):
+            await aio.sleep(0.05)
+            writing.append((one.elector.leading, two.elector.leading))
+        assert (True, True) not in writing
+        assert one.log == [(0, "leads"), (42, "stops"), (42, "lost")]
+        # Its record was last seen to change at 30 s, so nobody may take it before 45 s; and
+        # looking again takes up to 2.2 retry periods.
+        [(when, what)] = two.log
+        assert what == "leads"
+        assert 45 <= when <= 50
+        assert (await election.lease())["leaseTransitions"] == 1
+
+    play(story)
+
+
+def test_a_holder_that_was_stopped_writes_nothing_when_it_goes_on() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        one.elector.check()
+        # Stopped, as by SIGSTOP: its tasks do not run while time passes.
+        election.clock.advance(12)
+        with pytest.raises(NotLeadingError, match="does not hold lease"):
+            one.elector.check()
+
+    play(story)
+
+
+def test_a_suspended_machine_is_noticed_by_the_wall_clock() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        one.clock.ahead_ns = 60 * NS_PER_SECOND  # while the monotonic clock stood still
+        assert not one.elector.leading
+        await aio.sleep(2.1)  # the next renewal tells that nobody has taken the lease
+        assert one.elector.leading
+        assert one.log == [(0, "leads")]
+
+    play(story)
+
+
+def test_a_stolen_lease_stops_writing_at_once_and_ends_the_holder() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        await election.edit(holderIdentity="thief", leaseDurationSeconds=3600)
+        await aio.sleep(1.5)  # it renews at 6 s and finds a version it did not write
+        assert not one.elector.leading
+        await aio.sleep(20)
+        assert one.log == [(0, "leads"), (16, "stops"), (16, "lost")]
+        assert (await election.lease())["holderIdentity"] == "thief"
+
+    play(story)
+
+
+def test_a_holder_whose_lease_is_touched_by_others_renews_on_the_new_version() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        for _ in range(10):
+            await aio.sleep(5)
+            await election.edit(preferredHolder="somebody")
+        assert one.log == [(0, "leads")]
+        assert (await election.lease())["leaseTransitions"] == 0
+
+    play(story)
+
+
+def test_a_holder_whose_lease_is_deleted_makes_it_anew() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        await election.admin.delete(LEASES, "kube-scheduler", namespace="kube-system")
+        await aio.sleep(5)
+        assert one.log == [(0, "leads")]
+        assert (await election.lease())["holderIdentity"] == "one"
+
+    play(story)
+
+
+def test_a_lost_answer_is_no_lost_lease() -> None:
+    async def story(election: Election) -> None:
+        one, two = election.join("one"), election.join("two")
+        for _ in range(10):
+            await aio.sleep(7)
+            one.line.lost_answers = 1
+        assert (one.log, two.log) == ([(0, "leads")], [])
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        pytest.param(4, [(0, "leads")], id="for one call: the next one renews"),
+        pytest.param(
+            11,
+            [(0, "leads"), (16, "stops"), (16, "lost")],
+            id="for the renew deadline: it gives up",
+        ),
+    ],
+)
+def test_a_server_that_is_silent(seconds: float, expected: list[tuple[int, str]]) -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        one.line.silent = True
+        await aio.sleep(seconds)
+        one.line.silent = False
+        await aio.sleep(30)
+        assert one.log == expected
+
+    play(story)
+
+
+def test_a_released_lease_is_taken_at_the_next_look() -> None:
+    async def story(election: Election) -> None:
+        one, two = election.join("one"), election.join("two")
+        await aio.sleep(10)
+        await one.end()
+        spec = await election.lease()
+        assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
+        assert not one.elector.leading
+        await aio.sleep(4.5)
+        [(when, what)] = two.log
+        assert what == "leads"
+        assert when <= 15
+        spec = await election.lease()
+        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+
+    play(story)
+
+
+def test_who_does_not_hold_the_lease_releases_nothing() -> None:
+    async def story(election: Election) -> None:
+        election.join("one")
+        two = election.join("two")
+        await aio.sleep(10)
+        before = (await election.lease())["holderIdentity"]
+        await two.end()
+        assert before == (await election.lease())["holderIdentity"] == "one"
+
+    play(story)
+
+
+def test_a_lease_changed_meanwhile_is_not_released() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        await election.edit(holderIdentity="thief")
+        await one.end()
+        assert (await election.lease())["holderIdentity"] == "thief"
+
+    play(story)
+
+
+def test_releasing_gives_up_on_a_silent_server() -> None:
+    async def story(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        one.line.silent = True
+        await one.end()
+        assert election.seconds == pytest.approx(8)
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_at_no_moment_two_may_write_whatever_fails(seed: int) -> None:
+    """Lines are cut, silenced and mended, the lease is touched; leading never overlaps."""
+
+    async def story(election: Election) -> None:
+        rng = Streams(seed).stream("faults")
+        replicas = [election.join(f"r{n}") for n in range(3)]
+        led = set[str]()
+        for step in range(3000):
+            await aio.sleep(0.1)
+            if step % 50 == 0:
+                victim = rng.choice(replicas).line
+                victim.cut, victim.silent = rng.random() < 0.4, rng.random() < 0.2
+                victim.lost_answers = rng.randrange(3)
+                if rng.random() < 0.2:
+                    replicas.append(election.join(f"r{len(replicas)}"))
+            leading = [each.elector.identity for each in replicas if each.elector.leading]
+            assert len(leading) <= 1, (election.seconds, leading)
+            led.update(leading)
+        assert len(led) > 1  # the faults were bad enough to matter
+
+    play(story)

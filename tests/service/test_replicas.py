@@ -1,0 +1,275 @@
+"""Several replicas of one scheduler: one places pods, another takes over, no pod is bound by two.
+
+Left out: the rules of the lease itself (``test_leader``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.resources import PODS
+from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.errors import LeaseLostError, NotLeadingError, TransportError
+from moorage.base.rng import Streams
+from moorage.client.guard import GuardedTransport, WriteGuard
+from moorage.client.transport import Answer, Call
+from moorage.client.writes import Client
+from moorage.config.own import LoadedConfiguration
+from moorage.nodeagent.agents import NodeAgents
+from moorage.nodeagent.templates import complete
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.scheduler import Scheduler
+from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.in_process import InProcessTransport
+from moorage.testing.virtual_loop import run_virtual
+
+
+class Line(InProcessTransport):
+    """A replica's connection: can be cut, and notes the writes that reach the server."""
+
+    cut = False
+    name = ""
+    log: list[tuple[float, str, str]]
+    clock: ManualClock
+
+    async def request(self, call: Call) -> Answer:
+        if self.cut:
+            raise TransportError("cut off")
+        if call.method != "GET" and "/leases" not in call.path:
+            self.log.append((self.clock.monotonic_ns() / NS_PER_SECOND, self.name, call.path))
+        return await super().request(call)
+
+
+class World:
+    """A server with a node, and replicas of the default scheduler."""
+
+    def __init__(self, clock: ManualClock, *, delayed: bool = False) -> None:
+        self.clock = clock
+        self.streams = Streams(1)
+        self.server = ApiServer(all_kinds(), clock=clock, streams=self.streams)
+        bootstrap(self.server)
+        self.client = Client(InProcessTransport(self.server), rng=self.streams.stream("test"))
+        self.tasks = TaskOwner()
+        self.ended: dict[str, str] = {}
+        self.written: list[tuple[float, str, str]] = []
+        self.running: dict[str, asyncio.Task[None]] = {}
+        default = LoadedConfiguration()
+        self.config = LoadedConfiguration(
+            msgspec.structs.replace(default.scheduler, delay_cache_until_active=delayed)
+        )
+
+    @property
+    def seconds(self) -> float:
+        return self.clock.monotonic_ns() / NS_PER_SECOND
+
+    def start(self, name: str) -> tuple[Scheduler, Line]:
+        line = Line(self.server)
+        line.name, line.log, line.clock = name, self.written, self.clock
+        scheduler = Scheduler(
+            self.config,
+            in_tree_registry(),
+            line,
+            clock=self.clock,
+            streams=Streams(1),
+            host=name,
+        )
+        self.running[name] = self.tasks.spawn(self._run(name, scheduler), name=name)
+        return scheduler, line
+
+    async def _run(self, name: str, scheduler: Scheduler) -> None:
+        try:
+            await scheduler.run()
+        except LeaseLostError:
+            self.ended[name] = "lease lost"
+
+    async def stop(self, name: str) -> None:
+        self.running[name].cancel()
+        await asyncio.wait([self.running[name]])
+
+    async def create(self, *names: str) -> None:
+        for name in names:
+            await self.client.create(PODS, pod_manifest(name, cpu="1m"), namespace="default")
+
+    async def until_bound(self, count: int, *, seconds: float) -> None:
+        end = self.seconds + seconds
+        while len(self.binders()) < count:
+            assert self.seconds < end, (self.binders(), self.ended)
+            await aio.sleep(0.05)
+
+    def binders(self) -> dict[str, list[str]]:
+        """Who sent a binding for each pod, in order."""
+        found: dict[str, list[str]] = {}
+        for _, who, path in self.written:
+            if path.endswith("/binding"):
+                found.setdefault(path.split("/")[-2], []).append(who)
+        return found
+
+
+def play(story: Callable[[World], Coroutine[Any, Any, None]], *, delayed: bool = False) -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        world = World(clock, delayed=delayed)
+        try:
+            node = complete(node_manifest("n1"))
+            agents = NodeAgents(world.client, [node], clock=clock, streams=world.streams)
+            world.tasks.spawn(agents.run(), name="agents")
+            await agents.registered.wait()
+            await story(world)
+        finally:
+            await world.tasks.cancel_all()
+            world.server.close()
+
+    run_virtual(main(), clock)
+
+
+def test_the_one_with_the_lease_binds_and_the_other_writes_nothing() -> None:
+    async def story(world: World) -> None:
+        world.start("one")
+        await aio.sleep(1)
+        world.start("two")
+        await world.create("a", "b", "c")
+        await aio.sleep(30)
+        assert world.binders() == {"a": ["one"], "b": ["one"], "c": ["one"]}
+        assert {who for _, who, _ in world.written} == {"one"}
+
+    play(story)
+
+
+@pytest.mark.parametrize("delayed", [False, True], ids=["watching", "delayCacheUntilActive"])
+def test_one_that_ends_in_good_order_hands_over_within_a_look(delayed: bool) -> None:
+    async def story(world: World) -> None:
+        world.start("one")
+        await world.create("a")
+        await world.until_bound(1, seconds=5)
+        world.start("two")
+        await aio.sleep(5)
+        await world.stop("one")
+        stopped = world.seconds
+        await world.create("b")
+        await world.until_bound(2, seconds=5)
+        assert world.seconds - stopped < 4.5
+        assert world.binders() == {"a": ["one"], "b": ["two"]}
+
+    play(story, delayed=delayed)
+
+
+def test_one_that_is_cut_off_ends_and_the_other_takes_over_when_the_lease_is_over() -> None:
+    async def story(world: World) -> None:
+        _, line = world.start("one")
+        await world.create("a")
+        await world.until_bound(1, seconds=5)
+        world.start("two")
+        await aio.sleep(10)
+        line.cut = True
+        cut = world.seconds
+        await world.create("b")
+        await world.until_bound(2, seconds=25)
+        assert world.ended == {"one": "lease lost"}
+        # The lease lasts 15 s from when the other saw it change last; it looks every 2 to 4.4 s.
+        assert 13 <= world.seconds - cut <= 15 + 2 * 4.4 + 1
+        assert world.binders() == {"a": ["one"], "b": ["two"]}
+
+    play(story)
+
+
+def test_a_write_that_comes_after_the_lease_is_over_is_not_sent() -> None:
+    """The process was stopped in the middle of its work, and another took over meanwhile."""
+
+    async def story(world: World) -> None:
+        scheduler, line = world.start("one")
+        await world.create("a")
+        await world.until_bound(1, seconds=5)
+        await world.create("b")
+        # Stopped for a minute: no task of it runs, then all go on where they were.
+        world.clock.advance(60)
+        assert scheduler.elector is not None
+        assert not scheduler.elector.leading
+        before = len(world.written)
+        with pytest.raises(NotLeadingError):
+            scheduler.elector.check()
+        line.cut = True
+        await aio.sleep(0.5)
+        assert world.written[before:] == []
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_pod_is_bound_by_two_leaders_whatever_fails(seed: int) -> None:
+    async def story(world: World) -> None:
+        rng = Streams(seed).stream("faults")
+        lines: dict[str, Line] = {}
+        for number in range(80):
+            alive = [name for name in world.running if name not in world.ended]
+            if len(alive) < 2:
+                name = f"r{len(world.running)}"
+                lines[name] = world.start(name)[1]
+                alive.append(name)
+            victim = rng.choice(alive)
+            lines[victim].cut = rng.random() < 0.5
+            if rng.random() < 0.05:
+                await world.stop(victim)
+                world.ended.setdefault(victim, "stopped")
+            await world.create(f"p{number}")
+            await aio.sleep(rng.random() * 5)
+        for line in lines.values():
+            line.cut = False
+        world.start("last")
+        await world.until_bound(80, seconds=60)
+        # A binding may be repeated by the one that sent it; never by another.
+        assert {pod: who for pod, who in world.binders().items() if len(set(who)) > 1} == {}
+        assert len({who for _, who, _ in world.written}) > 1
+
+    play(story)
+
+
+class Silent:
+    """Would carry anything; says what it was asked to carry."""
+
+    def __init__(self) -> None:
+        self.carried: list[str] = []
+
+    async def request(self, call: Call) -> Answer:
+        self.carried.append(call.method)
+        return Answer(200, {}, b"{}")
+
+    def stream(self, call: Call) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("method", "carried"),
+    [
+        pytest.param("GET", True, id="reading is always allowed"),
+        pytest.param("POST", False, id="a binding is not"),
+        pytest.param("PATCH", False, id="nor a status"),
+        pytest.param("PUT", False, id="nor a replacement"),
+        pytest.param("DELETE", False, id="nor an eviction"),
+    ],
+)
+async def test_what_may_be_sent_without_the_lease(method: str, carried: bool) -> None:
+    guard, inner = WriteGuard(), Silent()
+
+    def refuse() -> None:
+        raise NotLeadingError("no")
+
+    guard.check = refuse
+    transport = GuardedTransport(inner, guard)
+    with contextlib.suppress(NotLeadingError):
+        await transport.request(Call(method, "/x"))
+    assert inner.carried == [method] * carried
