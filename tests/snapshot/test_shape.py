@@ -38,6 +38,10 @@ def claim(name: str) -> dict[str, object]:
     return {"name": "v", "persistentVolumeClaim": {"claimName": name}}
 
 
+def image(reference: str) -> dict[str, object]:
+    return {"name": reference, "image": {"reference": reference}}
+
+
 def different(left, right) -> set[str]:
     a, b = PodInfo(left), PodInfo(right)
     return {kind.name for kind in KINDS if a.part(kind) is not b.part(kind)}
@@ -52,6 +56,21 @@ def different(left, right) -> set[str]:
             pod("q", volumes=[claim("b")]),
             set(),
             id="a claim name of its own spoils nothing else",
+        ),
+        pytest.param(
+            pod("p", volumes=[claim("a")]), pod("q"), set(), id="nor does having no claim at all"
+        ),
+        pytest.param(
+            pod("p", volumes=[claim("a"), image("x")]),
+            pod("q", volumes=[claim("b"), image("y")]),
+            {"images"},
+            id="an image is a volume and more",
+        ),
+        pytest.param(
+            pod("p", volumes=[claim("a")], tolerations=[{"operator": "Exists"}]),
+            pod("q", volumes=[claim("b")]),
+            {"tolerations"},
+            id="what differs beside claims is told apart",
         ),
         pytest.param(
             pod("p", labels={"i": "0"}), pod("q", labels={"i": "1"}), {"labels"}, id="labels"

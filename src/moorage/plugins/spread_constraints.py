@@ -186,6 +186,6 @@ def _keys_asked(constraint: TopologySpreadConstraint) -> Iterator[str]:
 
 
 SPREAD: Final[PartKind[Constraints]] = PartKind(
-    "topology spread", _fields, own_constraints, within_spec=True
+    "topology spread", _fields, own_constraints, beside_volumes=True
 )
 """`own_constraints` as a part of a pod's shape."""

@@ -157,5 +157,5 @@ def _fields(pod: Pod) -> object:
 
 
 POD_AFFINITY: PartKind[PodAffinitySpec] = PartKind(
-    "pod affinity", _fields, compile_pod_affinity, within_spec=True
+    "pod affinity", _fields, compile_pod_affinity, beside_volumes=True
 )

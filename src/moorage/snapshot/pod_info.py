@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from moorage.api.pod import Pod
-from moorage.snapshot.shape import NODE_NAME, SPEC, Part, PartKind
+from moorage.snapshot.shape import NODE_NAME, SPEC, SPEC_BESIDE_VOLUMES, Part, PartKind
 
 T = TypeVar("T")
 
@@ -61,9 +61,21 @@ class PodInfo:
         if found is not None:
             return found
         if kind.within_spec:
-            found = self._parts[kind] = kind.of(self.pod)
+            found = self._parts[kind] = self._part_of_others(kind)
             return found
         return self._part_of_its_own(kind)
+
+    def _part_of_others(self, kind: PartKind[T]) -> Part[T]:
+        """Return a part that no pod with this very spec has asked for yet."""
+        if not (kind.beside_volumes and self.pod.spec.volumes):
+            return kind.of(self.pod)
+        beside = self._parts.get(SPEC_BESIDE_VOLUMES)
+        if beside is None:
+            beside = self._parts[SPEC_BESIDE_VOLUMES] = SPEC_BESIDE_VOLUMES.of(self.pod)
+        found: Part[T] | None = beside.value.get(kind)
+        if found is None:
+            found = beside.value[kind] = kind.of(self.pod)
+        return found
 
     def _part_of_its_own(self, kind: PartKind[T]) -> Part[T]:
         """Return a part that replicas need not share: a node name, an annotation."""

@@ -68,6 +68,9 @@ class PartKind(Generic[T]):
     within_spec
         Whether the fields are among those of `SPEC`, so that pods which agree in all of them
         share the part without looking. False is always right, and costs one look-up a pod.
+    beside_volumes
+        Whether, besides, none of them is about volumes, so that pods which differ in nothing
+        else (a claim of their own) share the part without looking, too. False is always right.
     """
 
     def __init__(
@@ -77,9 +80,11 @@ class PartKind(Generic[T]):
         compile_value: Callable[[Pod], T],
         *,
         within_spec: bool = False,
+        beside_volumes: bool = False,
     ) -> None:
         self.name = name
-        self.within_spec = within_spec
+        self.within_spec = within_spec or beside_volumes
+        self.beside_volumes = beside_volumes
         self._fields = fields
         self._compile = compile_value
         self._parts: WeakValueDictionary[bytes, Part[T]] = WeakValueDictionary()
@@ -235,37 +240,43 @@ TOLERATIONS: PartKind[tuple[Toleration, ...]] = PartKind(
     "tolerations",
     lambda pod: pod.spec.tolerations,
     lambda pod: tuple(pod.spec.tolerations),
-    within_spec=True,
+    beside_volumes=True,
 )
 NODE_AFFINITY: PartKind[NodeAffinitySpec] = PartKind(
-    "node affinity", _node_affinity, _node_affinity, within_spec=True
+    "node affinity", _node_affinity, _node_affinity, beside_volumes=True
 )
 PORTS: PartKind[tuple[HostPort, ...]] = PartKind(
-    "host ports", host_ports, host_ports, within_spec=True
+    "host ports", host_ports, host_ports, beside_volumes=True
 )
 RESOURCES: PartKind[PodRequests] = PartKind(
-    "resources", _resource_fields, _requests, within_spec=True
+    "resources", _resource_fields, _requests, beside_volumes=True
 )
 IMAGES: PartKind[PodImages] = PartKind("images", _images, _images, within_spec=True)
 FEATURES: PartKind[frozenset[str]] = PartKind(
-    "features", lambda p: sorted(_features(p)), _features, within_spec=True
+    "features", lambda p: sorted(_features(p)), _features, beside_volumes=True
 )
 LABELS: PartKind[tuple[str, Mapping[str, str]]] = PartKind(
     "labels",
     lambda pod: (pod.metadata.namespace, pod.metadata.labels),
     lambda pod: (pod.metadata.namespace, pod.metadata.labels),
-    within_spec=True,
+    beside_volumes=True,
 )
 
-# Replicas usually agree in everything below, so one lookup finds all their parts at once; pods
-# that differ in a claim or volume name only find the other parts one by one.
-SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind(
-    "spec",
-    lambda pod: (
+
+def _spec(pod: Pod, **without: Any) -> object:
+    if pod.spec.node_name:
+        without["node_name"] = ""
+    return (
         pod.metadata.namespace,
         pod.metadata.labels,
-        msgspec.structs.replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec,
+        msgspec.structs.replace(pod.spec, **without) if without else pod.spec,
         *_status_fields(pod),
-    ),
-    lambda pod: {},
+    )
+
+
+# Replicas usually agree in everything below, so one lookup finds all their parts at once; pods
+# that differ in a claim or volume name only need one more to find the other parts.
+SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind("spec", _spec, lambda pod: {})
+SPEC_BESIDE_VOLUMES: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind(
+    "spec beside volumes", lambda pod: _spec(pod, volumes=[]), lambda pod: {}
 )
