@@ -12,6 +12,7 @@ from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.apply import apply
 from moorage.cli.bench import bench
 from moorage.cli.completion import completion
+from moorage.cli.config import config
 from moorage.cli.conformance import conformance
 from moorage.cli.delete import delete
 from moorage.cli.describe import describe
@@ -88,6 +89,7 @@ for _command in (
     delete,
     conformance,
     bench,
+    config,
     plot,
     version,
     completion,

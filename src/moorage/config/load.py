@@ -24,6 +24,7 @@ from moorage.config.own import (
     MoorageConfiguration,
     own_faults,
 )
+from moorage.config.past import PAST_VERSIONS, POLICY, with_advice
 from moorage.config.strict import Reader, parse_documents
 from moorage.config.types import API_VERSION, KIND, KubeSchedulerConfiguration, Profile
 from moorage.config.validation import validate
@@ -117,7 +118,13 @@ def _unexpected(document: object) -> str:
     version, kind = document.get("apiVersion"), document.get("kind")
     expected = _VERSIONS.get(str(kind), "")
     if expected and str(version).startswith(expected.partition("/")[0] + "/"):
-        return f"no kind {kind!r} is registered for version {version!r}: use {expected}"
+        past = PAST_VERSIONS.get(str(version).rpartition("/")[2])
+        return (
+            f"no kind {kind!r} is registered for version {version!r}: use {expected}"
+            f"{f'; what changed since: {past}' if past else ''}"
+        )
+    if kind == "Policy":
+        return f"couldn't decode as {KIND}, got apiVersion {version!r} and kind 'Policy': {POLICY}"
     return (
         f"couldn't decode as {KIND}, got apiVersion {version!r} and kind {kind!r}: "
         f"expected {API_VERSION} and {KIND}, or {OWN_API_VERSION} and {OWN_KIND}"
@@ -127,7 +134,7 @@ def _unexpected(document: object) -> str:
 def _read_scheduler(body: Mapping[str, Any], faults: list[str]) -> KubeSchedulerConfiguration:
     reader = Reader()
     config = reader.read(KubeSchedulerConfiguration, body) or KubeSchedulerConfiguration()
-    faults += reader.faults
+    faults += [with_advice(fault) for fault in reader.faults]
     profiles = [
         _with_args(profile, f"profiles[{index}]", faults)
         for index, profile in enumerate(config.profiles)

@@ -18,6 +18,7 @@ from moorage.config.args import default_args, read_foreign_args
 from moorage.config.defaults import default_multi_point
 from moorage.config.extenders import ignored_resources
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.config.past import instead_of
 from moorage.config.plugin_args import NodeResourcesFitArgs
 from moorage.config.types import KubeSchedulerConfiguration, PluginRef, Plugins, PluginSet, Profile
 from moorage.config.validation import by_point
@@ -198,7 +199,9 @@ class _Expansion:
         names = []
         for ref in self._plugins.multi_point.enabled:
             if self._known.find(ref.name) is None:
-                self._fault(f'{point_type(POINTS[0])} "{ref.name}" does not exist')
+                self._fault(
+                    f'{point_type(POINTS[0])} "{ref.name}" does not exist{instead_of(ref.name)}'
+                )
             else:
                 names.append(ref.name)
         return names
@@ -208,7 +211,7 @@ class _Expansion:
         kind = point_type(point)
         for ref in enabled:
             if self._known.find(ref.name) is None:
-                self._fault(f'{kind} "{ref.name}" does not exist')
+                self._fault(f'{kind} "{ref.name}" does not exist{instead_of(ref.name)}')
             elif not self._known.extends(ref.name, point):
                 self._fault(f'plugin "{ref.name}" does not extend {kind} plugin')
             elif ref.name in names:
