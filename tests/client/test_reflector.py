@@ -83,7 +83,9 @@ class Heard:
         self.log.append(f"undecodable {key[1]}: {error}")
 
 
-async def play(*script: Any) -> tuple[Heard, list[str], Reflector[Node], list[float]]:
+async def play(
+    *script: Any, optional: bool = False
+) -> tuple[Heard, list[str], Reflector[Node], list[float]]:
     """Run a reflector until the script is used up; return what was heard and asked."""
     transport = ScriptedTransport(*script)
     clock, heard = ManualClock(), Heard()
@@ -95,6 +97,7 @@ async def play(*script: Any) -> tuple[Heard, list[str], Reflector[Node], list[fl
         clock=clock,
         rng=Streams(1).stream("reflector"),
         field_selector="metadata.name!=x",
+        optional=optional,
     )
     tasks = TaskOwner()
     with instant_sleep(clock) as slept:
@@ -284,6 +287,24 @@ CASES = [
         id="another uid under the same name is a missed deletion and an addition",
     ),
     pytest.param(
+        [Stream(*BEGIN, deleted("a", 6), deleted("a", 6), deleted("c", 7))],
+        ["watch-list@", "watch@7"],
+        [*BEGIN_HEARD, "delete a@6"],
+        id="a deletion told twice, and one of something never seen, are not told on",
+    ),
+    pytest.param(
+        [Stream(*BEGIN, added("a", 1), modified("b", 6), modified("b", 6))],
+        ["watch-list@", "watch@6"],
+        [*BEGIN_HEARD, "update a@1->1", "update b@2->6", "update b@6->6"],
+        id="a change told twice is an update to the same version",
+    ),
+    pytest.param(
+        [Stream(*BEGIN, deleted("a", 9, uid="other"))],
+        ["watch-list@", "watch@9"],
+        [*BEGIN_HEARD, "missed a@1"],
+        id="the deletion of a later object of that name takes the one known with it",
+    ),
+    pytest.param(
         [Stream(*BEGIN, b"<html>", added("c", 9)), Stream(*BEGIN, bookmark(11))],
         ["watch-list@", "watch-list@5", "watch@11"],
         [*BEGIN_HEARD, "update a@1->1", "update b@2->2"],
@@ -315,6 +336,38 @@ async def test_reflector(script, calls, heard):
     log, asked, reflector, _ = await play(*script)
     assert (asked, log.log) == (calls, heard)
     assert reflector.synced.is_set()
+
+
+UNSERVED = [
+    Stream(failure(404, "NotFound"), status=404),
+    answer(failure(404, "NotFound"), status=404),
+]
+
+
+async def test_a_kind_the_server_does_not_serve_is_empty_until_it_does(caplog):
+    log, asked, reflector, slept = await play(
+        *UNSERVED, *UNSERVED, Stream(*BEGIN, bookmark(6)), optional=True
+    )
+    assert asked == ["watch-list@", "list@0 limit 500"] * 2 + ["watch-list@", "watch@6"]
+    assert log.log == ["synced", "add a@1", "add b@2"]
+    assert slept[:2] == [60, 60]
+    (warning,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warning == (
+        "the API server does not serve nodes of v1: going on without, and asking again every "
+        "60 seconds"
+    )
+    assert reflector.synced.is_set()
+
+
+async def test_a_kind_that_is_no_longer_served_stays_as_it_was():
+    log, *_ = await play(Stream(*BEGIN, error(410)), *UNSERVED, Stream(*BEGIN), optional=True)
+    assert log.log == [*BEGIN_HEARD, "update a@1->1", "update b@2->2"]
+
+
+async def test_a_kind_nothing_can_do_without_is_waited_for():
+    log, _, reflector, slept = await play(*UNSERVED, *UNSERVED)
+    assert (log.log, reflector.synced.is_set()) == ([], False)
+    assert [0.8 <= slept[0] <= 1.6, 1.6 <= slept[1] <= 3.2] == [True, True]
 
 
 async def test_failing_lists_back_off_up_to_thirty_seconds_and_jitter_at_most_doubles():

@@ -9,7 +9,8 @@ Notes
 -----
 Mirrors kubernetes v1.36 client-go tools/cache/reflector.go. Differences: an object whose uid
 changed between two looks is reported as a missed deletion and an addition, never as an update;
-an object that cannot be decoded is reported and the stream goes on.
+an object that cannot be decoded is reported and the stream goes on; a kind that an older server
+does not serve is taken for empty and asked for again, where it would hold up the start for ever.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from moorage.api.meta import ApiObject
 from moorage.api.resources import ResourceType
@@ -29,6 +30,7 @@ from moorage.base.errors import (
     DecodeError,
     GoneError,
     MoorageError,
+    NotFoundError,
     RefusedError,
     TooManyRequestsError,
     TransportError,
@@ -36,6 +38,7 @@ from moorage.base.errors import (
 from moorage.base.rng import Random
 from moorage.client import requests
 from moorage.client.backoff import Backoff, BackoffRule
+from moorage.client.handler import Handler
 from moorage.client.objects import (
     Key,
     ObjectReader,
@@ -60,32 +63,9 @@ _WATCH_SECONDS_MIN = 300  # the server closes a watch after 5 to 10 minutes (cli
 _SHORT_WATCH_SECONDS = 1.0
 _BATCH = 256  # objects handled before the loop gets a turn; 256 decodes take about 3 ms
 
+_UNSERVED_SECONDS = 60.0  # a guess: somebody upgrades a server far less often
+
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
-HandledT_contra = TypeVar("HandledT_contra", bound=ApiObject, contravariant=True)
-
-
-class Handler(Protocol[HandledT_contra]):
-    """Told of every change, in order, on the loop; must not block and must not raise."""
-
-    def on_add(self, obj: HandledT_contra) -> None:
-        """Take in an object that appeared."""
-        ...
-
-    def on_update(self, old: HandledT_contra, new: HandledT_contra) -> None:
-        """Take in a change, or a second look in a relist; versions between may be missing."""
-        ...
-
-    def on_delete(self, obj: HandledT_contra, *, missed: bool) -> None:
-        """Take in that an object is gone; if `missed`, `obj` is the last version known."""
-        ...
-
-    def on_synced(self) -> None:
-        """Take in that every object of the first list has been told; called once."""
-        ...
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Take in that the newest version cannot be read; an older one, if any, stays known."""
-        ...
 
 
 class Reflector(Generic[ObjectT]):
@@ -105,6 +85,8 @@ class Reflector(Generic[ObjectT]):
         Restricts list and watch alike.
     whole
         Where the bytes of the objects are kept; None where nobody needs them.
+    optional
+        Whether a server may be one that does not serve this resource type.
 
     Attributes
     ----------
@@ -116,7 +98,7 @@ class Reflector(Generic[ObjectT]):
         The failure that broke the last list or watch, None since a success.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each thing handed in
         self,
         transport: Transport,
         resource: ResourceType,
@@ -127,6 +109,7 @@ class Reflector(Generic[ObjectT]):
         rng: Random,
         field_selector: str = "",
         whole: WholeObjects | None = None,
+        optional: bool = False,
     ) -> None:
         self._transport = transport
         self._resource = resource
@@ -141,6 +124,7 @@ class Reflector(Generic[ObjectT]):
         self._objects: dict[Key, ObjectT] = {}
         self._handled = 0
         self._unavailable = False
+        self._optional = optional
         self.last_resource_version = ""
         self.last_error: MoorageError | None = None
         self.synced = asyncio.Event()
@@ -155,6 +139,12 @@ class Reflector(Generic[ObjectT]):
         while True:
             try:
                 await self._list_and_watch()
+            except NotFoundError as error:
+                if self._optional:
+                    self._unserved(error)
+                    await aio.sleep(_UNSERVED_SECONDS)
+                    continue
+                self._failed("list", error)
             except MoorageError as error:
                 self._failed("list", error)
             await aio.sleep(self._backoff.next_seconds())
@@ -327,9 +317,7 @@ class Reflector(Generic[ObjectT]):
     def _handle(self, event: str, obj: ObjectT) -> None:
         key = key_of(obj)
         if event == "DELETED":
-            self._objects.pop(key, None)
-            self._whole.drop(key)
-            self._handler.on_delete(obj, missed=False)
+            self._deleted(key, obj)
             return
         old = self._objects.get(key)
         self._objects[key] = obj
@@ -340,6 +328,18 @@ class Reflector(Generic[ObjectT]):
             self._handler.on_add(obj)
         else:
             self._handler.on_update(old, obj)
+
+    def _deleted(self, key: Key, obj: ObjectT) -> None:
+        """Tell the deletion of what was known; one told twice is of nothing."""
+        old = self._objects.pop(key, None)
+        self._whole.drop(key)
+        if old is None:
+            return
+        if old.metadata.uid == obj.metadata.uid:
+            self._handler.on_delete(obj, missed=False)
+        else:
+            # The one known went unseen, and so did the coming of the one that goes now.
+            self._handler.on_delete(old, missed=True)
 
     def _handle_unreadable(self, item: Unreadable) -> None:
         if item.resource_version:
@@ -372,6 +372,19 @@ class Reflector(Generic[ObjectT]):
         if not self.synced.is_set():
             self.synced.set()
             self._handler.on_synced()
+
+    def _unserved(self, error: NotFoundError) -> None:
+        """Go on without a resource type; what is known of it, if it was served once, stays."""
+        if not self.synced.is_set():
+            _log.warning(
+                "the API server does not serve %s of %s: going on without, and asking again every "
+                "%d seconds",
+                self._name,
+                self._resource.api_version,
+                _UNSERVED_SECONDS,
+            )
+            self._replace(_Found())
+        self._failed("list", error)
 
     def _failed(self, what: str, error: MoorageError) -> None:
         self.last_error = error

@@ -12,27 +12,9 @@ from functools import partial
 from typing import Any
 
 from moorage.api import resources
-from moorage.api.changes import Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.resources import ResourceType
-from moorage.api.volume import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from moorage.api.workloads import (
-    Namespace,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import LeaseLostError
@@ -55,6 +37,7 @@ from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.kinds import WATCHED
 from moorage.service.leader import Candidacy, Elector, lease_rule
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
@@ -65,54 +48,6 @@ _log = logging.getLogger(__name__)
 
 # Finished pods count for nothing; leaving the selection looks like a deletion.
 POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
-
-# Kinds besides pods and nodes: resource type, struct, lister, name in cluster events.
-_LISTED: tuple[tuple[ResourceType, type[Any], str, str | None], ...] = (
-    (resources.NAMESPACES, Namespace, "namespaces", None),
-    (resources.SERVICES, Service, "services", None),
-    (
-        resources.REPLICATION_CONTROLLERS,
-        ReplicationController,
-        "replication_controllers",
-        None,
-    ),
-    (resources.REPLICA_SETS, ReplicaSet, "replica_sets", None),
-    (resources.STATEFUL_SETS, StatefulSet, "stateful_sets", None),
-    (
-        resources.PERSISTENT_VOLUMES,
-        PersistentVolume,
-        "persistent_volumes",
-        Resource.PERSISTENT_VOLUME,
-    ),
-    (
-        resources.PERSISTENT_VOLUME_CLAIMS,
-        PersistentVolumeClaim,
-        "persistent_volume_claims",
-        Resource.PERSISTENT_VOLUME_CLAIM,
-    ),
-    (resources.STORAGE_CLASSES, StorageClass, "storage_classes", Resource.STORAGE_CLASS),
-    (resources.CSI_NODES, CSINode, "csi_nodes", Resource.CSI_NODE),
-    (resources.CSI_DRIVERS, CSIDriver, "csi_drivers", Resource.CSI_DRIVER),
-    (
-        resources.CSI_STORAGE_CAPACITIES,
-        CSIStorageCapacity,
-        "csi_storage_capacities",
-        Resource.CSI_STORAGE_CAPACITY,
-    ),
-    (
-        resources.VOLUME_ATTACHMENTS,
-        VolumeAttachment,
-        "volume_attachments",
-        Resource.VOLUME_ATTACHMENT,
-    ),
-    (
-        resources.POD_DISRUPTION_BUDGETS,
-        PodDisruptionBudget,
-        "pod_disruption_budgets",
-        None,
-    ),
-    (resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", None),
-)
 
 
 def settle_memory() -> None:
@@ -341,12 +276,12 @@ class Scheduler:
                 resources.PODS, Pod, pods, fields=POD_FIELDS, whole=self._extenders.pods
             ),
         ]
-        for resource, kind, attribute, name in _LISTED:
-            lister = getattr(core.snapshot.listers, attribute)
+        for kind in WATCHED:
+            lister = getattr(core.snapshot.listers, kind.lister)
             handler: ListerIngest[Any] = ListerIngest(
-                resource.kind, lister, resource=name, queue=core.queue, facts=facts
+                kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts
             )
-            made.append(self._reflector(resource, kind, handler))
+            made.append(self._reflector(kind.resource, kind.type_, handler, optional=True))
         return made
 
     def _reflector(
@@ -357,6 +292,7 @@ class Scheduler:
         *,
         fields: str = "",
         whole: WholeObjects | None = None,
+        optional: bool = False,
     ) -> Reflector[Any]:
         return Reflector(
             self._transport,
@@ -367,6 +303,7 @@ class Scheduler:
             rng=self._streams.stream(f"reflector/{resource.plural}"),
             field_selector=fields,
             whole=whole,
+            optional=optional,
         )
 
     def _task_failed(self, name: str, problem: BaseException) -> None:

@@ -1,0 +1,101 @@
+"""What is watched besides nodes and pods: one row a kind.
+
+Pods and nodes have handlers of their own (`moorage.service.ingest`); the rest goes to its lister,
+and to the queue where some plugin may wait for it. An API server of an older version may lack a
+kind; it is then taken for empty (`moorage.client.reflector`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api import resources
+from moorage.api.changes import Resource
+from moorage.api.policy import PodDisruptionBudget, PriorityClass
+from moorage.api.resources import ResourceType
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from moorage.api.workloads import (
+    Namespace,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+
+class WatchedKind(msgspec.Struct, frozen=True):
+    """One kind that is watched for plugins to look at.
+
+    Parameters
+    ----------
+    resource
+        What is listed and watched, in all namespaces.
+    type_
+        The struct its objects are decoded into.
+    lister
+        The attribute of `moorage.snapshot.listers.Listers` that keeps them.
+    since
+        The first Kubernetes version whose API server serves this version of it by default.
+    event
+        Its name in cluster events; None where no plugin ever waits for it.
+    """
+
+    resource: ResourceType
+    type_: type[Any]
+    lister: str
+    since: str
+    event: str | None = None
+
+
+_K = WatchedKind
+
+WATCHED: Final[tuple[WatchedKind, ...]] = (
+    _K(resources.NAMESPACES, Namespace, "namespaces", "1.0"),
+    _K(resources.SERVICES, Service, "services", "1.0"),
+    _K(resources.REPLICATION_CONTROLLERS, ReplicationController, "replication_controllers", "1.0"),
+    _K(resources.REPLICA_SETS, ReplicaSet, "replica_sets", "1.9"),
+    _K(resources.STATEFUL_SETS, StatefulSet, "stateful_sets", "1.9"),
+    _K(
+        resources.PERSISTENT_VOLUMES,
+        PersistentVolume,
+        "persistent_volumes",
+        "1.0",
+        Resource.PERSISTENT_VOLUME,
+    ),
+    _K(
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        PersistentVolumeClaim,
+        "persistent_volume_claims",
+        "1.0",
+        Resource.PERSISTENT_VOLUME_CLAIM,
+    ),
+    _K(resources.STORAGE_CLASSES, StorageClass, "storage_classes", "1.6", Resource.STORAGE_CLASS),
+    _K(resources.CSI_NODES, CSINode, "csi_nodes", "1.17", Resource.CSI_NODE),
+    _K(resources.CSI_DRIVERS, CSIDriver, "csi_drivers", "1.18", Resource.CSI_DRIVER),
+    _K(
+        resources.CSI_STORAGE_CAPACITIES,
+        CSIStorageCapacity,
+        "csi_storage_capacities",
+        "1.24",
+        Resource.CSI_STORAGE_CAPACITY,
+    ),
+    _K(
+        resources.VOLUME_ATTACHMENTS,
+        VolumeAttachment,
+        "volume_attachments",
+        "1.13",
+        Resource.VOLUME_ATTACHMENT,
+    ),
+    _K(resources.POD_DISRUPTION_BUDGETS, PodDisruptionBudget, "pod_disruption_budgets", "1.21"),
+    _K(resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", "1.14"),
+)
