@@ -241,7 +241,7 @@ REFUSED = [
     pytest.param(MERGE, {"kind": "Secret"}, 400, "BadRequest", id="a patch that changes the kind"),
     pytest.param(MERGE, {"data": {"k": 1}}, 400, "BadRequest", id="a patch to a wrong type"),
     pytest.param(
-        "application/apply-patch+yaml", {}, 415, "UnsupportedMediaType", id="server-side apply"
+        "application/apply-patch+yaml", {}, 422, "Invalid", id="an apply by nobody in particular"
     ),
     pytest.param("application/json", {}, 415, "UnsupportedMediaType", id="no patch type"),
 ]

@@ -70,6 +70,7 @@ def test_kubectl_finds_the_kind_and_strict_validation_of_its_patches(kind):
     for patch in patches:
         assert "fieldValidation" in {each["name"] for each in patch["parameters"]}
         assert sorted(patch["requestBody"]["content"]) == [
+            "application/apply-patch+yaml",
             "application/json-patch+json",
             "application/merge-patch+json",
             "application/strategic-merge-patch+json",

@@ -48,6 +48,7 @@ PATCH_TYPES = (
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
 )
 
 _SCALARS: dict[str, dict[str, Any]] = {

@@ -40,17 +40,11 @@ def patch_type(header: str, kind: Kind) -> str:
     Raises
     ------
     StatusError
-        415: none served here; server-side apply is named, because clients may ask for it.
+        415: none served here.
     """
     name = content_type(header)
-    if name.startswith("application/apply-patch"):
-        raise StatusError(
-            415,
-            "UnsupportedMediaType",
-            "server-side apply is not served here; use client-side apply (kubectl apply without "
-            "--server-side) or one of the patch types: " + ", ".join(_ACCEPTED),
-        )
     accepted = [each for each in _ACCEPTED if each != STRATEGIC_PATCH]
+    accepted.append(APPLY_PATCH)
     if kind.shape.merges_strategically:
         accepted.append(STRATEGIC_PATCH)
     if name not in accepted:

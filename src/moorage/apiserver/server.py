@@ -190,7 +190,8 @@ class ApiServer:
     def _change(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
         write = self._writer.update if request.method == "PUT" else self._writer.patch
         written = write(target, request, query)
-        return _object_reply(200, renderer.one(written.record), written.warnings)
+        status = 201 if written.created else 200
+        return _object_reply(status, renderer.one(written.record), written.warnings)
 
     def _bind(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":

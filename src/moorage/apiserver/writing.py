@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import msgspec
 
+from moorage.apiserver.applying.calls import (
+    check_options,
+    manager_name,
+    read_configuration,
+    refresh_last_applied,
+)
+from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.bodies import check_fields, check_kind, decode_json, decode_object
 from moorage.apiserver.deleting import NAMESPACES, Deleter, check_dry_run
 from moorage.apiserver.expiry import EventExpiry
@@ -19,15 +26,16 @@ from moorage.apiserver.metadata import (
     stamp_new,
 )
 from moorage.apiserver.namespaces import Namespaces
-from moorage.apiserver.patches import apply_patch, patch_type
+from moorage.apiserver.patches import APPLY_PATCH, apply_patch, patch_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record, unsaved_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import already_exists, conflict, modified
+from moorage.apiserver.status import already_exists, conflict, modified, not_found
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
+from moorage.base.clock import rfc3339
 
 # Upstream tries a generated name this often (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8
@@ -46,10 +54,11 @@ _VERSION_REQUIRED = frozenset(
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The object as it is now, and warnings for the client."""
+    """The object as it is now, warnings for the client, and whether there was none before."""
 
     record: Record
     warnings: list[str]
+    created: bool = False
 
 
 class Writer:
@@ -93,8 +102,26 @@ class Writer:
         warnings += target.served.kind.warnings(obj)
         return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
 
-    def create_object(self, target: Target, obj: Obj, *, dry_run: bool = False) -> Record:
+    def create_object(
+        self,
+        target: Target,
+        obj: Obj,
+        *,
+        dry_run: bool = False,
+        managed: list[Obj] | None = None,
+    ) -> Record:
         """Store a new object whose fields have been checked; ``obj`` is changed.
+
+        Parameters
+        ----------
+        target
+            The collection it goes to, or its own path.
+        obj
+            What was sent.
+        dry_run
+            Store nothing.
+        managed
+            Its ``managedFields``, where somebody keeps account.
 
         Raises
         ------
@@ -109,6 +136,8 @@ class Writer:
         stamp_new(obj, world.clock, world.rng)
         if kind.resource.namespaced:
             self._namespaces.check_open(target.namespace, kind.resource, meta.get("name") or "")
+        if managed:
+            meta["managedFields"] = managed
         kind.prepare_create(obj, world)
         errors = kind.validate(obj, None, subresource=None)
         if errors:
@@ -129,16 +158,18 @@ class Writer:
         kind = target.served.kind
         new = decode_object(request, kind.resource)
         warnings = check_fields(new, kind, query) + kind.warnings(new)
+        check_options(query, apply=False)
         record = get_record(self._world.store, target)
         if not new["metadata"].get("resourceVersion") and kind.resource.qualified in (
             _VERSION_REQUIRED
         ):
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_object(kind.resource, target.name, [fault])
-        return Written(self._replace(target, record, new, dry_run=is_dry_run(query)), warnings)
+        writing = self._writing(target, request, query)
+        return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
     def patch(self, target: Target, request: Request, query: Query) -> Written:
-        """Change an object, or its status, by a patch.
+        """Change an object, or its status, by a patch; an apply may make a new one.
 
         Raises
         ------
@@ -147,6 +178,9 @@ class Writer:
         """
         served = target.served
         type_name = patch_type(request.headers.get("content-type", ""), served.kind)
+        check_options(query, apply=type_name == APPLY_PATCH)
+        if type_name == APPLY_PATCH:
+            return self._apply(target, request, query)
         patch = decode_json(request)
         record = get_record(self._world.store, target)
         # An event shows nulls, which are no values; the patch may set some.
@@ -154,11 +188,54 @@ class Writer:
         old = {key: value for key, value in shown.items() if value is not None}
         new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
         warnings = check_fields(new, served.kind, query) + served.kind.warnings(new)
-        return Written(self._replace(target, record, new, dry_run=is_dry_run(query)), warnings)
+        writing = self._writing(target, request, query)
+        return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
-    def _replace(self, target: Target, record: Record, new: Obj, *, dry_run: bool) -> Record:
-        """Run the rules of an update and store the result, unless nothing has changed."""
+    def _apply(self, target: Target, request: Request, query: Query) -> Written:
+        """Apply a configuration on the server: make the object, or change what is the caller's."""
         served, kind = target.served, target.served.kind
+        config = check_kind(read_configuration(request), kind.resource)
+        warnings = check_fields(config, kind, query) + kind.warnings(config)
+        agree_with_path(config, target)
+        writing, dry_run = self._writing(target, request, query), is_dry_run(query)
+        shelf = self._world.store.shelf(served.shelf)
+        record = shelf.get((target.namespace, target.name))
+        if record is None:
+            if target.subresource:
+                raise not_found(kind.resource, target.name)
+            new, managed = applied(None, config, writing, force=False)
+            made = self.create_object(target, new, dry_run=dry_run, managed=managed)
+            return Written(made, warnings, created=True)
+        live = served.from_stored(record.decode())
+        # What the server alone writes is no claim of the caller's.
+        wanted = {key: config["metadata"].pop(key, None) for key in ("uid", "resourceVersion")}
+        new, managed = applied(live, config, writing, force=query.flag("force"))
+        refresh_last_applied(new, config, writing.manager)
+        new["metadata"] = new["metadata"] | {"managedFields": managed}
+        new["metadata"] |= {key: value for key, value in wanted.items() if value}
+        return Written(self._replace(target, record, new, None, dry_run), warnings)
+
+    def _writing(self, target: Target, request: Request, query: Query) -> Writing:
+        """Return what managers of fields have to know of a call."""
+        kind = target.served.kind
+        return Writing(
+            manager=manager_name(request, query),
+            api_version=kind.resource.api_version,
+            subresource=target.subresource,
+            has_status="status" in kind.subresources,
+            now=rfc3339(self._world.clock.now_ns()),
+            layout=kind.shape.layout(),
+        )
+
+    def _replace(
+        self, target: Target, record: Record, new: Obj, writing: Writing | None, dry_run: bool
+    ) -> Record:
+        """Run the rules of an update and store the result, unless nothing has changed.
+
+        ``writing`` is None for an apply, which has settled whose the fields are.
+        """
+        served, kind = target.served, target.served.kind
+        sent = new["metadata"].get("managedFields")
         _check_preconditions(target, record, new["metadata"])
         agree_with_path(new, target)
         old_stored = record.decode()
@@ -175,6 +252,7 @@ class Writer:
         errors = kind.validate(new, old, subresource=subresource)
         if errors:
             raise invalid_object(kind.resource, target.name, errors)
+        _set_managed(new, sent if writing is None else track(old, new, sent, writing))
         if new == old:
             return record
         if dry_run or not _ends(new["metadata"]):
@@ -205,6 +283,14 @@ class Writer:
             meta["name"] = generate_name(prefix, self._world.rng)
             if shelf.get((meta.get("namespace") or "", meta["name"])) is None:
                 return
+
+
+def _set_managed(new: Obj, managed: list[Obj] | None) -> None:
+    """Write who manages what into an object, in place."""
+    new["metadata"].pop("managedFields", None)
+    if managed:
+        # Metadata may be shared with the object as it was.
+        new["metadata"] = new["metadata"] | {"managedFields": managed}
 
 
 def is_dry_run(query: Query) -> bool:

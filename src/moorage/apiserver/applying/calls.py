@@ -1,0 +1,97 @@
+"""What an apply says: its body, who applies, and whether by force.
+
+Place in the flow: read by `writing` before `managers` judges it. Messages follow kubernetes v1.36
+apimachinery pkg/apis/meta/v1/validation and apiserver pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.kind import FieldError, Obj, forbidden, required
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.status import StatusError, bad_request
+
+_MANAGER_LENGTH_MAX = 128
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def read_configuration(request: Request) -> Any:
+    """Decode the body of an apply: YAML, of which JSON is a part.
+
+    Raises
+    ------
+    StatusError
+        400: not YAML, or YAML that refers to itself. 413: too large.
+    """
+    try:
+        found = decode_json(request)
+    except StatusError as error:
+        if error.code != 400:
+            raise
+        found = _read_yaml(request.body)
+    if isinstance(found, dict) and (found.get("metadata") or {}).get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    return found
+
+
+def _read_yaml(body: bytes) -> Any:
+    # Only clients other than kubectl send YAML; the others need not wait for its import.
+    from moorage.apiserver.applying.yaml_body import load
+
+    try:
+        return load(body)
+    except ValueError as error:
+        raise bad_request(f"error decoding YAML: {error}") from error
+
+
+def manager_name(request: Request, query: Query) -> str:
+    """Return who writes: the parameter, or the program's name as it introduces itself."""
+    agent = request.headers.get("user-agent", "").partition("/")[0]
+    return query.text("fieldManager") or agent[:_MANAGER_LENGTH_MAX] or "unknown"
+
+
+def check_options(query: Query, *, apply: bool) -> None:
+    """Refuse parameters that do not go with a patch of this type.
+
+    Raises
+    ------
+    StatusError
+        422.
+    """
+    errors = []
+    name = query.text("fieldManager")
+    if apply and not name:
+        errors.append(required("fieldManager", "is required for apply patch"))
+    if len(name.encode()) > _MANAGER_LENGTH_MAX:
+        detail = f"may not be more than {_MANAGER_LENGTH_MAX} bytes"
+        errors.append(FieldError("FieldValueTooLong", "fieldManager", name, detail))
+    if not apply and query.flag("force"):
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    if not errors:
+        return
+    texts = [error.message for error in errors]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details: Obj = {"group": "meta.k8s.io", "kind": "PatchOptions"}
+    details["causes"] = [
+        {"reason": each.type, "message": each.body, "field": each.field} for each in errors
+    ]
+    message = f'PatchOptions.meta.k8s.io "" is invalid: {text}'
+    raise StatusError(422, "Invalid", message, details=details)
+
+
+def refresh_last_applied(new: Obj, config: Obj, manager: str) -> None:
+    """Keep the annotation of kubectl's client-side apply true, in place on ``new``.
+
+    Notes
+    -----
+    kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedupdater.go: so that a
+    client-side apply that follows knows what this one applied.
+    """
+    annotations = (new["metadata"].get("annotations") or {}) if manager == "kubectl" else {}
+    if _LAST_APPLIED in annotations:
+        text = msgspec.json.encode(config, order="sorted").decode() + "\n"
+        new["metadata"]["annotations"] = annotations | {_LAST_APPLIED: text}

@@ -1,0 +1,113 @@
+"""Sets of fields, and how ``managedFields`` writes them down (FieldsV1).
+
+Place in the flow: the currency between `values` and `managers`. Mirrors structured-merge-diff v6
+fieldpath: an element of a path is ``f:name`` for a field, ``k:{"key":"value"}`` for an item of a
+list told apart by keys, ``v:"value"`` for an item of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+Path = tuple[str, ...]
+FieldSet = frozenset[Path]
+
+_MEMBER = "."
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def field(name: str) -> str:
+    """Return the element of a field."""
+    return f"f:{name}"
+
+
+def item_key(keys: Mapping[str, Any]) -> str:
+    """Return the element of an item of a list told apart by keys."""
+    return f"k:{_encode(keys).decode()}"
+
+
+def item_value(value: Any) -> str:
+    """Return the element of an item of a set."""
+    return f"v:{_encode(value).decode()}"
+
+
+def shown(path: Path) -> str:
+    """Write a path for people, ``.spec.containers[name="a"].image``."""
+    parts = []
+    for element in path:
+        kind, _, rest = element.partition(":")
+        if kind == "f":
+            parts.append(f".{rest}")
+        elif kind == "v":
+            parts.append(f"[={rest}]")
+        else:
+            keys: Mapping[str, Any] = _decode(rest)
+            inner = ",".join(f"{name}={_encode(value).decode()}" for name, value in keys.items())
+            parts.append(f"[{inner}]")
+    return "".join(parts)
+
+
+def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
+    """Write a set down as ``fieldsV1``."""
+    root: dict[str, Any] = {}
+    ordered = sorted(paths)
+    for path in ordered:
+        _node(root, path)
+    for path in ordered:
+        found = _node(root, path)
+        if found:
+            found[_MEMBER] = {}
+    return root
+
+
+def _node(root: dict[str, Any], path: Path) -> dict[str, Any]:
+    for element in path:
+        root = root.setdefault(element, {})
+    return root
+
+
+def from_fields_v1(tree: Any) -> FieldSet:
+    """Read a set from ``fieldsV1``.
+
+    Raises
+    ------
+    ValueError
+        It is no set of fields.
+    """
+    found: set[Path] = set()
+    _collect(tree, (), found)
+    return frozenset(found)
+
+
+def _collect(tree: Any, prefix: Path, found: set[Path]) -> None:
+    if not isinstance(tree, dict):
+        kind = type(tree).__name__
+        raise ValueError(f"a set of fields must be an object, not {kind}")  # noqa: TRY004
+    for element, rest in tree.items():
+        if element == _MEMBER:
+            continue
+        path = (*prefix, _canonical(element))
+        if not rest or _MEMBER in rest:
+            found.add(path)
+        _collect(rest, path, found)
+
+
+def _canonical(element: str) -> str:
+    kind, colon, rest = element.partition(":")
+    if not colon or kind not in ("f", "k", "v"):
+        raise ValueError(f"unknown element of a path: {element!r}")
+    if kind == "f":
+        return element
+    try:
+        return f"{kind}:{_encode(_decode(rest)).decode()}"
+    except msgspec.DecodeError as error:
+        raise ValueError(f"unknown element of a path: {element!r}: {error}") from error
+
+
+def prefixes(paths: Iterable[Path]) -> set[Path]:
+    """Return every path that leads to one of these, and these themselves."""
+    return {path[:length] for path in paths for length in range(1, len(path) + 1)}

@@ -1,0 +1,340 @@
+"""Who manages which fields, and what an apply or another write does to that.
+
+Place in the flow: `writing` calls `apply` for a PATCH of type apply and `track` for any other
+write. Mirrors structured-merge-diff v6 merge/update.go and kubernetes v1.36 apimachinery
+pkg/util/managedfields. An object that nobody has applied has no managers here: keeping account of
+every write would make each object half as large again. The first apply finds all there is managed
+by ``before-first-apply``, as upstream does for objects without managers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.apiserver.applying.field_sets import (
+    FieldSet,
+    Path,
+    from_fields_v1,
+    prefixes,
+    shown,
+    to_fields_v1,
+)
+from moorage.apiserver.applying.values import compare, fields_of, merged, without
+from moorage.apiserver.kind import Layout, Obj
+from moorage.apiserver.status import StatusError
+
+APPLY = "Apply"
+UPDATE = "Update"
+FIRST = "before-first-apply"
+OLD = "ancient-changes"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# Upstream merges the oldest managers of updates into one above this number.
+_UPDATERS_MAX = 10
+
+# Fields nobody manages: names of the object, and what only the server writes.
+_NOBODYS = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "uid",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    }
+)
+
+
+class Manager(msgspec.Struct, frozen=True):
+    """One entry of ``managedFields``.
+
+    Parameters
+    ----------
+    name
+        ``manager``.
+    operation
+        ``Apply`` or ``Update``.
+    api_version
+        Version of the object the fields are named in.
+    time
+        When the entry last changed, RFC 3339.
+    subresource
+        What was written through, empty for the object itself.
+    fields
+        What it manages.
+    """
+
+    name: str
+    operation: str
+    api_version: str
+    time: str = ""
+    subresource: str = ""
+    fields: FieldSet = frozenset()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells entries apart."""
+        return (self.name, self.operation, self.subresource)
+
+    @property
+    def described(self) -> str:
+        """How a conflict names it."""
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        if self.operation == UPDATE:
+            text += f" using {self.api_version}"
+            text += f" at {self.time}" if self.time else ""
+        return text
+
+
+class Writing(msgspec.Struct, frozen=True, kw_only=True):
+    """One write, as far as managers are concerned.
+
+    Parameters
+    ----------
+    manager
+        Who writes.
+    api_version
+        Version the object is written in.
+    subresource
+        Empty for the object itself.
+    has_status
+        The kind has a subresource ``status``: the two do not write each other's fields.
+    now
+        RFC 3339.
+    layout
+        How objects of the kind are taken apart.
+    """
+
+    manager: str
+    api_version: str
+    subresource: str
+    has_status: bool
+    now: str
+    layout: Layout
+
+    def managed(self, paths: Iterable[Path]) -> FieldSet:
+        """Return those paths that somebody can manage through this write."""
+        found = frozenset(path for path in paths if path not in _NOBODYS)
+        if not self.has_status:
+            return found
+        status = self.subresource == "status"
+        return frozenset(path for path in found if (path[0] == "f:status") == status)
+
+
+def read_managers(entries: Any) -> list[Manager]:
+    """Read ``metadata.managedFields``.
+
+    Raises
+    ------
+    ValueError
+        An entry makes no sense.
+    """
+    found = []
+    for entry in entries or ():
+        operation = entry.get("operation")
+        if operation not in (APPLY, UPDATE):
+            raise ValueError(f"unknown operation {operation!r}")
+        if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
+            raise ValueError(f"unknown fieldsType {entry['fieldsType']!r}")
+        found.append(
+            Manager(
+                name=entry.get("manager") or "",
+                operation=operation,
+                api_version=entry.get("apiVersion") or "",
+                time=entry.get("time") or "",
+                subresource=entry.get("subresource") or "",
+                fields=from_fields_v1(entry.get("fieldsV1") or {}),
+            )
+        )
+    return found
+
+
+def write_managers(managers: Iterable[Manager]) -> list[Obj]:
+    """Write ``metadata.managedFields``; managers of nothing are left out."""
+    entries = []
+    listed = [each for each in _capped(list(managers)) if each.fields]
+    for each in sorted(listed, key=lambda m: (m.operation, m.time, m.name, m.api_version)):
+        entry: Obj = {"manager": each.name, "operation": each.operation}
+        entry["apiVersion"] = each.api_version
+        if each.time:
+            entry["time"] = each.time
+        entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(each.fields)}
+        if each.subresource:
+            entry["subresource"] = each.subresource
+        entries.append(entry)
+    return entries
+
+
+def _capped(managers: list[Manager]) -> list[Manager]:
+    """Merge the oldest updaters into one where there are too many."""
+    updaters = [each for each in managers if each.operation == UPDATE and not each.subresource]
+    if len(updaters) <= _UPDATERS_MAX:
+        return managers
+    updaters.sort(key=lambda each: (each.time, each.name))
+    oldest = updaters[: len(updaters) - _UPDATERS_MAX + 1]
+    fields = frozenset().union(*(each.fields for each in oldest))
+    newest = oldest[-1]
+    rest = [each for each in managers if each not in oldest]
+    return [*rest, Manager(OLD, UPDATE, newest.api_version, newest.time, "", fields)]
+
+
+def applied(
+    live: Obj | None, config: Obj, writing: Writing, *, force: bool
+) -> tuple[Obj, list[Obj]]:
+    """Return the object that an apply makes, and its ``managedFields``.
+
+    Parameters
+    ----------
+    live
+        The object as it is; None to make a new one.
+    config
+        What the manager wants; everything in it becomes the manager's.
+    writing
+        Who applies, and where.
+    force
+        Take over fields that others manage.
+
+    Raises
+    ------
+    StatusError
+        409: the configuration changes fields others manage, and is not forced.
+    """
+    wanted = writing.managed(fields_of(config, writing.layout))
+    me = Manager(writing.manager, APPLY, writing.api_version, writing.now, writing.subresource)
+    if live is None:
+        return config, write_managers([msgspec.structs.replace(me, fields=wanted)])
+    managers = _managers_of(live, writing)
+    mine = next((each for each in managers if each.key == me.key), None)
+    others = [each for each in managers if each.key != me.key]
+    new = _without_dropped(merged(live, config, writing.layout), mine, wanted, (others, writing))
+    changed, gone = compare(live, new, writing.layout)
+    if not force:
+        _refuse_conflicts(others, changed, _forgiven(live, writing))
+    others = [_less(each, changed | gone, writing.now) for each in others]
+    time = mine.time if mine is not None and mine.fields == wanted else writing.now
+    return new, write_managers([*others, msgspec.structs.replace(me, fields=wanted, time=time)])
+
+
+def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
+    entries = live["metadata"].get("managedFields")
+    if entries:
+        return read_managers(entries)
+    everything = frozenset(fields_of(live, writing.layout)) - _NOBODYS
+    return [Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)]
+
+
+def _without_dropped(
+    new: Obj, mine: Manager | None, wanted: FieldSet, around: tuple[Sequence[Manager], Writing]
+) -> Obj:
+    """Remove what the manager applied last time and does not any more, unless another has it."""
+    others, writing = around
+    if mine is None or mine.fields <= wanted:
+        return new
+    kept = prefixes(wanted).union(*(prefixes(each.fields) for each in others))
+    dropped = {path for path in mine.fields if path not in kept}
+    result: Obj = without(new, writing.layout, dropped, kept)
+    return result
+
+
+def _less(manager: Manager, taken: set[Path], now: str) -> Manager:
+    left = manager.fields - taken
+    if left == manager.fields:
+        return manager
+    return msgspec.structs.replace(manager, fields=left, time=now)
+
+
+def _forgiven(live: Obj, writing: Writing) -> set[Path]:
+    """Return what kubectl itself applied before it did so on the server.
+
+    Notes
+    -----
+    kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedmanager.go: the
+    annotation of client-side apply says what was kubectl's all along.
+    """
+    if writing.manager != "kubectl":
+        return set()
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        found = msgspec.json.decode(text or "null")
+    except msgspec.DecodeError:
+        return set()
+    return fields_of(found, writing.layout) if isinstance(found, dict) else set()
+
+
+def _refuse_conflicts(others: list[Manager], changed: set[Path], forgiven: set[Path]) -> None:
+    """Raise the 409 that names every field somebody else manages."""
+    conflicts = [
+        (each, path) for each in others for path in sorted(each.fields & changed - forgiven)
+    ]
+    if not conflicts:
+        return
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {manager.described}",
+            "field": shown(path),
+        }
+        for manager, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        manager, path = conflicts[0]
+        text = f"1 conflict: conflict with {manager.described}: {shown(path)}"
+    else:
+        groups: dict[str, list[str]] = {}
+        for manager, path in conflicts:
+            groups.setdefault(manager.described, []).append(f"- {shown(path)}")
+        listed = [f"conflicts with {who}:\n" + "\n".join(groups[who]) for who in sorted(groups)]
+        text = f"{len(conflicts)} conflicts: " + "\n".join(listed)
+    message = f"Apply failed with {text}"
+    raise StatusError(409, "Conflict", message, details={"causes": causes})
+
+
+def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
+    """Return ``managedFields`` after an ordinary write; None where nobody keeps account.
+
+    Parameters
+    ----------
+    old, new
+        The object before and after.
+    sent
+        ``managedFields`` as the client sent them; a client may rewrite them (kubectl does when it
+        moves from client-side to server-side apply), and an empty entry clears them.
+    writing
+        Who writes, and where.
+    """
+    kept = old["metadata"].get("managedFields")
+    if sent == [{}]:
+        return None
+    try:
+        managers = read_managers(sent or kept)
+    except (ValueError, AttributeError):
+        managers = read_managers(kept)
+    if not managers:
+        return None
+    changed, gone = compare(old, new, writing.layout)
+    managed = writing.managed(changed)
+    me = Manager(writing.manager, UPDATE, writing.api_version, writing.now, writing.subresource)
+    result = []
+    mine: FieldSet = frozenset()
+    for each in managers:
+        if each.key == me.key:
+            mine = each.fields
+            me = msgspec.structs.replace(me, time=each.time)
+        else:
+            result.append(_less(each, set(managed) | gone, writing.now))
+    fields = (mine | managed) - gone
+    if fields != mine:
+        me = msgspec.structs.replace(me, time=writing.now)
+    return write_managers([*result, msgspec.structs.replace(me, fields=fields)])

@@ -1,0 +1,177 @@
+"""Taking objects apart into fields, merging, comparing and removing, by the layout of a kind.
+
+Place in the flow: the arithmetic under `managers`. Mirrors structured-merge-diff v6 typed: what
+has no owner of its own inside is one field, and lists with keys are compared item by item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.apiserver.applying.field_sets import Path, field, item_key, item_value
+from moorage.apiserver.kind import Layout
+
+_ABSENT: Any = object()
+
+
+def fields_of(value: Any, layout: Layout) -> set[Path]:
+    """Return every field that has a value."""
+    found: set[Path] = set()
+    _collect(value, layout, (), found)
+    return found
+
+
+def _collect(value: Any, layout: Layout, prefix: Path, found: set[Path]) -> None:
+    parts = list(_parts(value, layout))
+    if not parts:
+        if prefix:
+            found.add(prefix)
+        return
+    for element, inner, inner_layout in parts:
+        path = (*prefix, element)
+        if element[0] == "f":
+            _collect(inner, inner_layout, path, found)
+            continue
+        found.add(path)
+        if element[0] == "k":
+            _collect(inner, inner_layout, path, found)
+
+
+def _parts(value: Any, layout: Layout) -> Iterator[tuple[str, Any, Layout]]:
+    """Yield what a value consists of, nothing where it is one field."""
+    if layout.form == "object" and isinstance(value, dict):
+        for name, inner in value.items():
+            yield field(name), inner, layout.member(name)
+    elif isinstance(value, list) and layout.form in ("keyed", "set"):
+        for item in value:
+            yield element_of(item, layout), item, layout.item()
+
+
+def _is_open(value: Any, layout: Layout) -> bool:
+    """Whether a value has parts of its own, or would have if it were not empty."""
+    return isinstance(value, dict if layout.form == "object" else list) and layout.form != "atomic"
+
+
+def element_of(item: Any, layout: Layout) -> str:
+    """Return the element of a path that names an item of a list."""
+    if layout.form == "set" or not isinstance(item, dict):
+        return item_value(item)
+    keys = {}
+    for name, default in layout.keys:
+        value = item.get(name, default)
+        if value is not None:
+            keys[name] = value
+    return item_key(keys)
+
+
+def merged(live: Any, config: Any, layout: Layout) -> Any:
+    """Return a live value with a configuration laid over it; shares what it can."""
+    if layout.form == "object" and isinstance(config, dict) and isinstance(live, dict):
+        result = dict(live)
+        for name, value in config.items():
+            result[name] = merged(live.get(name, _ABSENT), value, layout.member(name))
+        return result
+    if layout.form in ("keyed", "set") and isinstance(config, list) and isinstance(live, list):
+        return _merged_list(live, config, layout)
+    return config
+
+
+def _merged_list(live: list[Any], config: list[Any], layout: Layout) -> list[Any]:
+    """Merge item by item: the configuration's order counts, the rest stays where it was."""
+    before = {element_of(item, layout): item for item in live}
+    wanted = {element_of(item, layout): item for item in config}
+    result: list[Any] = []
+    placed: set[str] = set()
+    waiting = list(wanted)
+    for element, item in before.items():
+        if element not in wanted:
+            result.append(item)
+            continue
+        while element not in placed:
+            following = waiting.pop(0)
+            placed.add(following)
+            result.append(_merged_item(before.get(following, _ABSENT), wanted[following], layout))
+    result += [
+        _merged_item(before.get(element, _ABSENT), wanted[element], layout) for element in waiting
+    ]
+    return result
+
+
+def _merged_item(live: Any, config: Any, layout: Layout) -> Any:
+    return config if layout.form == "set" else merged(live, config, layout.item())
+
+
+def compare(old: Any, new: Any, layout: Layout) -> tuple[set[Path], set[Path]]:
+    """Return the fields that came or changed, and those that went."""
+    changed: set[Path] = set()
+    gone: set[Path] = set()
+    _compare(old, new, layout, (), (changed, gone))
+    return changed, gone
+
+
+def _compare(
+    old: Any, new: Any, layout: Layout, prefix: Path, found: tuple[set[Path], set[Path]]
+) -> None:
+    if old is not _ABSENT and new is not _ABSENT and old == new and type(old) is type(new):
+        return
+    before = {} if old is _ABSENT else {p[0]: p for p in _parts(old, layout)}
+    after = {} if new is _ABSENT else {p[0]: p for p in _parts(new, layout)}
+    changed, gone = found
+    # A value that is one field now, or was one and is taken apart now. An object that has become
+    # empty, or was, has only lost or gained what is in it.
+    emptied = _is_open(old, layout) and _is_open(new, layout)
+    if prefix and new is not _ABSENT and not after and not emptied:
+        changed.add(prefix)
+    elif prefix and old is not _ABSENT and not before and not emptied:
+        gone.add(prefix)
+    for element in [*before, *(each for each in after if each not in before)]:
+        path = (*prefix, element)
+        _, left, inner = before.get(element) or after[element]
+        left = left if element in before else _ABSENT
+        right = after[element][1] if element in after else _ABSENT
+        if element[0] != "f":
+            if left is _ABSENT:
+                changed.add(path)
+            elif right is _ABSENT:
+                gone.add(path)
+            if element[0] == "v":
+                continue
+        _compare(left, right, inner, path, found)
+
+
+def without(value: Any, layout: Layout, paths: set[Path], kept: set[Path]) -> Any:
+    """Return a value without some fields; what a removal leaves empty goes too.
+
+    Parameters
+    ----------
+    value
+        An object.
+    layout
+        How it is taken apart.
+    paths
+        What to remove.
+    kept
+        Fields, and paths on the way to fields, that stay even if they become empty.
+    """
+    return _without(value, layout, (), paths, kept)
+
+
+def _without(value: Any, layout: Layout, prefix: Path, paths: set[Path], kept: set[Path]) -> Any:
+    touched = {path[len(prefix)] for path in paths if len(path) > len(prefix)}
+    result: list[tuple[Any, Any]] = []
+    for element, inner, inner_layout in _parts(value, layout):
+        path = (*prefix, element)
+        if element in touched:
+            if path in paths:
+                continue
+            below = {each for each in paths if each[: len(path)] == path}
+            left = _without(inner, inner_layout, path, below, kept)
+            if left in ({}, []) and path not in kept:
+                continue
+            result.append((element[2:], left))
+            continue
+        result.append((element[2:], inner))
+    if isinstance(value, dict):
+        return dict(result)
+    return [inner for _, inner in result] if isinstance(value, list) else value
