@@ -18,7 +18,8 @@ from moorage.engine.sampling import Rotation, Sampler
 from moorage.engine.scope import WHOLE, Scope
 from moorage.engine.scoring import ask_score, normalized, run_scores
 from moorage.engine.select_node import TieBreak, heap_order, positional
-from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, Entry, Scores, ShapeCache
+from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, ShapeCache
+from moorage.engine.shape_entry import Entry, Scores
 from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filter, ask_filters
 from moorage.engine.filtering import raise_first_error as _raise_first_error
+from moorage.engine.one_row import OneRow
 from moorage.engine.scoring import ask_score, check_range
+from moorage.engine.shape_entry import Entry, Scores, shape_key
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterPlugin, Reads, ScoreArray, ScorePlugin
@@ -28,65 +29,11 @@ from moorage.framework.profile import Profile, reads_cluster
 from moorage.framework.runner import PreFilterAnswer, pre_filter_one
 from moorage.framework.status import Code, error
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import Part
 from moorage.snapshot.snapshot import Snapshot
 
 DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
 
-_ENTRY_BYTES = 8 * 1024  # of an entry without arrays: its parts and what plugins compiled; a guess
-
 ShapeKey = tuple[str, tuple[int, ...]]
-
-
-class Scores:
-    """Raw scores of the reusable plugins for every row."""
-
-    __slots__ = ("fixed_n", "flat", "flat_total", "raw", "skipped")
-
-    def __init__(self, n: int) -> None:
-        self.skipped: frozenset[str] = frozenset()
-        self.raw: dict[str, ScoreArray] = {}
-        # Weighted sum of the plugins whose raw scores are final.
-        self.fixed_n: ScoreArray = np.zeros(n, np.int64)
-        # By normalising plugin, the one raw value every row has, where that is so.
-        self.flat: dict[str, int] = {}
-        # What those plugins add to every node's total; None when it is to be computed.
-        self.flat_total: int | None = None
-
-
-class Entry:
-    """What is known about one shape."""
-
-    def __init__(
-        self, parts: tuple[Part[Any], ...], snapshot: Snapshot, epochs: tuple[int, ...]
-    ) -> None:
-        table = snapshot.table
-        self.parts = parts  # kept alive, or the next replica's parts would get new ids
-        self.key = _key(parts)
-        self.structure = table.columns.structure
-        self.node_position = table.node_log.position
-        self.pod_position = table.pod_log.position
-        self.epochs = epochs
-        self.state = CycleState()
-        self.pre_filters: dict[str, PreFilterAnswer] = {}
-        self.by_node: FilterPass | None = None
-        self.by_pods: FilterPass | None = None
-        self.verdict: FilterPass | None = None
-        self.feasible: NDArray[np.int64] | None = None
-        """Rows that passed `verdict`, ascending; None when they are to be found again."""
-        self.scores: Scores | None = None
-        self.asks_too_much = False
-        """Whether scoring every row fails, perhaps over rows that are not feasible."""
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arrays, and of all else by a guess, bytes."""
-        passes = [p for p in (self.by_node, self.by_pods, self.verdict) if p is not None]
-        scores = self.scores
-        arrays = 0 if scores is None else sum(raw.nbytes for raw in scores.raw.values())
-        fixed = 0 if scores is None else scores.fixed_n.nbytes
-        rows = 0 if self.feasible is None else self.feasible.nbytes
-        return _ENTRY_BYTES + sum(p.nbytes for p in passes) + arrays + fixed + rows
 
 
 class ShapeCache:
@@ -126,6 +73,7 @@ class ShapeCache:
             for i, p in enumerate(filters)
             if p.name not in fresh and self._row_reads(p) != Reads.NODE
         ]
+        self._one_row = OneRow(profile, self._by_pods, self._fresh)
         self._fresh_filters = [i for i, p in enumerate(filters) if p.name in fresh]
         self.hits = 0
         self.misses = 0
@@ -143,7 +91,7 @@ class ShapeCache:
     def entry(self, pod: PodInfo) -> Entry:
         """Return the entry of a pod's shape, up to date with every changed row."""
         parts = tuple([pod.part(kind) for kind in self._kinds])
-        key = _key(parts)
+        key = shape_key(parts)
         epochs = tuple(epoch(self._snapshot) for epoch in self._epochs)
         found = self._entries.get(key)
         if found is not None and self._refresh(found, pod, epochs):
@@ -294,10 +242,13 @@ class ShapeCache:
         if nodes is None or pods is None:
             return False
         if nodes or pods:
-            node_rows, all_rows = sorted(set(nodes)), sorted({*nodes, *pods})
-            if len(all_rows) * 4 > self._snapshot.num_nodes + 4:
+            node_rows, all_rows = sorted(nodes), sorted({*nodes, *pods})
+            if not node_rows and self._one_row.follow(entry, pod, all_rows):
+                pass  # nothing that needs arrays
+            elif len(all_rows) * 4 > self._snapshot.num_nodes + 4:
                 return False  # a full pass costs less than that many single rows
-            self._refresh_rows(entry, pod, node_rows, all_rows)
+            else:
+                self._refresh_rows(entry, pod, node_rows, all_rows)
         entry.node_position = table.node_log.position
         entry.pod_position = table.pod_log.position
         return True
@@ -376,7 +327,3 @@ class ShapeCache:
             return Reads.CLUSTER
         reads: Reads = getattr(plugin, "filter_reads", Reads.CLUSTER)
         return reads
-
-
-def _key(parts: tuple[Part[Any], ...]) -> tuple[int, ...]:
-    return tuple([part.id for part in parts])

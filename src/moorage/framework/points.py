@@ -124,6 +124,26 @@ class PreFilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
+class RowFilterPlugin(Plugin, Protocol):
+    """A Filter plugin that can also judge one row, cheaper than through arrays. Optional."""
+
+    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether Filter passes the row. False is always right: Filter itself is asked then."""
+        ...
+
+
+@runtime_checkable
+class RowScorePlugin(Plugin, Protocol):
+    """A Score plugin that can also score one row, cheaper than through arrays. Optional."""
+
+    score_reads: Reads
+
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Return what Score returns for the row. None is always right: Score is asked then."""
+        ...
+
+
+@runtime_checkable
 class PreFilterExtensions(Plugin, Protocol):
     """Keeps a PreFilter result right while pods are added to or removed from one row in a trial.
 

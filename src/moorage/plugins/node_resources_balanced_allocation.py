@@ -7,6 +7,7 @@ truncated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,6 +82,27 @@ class NodeResourcesBalancedAllocation:
         with_pod, without = _balance(after, counted), _balance(before, counted)
         return _HALF + (_HALF + with_pod - without) // 2
 
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Score one row with Python's floats, in the same order; None where a resource lacks."""
+        del state
+        snapshot = self._snapshot
+        before: list[float] = []
+        after: list[float] = []
+        for resource, request in memo_of(pod.part(RESOURCES), self, self._terms):
+            capacity = snapshot.allocatable_float(resource).item(row)
+            if capacity == 0.0:
+                return None
+            used = snapshot.requested(resource).item(row)
+            before.append(min(used / capacity, 1.0))
+            after.append(min((used + request) / capacity, 1.0))
+        if not after:
+            return 0
+        with_pod, without = (
+            int((1.0 - _deviation_of_one(fractions)) * MAX_NODE_SCORE)
+            for fractions in (after, before)
+        )
+        return _HALF + (_HALF + with_pod - without) // 2
+
     def _terms(self, requests: PodRequests) -> tuple[tuple[str, int], ...]:
         """Return (resource, request) of what is looked at; nothing if none is requested."""
         amounts = {name: requests.balanced.get(name, 0) for name in self._resources}
@@ -128,6 +150,22 @@ def _deviation(fractions: Sequence[Float64Array]) -> Float64Array:
     for fraction in fractions:
         squares += (fraction - mean) * (fraction - mean)
     return np.sqrt(squares / float(count))
+
+
+def _deviation_of_one(fractions: Sequence[float]) -> float:
+    """Compute the same for one node."""
+    count = len(fractions)
+    if count == 1:
+        return 0.0
+    if count == 2:
+        return abs((fractions[0] - fractions[1]) / 2.0)
+    total = 0.0
+    for fraction in fractions:
+        total += fraction
+    mean, squares = total / count, 0.0
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return math.sqrt(squares / count)
 
 
 def _deviation_of_counted(

@@ -42,6 +42,7 @@ from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, S
 from moorage.plugins.answers import memo_of
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.resource_scoring import (
+    SHARES,
     RequestedToCapacityRatio,
     ResourceUse,
     Strategy,
@@ -106,6 +107,7 @@ class NodeResourcesFit:
         self._snapshot = handle.snapshot
         self._patterns = _FailurePatterns(handle.reasons)
         self._strategy = _strategy(args.scoring_strategy)
+        self._share_of = SHARES.get(args.scoring_strategy.type)
         self._score_key = (self, "score")
 
     def pre_filter(
@@ -139,6 +141,24 @@ class NodeResourcesFit:
             too_small = short & (capacity < amount)
             hopeless = too_small if hopeless is None else hopeless | too_small
         return self._patterns.answer(failures, hopeless) if failures else None
+
+    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether there is room on one row.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        snapshot = self._snapshot
+        if snapshot.pod_count[row] >= snapshot.allowed_pods[row]:
+            return False
+        for resource, amount in state.read(_PRE_FILTER):
+            free = snapshot.allocatable(resource).item(row) - snapshot.requested(resource).item(row)
+            if free < amount:
+                return False
+        return True
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Nothing to prepare: the request is compiled with the pod's shape."""
@@ -180,6 +200,24 @@ class NodeResourcesFit:
             used = self._use(view, spec.name, spec.weight, 0).used_n
             share = min(int(used.sum()) + request, capacity) * MAX_NODE_SCORE // capacity
             total, weights = total + share * spec.weight, weights + spec.weight
+        return total // weights if weights else 0
+
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Score one row in Python's integers, where the strategy and the amounts allow it."""
+        del state
+        share_of, snapshot, total, weights = self._share_of, self._snapshot, 0, 0
+        if share_of is None:
+            return None
+        for resource, weight, request in memo_of(pod.part(RESOURCES), self._score_key, self._terms):
+            if not snapshot.exact_float(resource):
+                return None
+            capacity = snapshot.allocatable(resource).item(row)
+            if capacity == 0:
+                continue
+            known = resource in _WITH_DEFAULTS
+            used_n = snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
+            total += share_of(used_n.item(row) + request, capacity) * weight
+            weights += weight
         return total // weights if weights else 0
 
     def events_to_register(self) -> Sequence[EventRegistration]:

@@ -9,7 +9,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.names import is_scalar_resource
+from moorage.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -107,6 +108,21 @@ def least_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
 def most_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
     """Prefer full nodes: the mean of used shares, overcommitted counts as full."""
     return _mean(uses, [percent_of(_used(use), use) for use in uses], count)
+
+
+def _share_free(used: int, capacity: int) -> int:
+    return max(capacity - used, 0) * MAX_NODE_SCORE // capacity
+
+
+def _share_used(used: int, capacity: int) -> int:
+    return min(used, capacity) * MAX_NODE_SCORE // capacity
+
+
+SHARES: Final[Mapping[str, Callable[[int, int], int]]] = {
+    LEAST_ALLOCATED: _share_free,
+    MOST_ALLOCATED: _share_used,
+}
+"""By strategy, the score of one resource on one node from (used, capacity above 0)."""
 
 
 class RequestedToCapacityRatio:

@@ -1,0 +1,105 @@
+"""Brings what is known about a shape up to date with a few rows whose pods changed, in scalars.
+
+The everyday case of a `ShapeCache`: since the last replica one node got a pod. On one row NumPy
+costs many times what it computes, so plugins may offer the same question for a single row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.engine.filtering import PASSED
+from moorage.engine.shape_entry import Entry, Scores
+from moorage.framework.points import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    Reads,
+    RowFilterPlugin,
+    RowScorePlugin,
+)
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code
+from moorage.snapshot.pod_info import PodInfo
+
+_ROWS_MOST = 8  # from more rows on one pass over them in arrays costs less; a guess
+
+
+class OneRow:
+    """Asks the plugins of a profile about single rows.
+
+    Parameters
+    ----------
+    profile
+        The plugins.
+    by_pods
+        Indexes of the Filter plugins whose reusable answers depend on a row's pods.
+    fresh
+        Names of the plugins whose answers are never reused.
+    """
+
+    def __init__(self, profile: Profile, by_pods: Sequence[int], fresh: frozenset[str]) -> None:
+        filters = [profile.filters[index] for index in by_pods]
+        scores = [
+            plugin
+            for plugin in profile.scores
+            if plugin.name not in fresh and plugin.score_reads != Reads.NODE
+        ]
+        self._filters = [plugin for plugin in filters if isinstance(plugin, RowFilterPlugin)]
+        self._vector_filters = [p.name for p in filters if not isinstance(p, RowFilterPlugin)]
+        self._scores = [
+            (plugin, profile.weights[plugin.name])
+            for plugin in scores
+            if isinstance(plugin, RowScorePlugin) and profile.normalizer(plugin) is None
+        ]
+        known = {plugin.name for plugin, _ in self._scores}
+        self._vector_scores = [plugin.name for plugin in scores if plugin.name not in known]
+
+    def follow(self, entry: Entry, pod: PodInfo, rows: Sequence[int]) -> bool:
+        """Bring an entry up to date; False when that takes arrays, and nothing is lost then.
+
+        Parameters
+        ----------
+        entry, pod
+            What is known, and a pod of that shape.
+        rows
+            Rows whose pods changed, their nodes did not.
+        """
+        if len(rows) > _ROWS_MOST:
+            return False
+        try:
+            return all(self._still_passes(entry, pod, row) for row in rows) and (
+                entry.scores is None
+                or all(self._rescored(entry, entry.scores, pod, row) for row in rows)
+            )
+        except Exception:  # whoever raised is asked again with arrays, and contained there
+            return False
+
+    def _still_passes(self, entry: Entry, pod: PodInfo, row: int) -> bool:
+        """Whether a row passed before and does now, so that no verdict changes."""
+        if entry.verdict is None:
+            return True
+        if entry.verdict.plugin_n[row] != PASSED:
+            return False
+        return all(_skipped(entry, name) for name in self._vector_filters) and all(
+            _skipped(entry, plugin.name) or plugin.passes_row(entry.state, pod, row)
+            for plugin in self._filters
+        )
+
+    def _rescored(self, entry: Entry, scores: Scores, pod: PodInfo, row: int) -> bool:
+        if not all(name in scores.skipped for name in self._vector_scores):
+            return False
+        for plugin, weight in self._scores:
+            if plugin.name in scores.skipped:
+                continue
+            new = plugin.score_row(entry.state, pod, row)
+            if new is None or not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
+                return False
+            raw_n = scores.raw[plugin.name]
+            scores.fixed_n[row] += weight * (new - raw_n.item(row))
+            raw_n[row] = new
+        return True
+
+
+def _skipped(entry: Entry, name: str) -> bool:
+    known = entry.pre_filters.get(name)
+    return known is not None and known[1].code is Code.SKIP

@@ -1,0 +1,85 @@
+"""What plugins say of one row in scalars is what they say of it in arrays, where they say it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from moorage.api.pod import Pod
+from moorage.config.plugin_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import RowFilterPlugin, RowScorePlugin
+from moorage.snapshot.pod_info import PodInfo
+from tests.plugins.builders import cluster, make, node, pod
+from tests.plugins.strategies import clusters, pods
+from tests.plugins.test_against_reference import RESOURCE_NAMES, Cluster, build
+
+FEW = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+resources = st.lists(st.sampled_from(RESOURCE_NAMES), min_size=1, max_size=4, unique=True)
+
+
+def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
+    snapshot = cluster(node("n"))
+    assert isinstance(make("NodeResourcesFit", snapshot)[0], RowFilterPlugin)
+    assert isinstance(make("NodeResourcesFit", snapshot)[0], RowScorePlugin)
+    assert isinstance(make("NodeResourcesBalancedAllocation", snapshot)[0], RowScorePlugin)
+
+
+@FEW
+@given(random_cluster=clusters(), asked=pods())
+def test_a_row_passes_where_the_filter_passes_it(random_cluster, asked):
+    snapshot = build(random_cluster)
+    plugin, state, info = make("NodeResourcesFit", snapshot)[0], CycleState(), PodInfo(asked)
+    plugin.pre_filter(state, info, snapshot)
+    answer = plugin.filter(state, info, snapshot.all())
+    failed = [False] * snapshot.num_nodes if answer is None else (answer.code_n != 0).tolist()
+    found = [plugin.passes_row(state, info, row) for row in range(snapshot.num_nodes)]
+    assert found == [not each for each in failed]
+
+
+@pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated"])
+@FEW
+@given(random_cluster=clusters(), asked=pods(), names=resources, weight=st.integers(1, 100))
+def test_a_row_gets_the_score_it_gets_among_others(strategy, random_cluster, asked, names, weight):
+    specs = tuple(ResourceSpec(name=n, weight=weight + i) for i, n in enumerate(names))
+    args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(type=strategy, resources=specs))
+    scores_agree("NodeResourcesFit", args, random_cluster, asked)
+
+
+@FEW
+@given(random_cluster=clusters(), asked=pods(), names=resources)
+def test_a_row_is_as_balanced_as_among_others(random_cluster, asked, names):
+    specs = tuple(ResourceSpec(name=name, weight=1) for name in names)
+    args = NodeResourcesBalancedAllocationArgs(resources=specs)
+    scores_agree("NodeResourcesBalancedAllocation", args, random_cluster, asked)
+
+
+def scores_agree(name: str, args: object, random_cluster: Cluster, asked: Pod) -> None:
+    snapshot = build(random_cluster)
+    plugin, state, info = make(name, snapshot, args=args)[0], CycleState(), PodInfo(asked)
+    expected = plugin.score(state, info, snapshot.all()).tolist()
+    found = [plugin.score_row(state, info, row) for row in range(snapshot.num_nodes)]
+    assert [e if f is None else f for e, f in zip(expected, found, strict=True)] == expected
+
+
+def test_amounts_that_floats_do_not_hold_are_left_to_arrays():
+    snapshot = cluster(node("n", allocatable={"memory": "100Ti", "cpu": "4", "pods": "9"}))
+    plugin, info = make("NodeResourcesFit", snapshot)[0], PodInfo(pod(requests={"cpu": "1"}))
+    assert plugin.score_row(CycleState(), info, 0) is None
+
+
+def test_an_ordinary_row_needs_no_arrays():
+    snapshot = cluster(node("n", allocatable={"memory": "4Gi", "cpu": "4", "pods": "9"}))
+    asked = PodInfo(pod(requests={"cpu": "2", "memory": "1Gi"}))
+    fit = make("NodeResourcesFit", snapshot)[0]
+    balanced = make("NodeResourcesBalancedAllocation", snapshot)[0]
+    found = [plugin.score_row(CycleState(), asked, 0) for plugin in (fit, balanced)]
+    assert found == [62, 68]
