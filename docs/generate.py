@@ -17,6 +17,7 @@ import click
 
 from docs import failure_paths
 from docs.plugin_pages import Costs, plugin_pages, read_costs
+from docs.plugin_points_page import plugin_points_page
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 PLUGINS = REFERENCE / "plugins"
@@ -68,6 +69,7 @@ def pages() -> dict[Path, str]:
     """Return every generated page by the file it belongs in."""
     costs = read_costs(COSTS.read_bytes()) if COSTS.exists() else Costs()
     found = {PLUGINS / name: text for name, text in plugin_pages(costs).items()}
+    found[REFERENCE / "plugin-points.md"] = plugin_points_page()
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 

@@ -31,7 +31,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.registry import POINT_METHODS, PluginEntry
 from moorage.framework.status import ReasonTable
-from moorage.plugins.in_tree import IN_TREE
+from moorage.plugins.in_tree import IN_TREE, OPTIONAL
 from moorage.snapshot.snapshot import Snapshot
 
 
@@ -71,7 +71,7 @@ def read_costs(text: bytes) -> Costs:
 
 def plugin_pages(costs: Costs) -> dict[str, str]:
     """Return every page by file name; without costs pages have no section for them."""
-    found = {f"{entry.name}.md": page(entry, costs) for entry in IN_TREE}
+    found = {f"{entry.name}.md": page(entry, costs) for entry in (*IN_TREE, *OPTIONAL)}
     return {**found, "index.md": index(costs)}
 
 
@@ -79,15 +79,15 @@ def index(costs: Costs) -> str:
     """Return the page that links the others, in the order the default profile runs them."""
     rows = [
         f"| [{entry.name}]({entry.name}.md) | {', '.join(points(entry))} | {_weight(entry)} |\n"
-        for entry in IN_TREE
+        for entry in (*IN_TREE, *OPTIONAL)
     ]
     measured = "Pages end with a cost measured once; m" if costs.plugins else "M"
     return (
-        f"# Plugins\n\n{_MARK}\n\nThe plugins of the default profile, in their order, and those "
-        "that feature gates add. Each page says what the plugin does,\nits arguments, its messages "
-        "and what to do about them, and "
-        f"the events that wake pods it refused. {measured}easure their cost on\nyour machine with "
-        "`moorage bench plugins`.\n\n"
+        f"# Plugins\n\n{_MARK}\n\nThe plugins of the default profile, in their order, those "
+        "that feature gates add, and last those that a\nconfiguration may enable. Each page says "
+        "what the plugin does, its arguments, its messages and what to do\nabout them, and the "
+        f"events that wake pods it refused. {measured}easure their cost on\nyour machine with "
+        "`moorage bench plugins`. [Your own](../plugin-points.md) are as good.\n\n"
         "| Plugin | Extension points | Weight |\n|---|---|---:|\n" + "".join(rows)
     )
 

@@ -29,7 +29,7 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.framework.registry import PluginEntry
-from moorage.plugins.in_tree import IN_TREE
+from moorage.plugins.in_tree import IN_TREE, OPTIONAL
 
 MODULES = sorted(p.stem for p in Path(moorage.plugins.__path__[0]).glob("*.py"))
 NO_MESSAGES = {
@@ -137,7 +137,7 @@ def test_messages_are_found_in_the_source():
 
 def test_there_is_a_page_for_each_plugin_and_an_index_that_links_them():
     found = plugin_pages(Costs())
-    names = [entry.name for entry in IN_TREE]
+    names = [entry.name for entry in (*IN_TREE, *OPTIONAL)]
     assert list(found) == [*(f"{name}.md" for name in names), "index.md"]
     assert re.findall(r"^\| \[(\w+)\]\(\1\.md\)", found["index.md"], flags=re.MULTILINE) == names
 

@@ -7,6 +7,7 @@ says what was answered and what would have been understood.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Final, cast
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.containment import WrongAnswerError
+from moorage.framework.group import Placement
 from moorage.framework.points import PostFilterResult, PreFilterResult, ScoreArray
 from moorage.framework.status import (
     SUCCESS,
@@ -158,6 +160,23 @@ def as_permit(answer: object, plugin: str) -> tuple[Status, float]:
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) >= 0:
         raise _wrong(answer, "(Status that says Wait, seconds to wait at most)")
     return status, float(seconds)
+
+
+def as_placements(answer: object, plugin: str) -> tuple[Sequence[Placement], Status]:
+    """Read (placements, Status)."""
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Sequence):
+        placements, status = answer
+        if all(isinstance(each, Placement) for each in placements):
+            return placements, as_status(status, plugin)
+    raise _wrong(answer, "(Placements, Status)")
+
+
+def as_placement_scores(answer: object, plugin: str, count: int) -> tuple[ScoreArray, Status]:
+    """Read (scores, Status); the scores are not looked at where the status is no success."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise _wrong(answer, f"({count} numbers, Status)")
+    status = as_status(answer[1], plugin)
+    return (as_scores(answer[0], count) if status.ok else np.zeros(count, np.int64)), status
 
 
 class SortKeys:

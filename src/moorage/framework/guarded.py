@@ -24,11 +24,13 @@ from moorage.framework.containment import (
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
+from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, HintFunction, Reads, ScoreArray
 from moorage.framework.signatures import METHODS
 from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
@@ -54,6 +56,7 @@ _CHECKED: Final[dict[str, _Check]] = {
     "reserve": checking.as_status,
     "permit": checking.as_permit,
     "pre_bind_pre_flight": checking.as_status,
+    "generate_placements": checking.as_placements,
 }
 _AWAITED: Final = ("pre_bind", "bind")
 _ANSWERLESS: Final = ("add_pod", "remove_pod", "unreserve")
@@ -96,6 +99,7 @@ class Guarded:
             "score_node": self._score_nodes,
             "score": self._score,
             "normalize": self._normalize,
+            "score_placements": self._score_placements,
         }
         for method, guarded in special.items():
             if hasattr(plugin, method):
@@ -204,6 +208,16 @@ class Guarded:
 
     def _numbers(self, method: str, answer: object, rows: int) -> ScoreArray:
         found: ScoreArray = self._read(method, checking.as_scores, answer, rows)
+        return found
+
+    def _score_placements(
+        self, key: GroupKey, filled: Sequence[FilledPlacement]
+    ) -> tuple[ScoreArray, Status]:
+        answer = self._ask("score_placements", key, filled)
+        check = checking.as_placement_scores
+        found: tuple[ScoreArray, Status] = self._read(
+            "score_placements", check, answer, self.name, len(filled)
+        )
         return found
 
     # -- scalar points: the budget is for all nodes together -----------------------------------

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from moorage.framework import points
+from moorage.framework import group, points
 
 METHODS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "pre_enqueue": ("PreEnqueue", points.PreEnqueuePlugin.pre_enqueue),
@@ -32,6 +32,11 @@ METHODS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "pre_bind": ("PreBind", points.PreBindPlugin.pre_bind),
     "bind": ("Bind", points.BindPlugin.bind),
     "post_bind": ("PostBind", points.PostBindPlugin.post_bind),
+    "generate_placements": (
+        "PlacementGenerate",
+        group.PlacementGeneratePlugin.generate_placements,
+    ),
+    "score_placements": ("PlacementScore", group.PlacementScorePlugin.score_placements),
     "events_to_register": ("events", points.EventsToRegister.events_to_register),
 }
 """Every method the framework calls: its extension point, and the Protocol's method."""

@@ -30,6 +30,7 @@ from moorage.plugins.node_volume_limits import NodeVolumeLimits
 from moorage.plugins.pod_group_pods_count import PodGroupPodsCount
 from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.priority_sort import PrioritySort
+from moorage.plugins.qos_sort import QOSSort
 from moorage.plugins.scheduling_gates import SchedulingGates
 from moorage.plugins.taint_toleration import TaintToleration
 from moorage.plugins.topology_placement import TopologyPlacementGenerator
@@ -75,7 +76,10 @@ def _entry(plugin: type[Any]) -> PluginEntry:
 
 
 IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PLUGINS)
-"""Every in-tree plugin, in the order of the default profile."""
+"""The plugins of the default profile and those that feature gates add, in their order."""
+
+OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in (QOSSort,))
+"""In-tree plugins that no profile has unless its configuration enables them."""
 
 
 def in_tree_registry(containment: Containment | None = None) -> Registry:
@@ -86,4 +90,4 @@ def in_tree_registry(containment: Containment | None = None) -> Registry:
     containment
         How those others are called; without a time budget when None.
     """
-    return Registry(IN_TREE, containment=containment)
+    return Registry((*IN_TREE, *OPTIONAL), containment=containment)

@@ -1,0 +1,102 @@
+"""Writes the reference page for authors of plugins: every method and every decorator."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from moorage import plugin
+from moorage.framework.declaring import FORMS
+from moorage.framework.signatures import MAY_WAIT, METHODS, NEEDED_BESIDE
+
+_HEAD = """# Extension points
+
+<!-- Written by `make docs` from the program. Do not edit. -->
+
+A plugin is a class with any of these methods, or one decorated function. Everything named here
+comes from `moorage.plugin`. How to load one: [tutorial](../tutorial/first-plugin.md),
+[how-to](../how-to/write-a-plugin.md); what happens to one that misbehaves:
+[when a plugin fails](../explanation/plugins.md).
+
+## Decorated functions
+
+`from moorage import plugin`, then `@plugin.filter`, or `@plugin.filter(name="...")`; without a
+name, `prefer_green` is `PreferGreen`. The function stays a function.
+
+| Decorator | Called as | May be `async` |
+|---|---|---|
+"""
+
+_CLASSES = """
+## Classes
+
+The class attribute `name` is what the configuration calls the plugin; without one it is the name
+of the class. The constructor is given what it names: `args`, `handle`, both or neither. With a
+class attribute `args_type`, a `msgspec.Struct`, `args` is that struct, read strictly from
+`pluginConfig`; without, it is what stands there.
+
+"""
+
+_ANSWERS = """
+## What may be answered
+
+- *Yes or no* (PreEnqueue, PreFilter, Filter for one node, PreScore, Reserve, Permit, PreBind,
+  Bind): `True` and `None` are yes, `False` is no, a text is no and the reason, a `Status` is
+  itself.
+- *A score*: any finite number, rounded. Without `normalize` it has to be 0 to 100.
+- *All nodes at once*: `filter` answers `None` (all pass), an array of bools (`True`: passes) or a
+  `FilterAnswer`; `score` and `normalize` answer an array of numbers, one for each row of the view.
+- Anything else fails the attempt, with the plugin's name in the message.
+
+## What a plugin may say of itself
+
+As class attributes:
+
+- `filter_reads`, `score_reads`: `Reads.NODE`, `Reads.PODS` or both, what a row's answer depends
+  on. Together with `shape_parts`, the parts of a pod that are read, answers are reused for
+  replicas; without, the plugin is asked every time.
+- `pre_bind_parallel`: `True` if PreBind of neighbours may run at the same time.
+
+"""
+
+
+def plugin_points_page() -> str:
+    """Return the page."""
+    return _HEAD + _decorators() + _CLASSES + _methods() + _ANSWERS + _names()
+
+
+def _decorators() -> str:
+    rows = []
+    for name, form in FORMS.items():
+        wait = "yes" if form.may_wait else ""
+        rows.append(f"| `@plugin.{name}` | `({', '.join(form.given)})` | {wait} |\n")
+    return "".join(rows)
+
+
+def _methods() -> str:
+    sections = []
+    for method, (point, declared) in METHODS.items():
+        signature = str(inspect.signature(declared)).replace("moorage.framework.points.", "")
+        doc = re.sub(r"\s+", " ", (inspect.getdoc(declared) or "").split("\n\n")[0])
+        asynchronous = "May be `async def`. " if method in MAY_WAIT else ""
+        beside = NEEDED_BESIDE.get(method)
+        pair = f"Needs `{beside}` beside it. " if beside else ""
+        where = "every point" if point == "events" else point
+        text = f"{doc.replace('``', '`')} {asynchronous}{pair}".strip()
+        sections.append(
+            f"### {method}\n\n{where}. {text}\n\n```python\n{_wrapped(method, signature)}\n```\n"
+        )
+    return "\n".join(sections)
+
+
+def _wrapped(method: str, signature: str) -> str:
+    line = f"def {method}{signature.replace(chr(39), '')}"
+    if len(line) <= 100:
+        return line
+    inside, _, answer = line.partition("(")[2].rpartition(") -> ")
+    return f"def {method}(\n    {inside}\n) -> {answer}"
+
+
+def _names() -> str:
+    lines = [f"`{name}`" for name in sorted(plugin.__all__)]
+    return f"## All names of `moorage.plugin`\n\n{', '.join(lines)}\n"

@@ -1,0 +1,167 @@
+"""For the tests of plugins: a cluster that stands still, and what a scheduler says about a pod.
+
+::
+
+    cluster = StillCluster([node("a"), node("b", labels={"spot": "true"})], plugins=[no_spot])
+    assert cluster.refused(pod()) == {"b": ("spot node",)}
+
+The plugins are loaded, wrapped and checked as ``--plugin`` would have them. For what takes time
+(queue, Permit, binding) give `with_plugins` to a `VirtualCluster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.config.own import LoadedConfiguration
+from moorage.config.types import PluginConfig, PluginRef, Plugins, PluginSet
+from moorage.engine.decision import Decision
+from moorage.engine.evaluation import Evaluation, evaluate
+from moorage.engine.select_node import smallest_name
+from moorage.framework.enabling import enable_unnamed
+from moorage.framework.loading import entry_of, load_plugin
+from moorage.framework.registry import Registry
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.core import build_core
+from moorage.snapshot.pod_info import PodInfo
+
+_KEPT = ("PrioritySort", "DefaultBinder")
+
+
+def with_plugins(
+    plugins: Sequence[object],
+    *,
+    args: Mapping[str, Any] | None = None,
+    alone: bool = False,
+    config: LoadedConfiguration | None = None,
+) -> tuple[LoadedConfiguration, Registry]:
+    """Return a configuration that enables plugins, and a registry that knows them.
+
+    Parameters
+    ----------
+    plugins
+        Classes, decorated functions, or references as ``--plugin`` takes them.
+    args
+        Arguments by plugin name, as plain values.
+    alone
+        Whether the default plugins are left out, except the ones no profile goes without.
+    config
+        To start from; the defaults when None.
+
+    Raises
+    ------
+    UsageError
+        One of them is no plugin.
+    """
+    registry, entries = in_tree_registry(), []
+    for each in plugins:
+        entry = load_plugin(each) if isinstance(each, str) else entry_of(each, origin="a test")
+        registry.register(entry)
+        entries.append(entry)
+    given = LoadedConfiguration() if config is None else config
+    scheduler = given.scheduler
+    if alone:
+        kept = PluginSet(
+            enabled=[PluginRef(name=name) for name in _KEPT], disabled=[PluginRef(name="*")]
+        )
+        profiles = [
+            msgspec.structs.replace(each, plugins=Plugins(multi_point=kept))
+            for each in scheduler.profiles
+        ]
+        scheduler = msgspec.structs.replace(scheduler, profiles=profiles)
+    scheduler, _ = enable_unnamed(scheduler, entries)
+    configured = [PluginConfig(name=name, args=value) for name, value in (args or {}).items()]
+    profiles = [
+        msgspec.structs.replace(each, plugin_config=[*each.plugin_config, *configured])
+        for each in scheduler.profiles
+    ]
+    scheduler = msgspec.structs.replace(scheduler, profiles=profiles)
+    return LoadedConfiguration(scheduler, given.own), registry
+
+
+class StillCluster:
+    """Nodes with pods on them, and a scheduler that can be asked but does nothing.
+
+    Parameters
+    ----------
+    nodes
+        The nodes.
+    plugins, args, alone, config
+        As `with_plugins`.
+    pods
+        Pods on the nodes, by node name.
+
+    Attributes
+    ----------
+    failures
+        What plugins did wrong so far: (plugin, extension point, kind) to how often.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node] = (),
+        *,
+        plugins: Sequence[object] = (),
+        args: Mapping[str, Any] | None = None,
+        alone: bool = False,
+        pods: Mapping[str, Sequence[Pod]] | None = None,
+        config: LoadedConfiguration | None = None,
+    ) -> None:
+        loaded, registry = with_plugins(plugins, args=args, alone=alone, config=config)
+        self._core = build_core(
+            loaded, registry, clock=ManualClock(), streams=Streams(0), tie_break=smallest_name
+        )
+        self.failures = registry.containment.failures
+        for node in nodes:
+            self._core.cache.add_node(node)
+        for node_name, placed in (pods or {}).items():
+            for pod in placed:
+                spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+                self._core.cache.add_pod(msgspec.structs.replace(pod, spec=spec))
+
+    def decide(self, pod: Pod) -> Decision:
+        """Return what the scheduler decides; of several best nodes, the first by name."""
+        return self._core.cycles[pod.spec.scheduler_name].decide(PodInfo(pod))
+
+    def node_of(self, pod: Pod) -> str:
+        """Return the node a pod gets, "" for none."""
+        return self.decide(pod).node_name
+
+    def message(self, pod: Pod) -> str:
+        """Return why a pod gets no node, as its condition and Event would say it."""
+        return self.decide(pod).message
+
+    def evaluation(self, pod: Pod) -> Evaluation:
+        """Return what every plugin says about a pod.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed.
+        """
+        profile = self._core.profiles[pod.spec.scheduler_name]
+        return evaluate(profile, self._core.snapshot, PodInfo(pod))
+
+    def gated(self, pod: Pod) -> str:
+        """Return why PreEnqueue keeps a pod out of the queue, "" when it does not."""
+        status = self.evaluation(pod).pre_enqueue
+        return "" if status is None else status.message
+
+    def refused(self, pod: Pod) -> dict[str, tuple[str, ...]]:
+        """Return the reasons of every node that cannot take a pod, by node name."""
+        return {name: status.reasons for name, status in self.evaluation(pod).filter.items()}
+
+    def scores(self, pod: Pod, plugin: str) -> dict[str, int]:
+        """Return the raw scores a plugin gives, by the name of each node that can take the pod."""
+        found = self.evaluation(pod)
+        if found.scores is None:
+            return {}
+        raw_n = found.scores.plugins[plugin].raw_n.tolist()
+        return dict(zip(found.feasible, raw_n, strict=True))
