@@ -260,6 +260,20 @@ def test_a_pod_that_is_allowed_is_bound() -> None:
     assert world.facts.bound == 1
 
 
+def test_a_pod_that_is_allowed_before_its_task_begins_is_bound_without_more_ado() -> None:
+    world = Waiting()
+
+    async def main() -> None:
+        world.carry_out()
+        assert world.waiting.allow(UID, "Gate")
+        await world.settle()
+
+    run_virtual(main(), world.clock)
+    world.validate()
+    assert world.log == [*BEFORE[:-1], *BOUND]  # not nominated: it waits for nothing
+    assert (len(world.waiting), world.effects.binding) == (0, 0)
+
+
 FREED = "move AssignedPodDelete p -"
 ERROR = [BACK, "event FailedScheduling", "patch SchedulerError nominated=''"]
 LATE = "rejected due to timeout after waiting 30s at plugin Gate"

@@ -206,11 +206,12 @@ class Effects:
         """Wait, prepare, bind; None when the pod is bound, else why not."""
         profile, decision, uid = binding.profile, binding.decision, binding.queued.uid
         state, pod, node_name = decision.state, decision.pod, decision.node_name
-        # 1. Is there anything to prepare? If so, or if the pod has to wait, say where it will go.
+        # 1. Is there anything to prepare? If so, or if the pod has to wait, say where it will go;
+        # not if it was let go already, as the last members of a group are.
         ahead = run_pre_bind_pre_flight(profile, state, pod, node_name)
         if ahead.code is Code.ERROR or ahead.rejected:
             return ahead, None
-        takes_long = ahead.ok or self._waiting.holds(uid)
+        takes_long = ahead.ok or self._waiting.find(uid) is not None
         if self._writes is not None and takes_long and self._cache.is_assumed(uid):
             self._writes.report_status(binding.queued.pod, None, nominated=node_name)
         # 2. Wait until Permit lets the pod go. From here on its attempt is not to be repeated.
