@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from docs import failure_paths
+from docs import event_tables, failure_paths, state_tables
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
 
@@ -71,6 +71,8 @@ def pages() -> dict[Path, str]:
     found = {PLUGINS / name: text for name, text in plugin_pages(costs).items()}
     found[REFERENCE / "plugin-points.md"] = plugin_points_page()
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()
+    found[REFERENCE / "pod-states.md"] = state_tables.state_page()
+    found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 
 
