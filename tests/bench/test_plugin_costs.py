@@ -11,7 +11,7 @@ from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.bench import plugin_costs
-from moorage.bench.plugin_cases import CASES, MIXES
+from moorage.bench.plugin_cases import CASES, MIXES, NODES_LEAST
 from moorage.bench.plugin_costs import Laboratory, costs_json, costs_lines, machine, measure
 from moorage.bench.workload import default_pod
 from moorage.cli.bench import bench
@@ -42,6 +42,34 @@ def test_every_plugin_with_work_to_measure_has_a_case() -> None:
         if any(hasattr(entry.plugin_class, method) for method in methods):
             found.add(ref.name)
     assert found - {"DynamicResources"} == set(CASES)
+
+
+@pytest.mark.parametrize("nodes", [NODES_LEAST, 11, 23, 100])
+def test_clusters_of_any_size_have_room_for_every_case(nodes: int) -> None:
+    costs = measure([nodes], in_tree_registry(), clock=SystemClock(), streams=Streams(1), samples=9)
+    assert costs[nodes].plugins.keys() == CASES.keys()
+    assert costs[nodes].mixes.keys() == MIXES.keys()
+
+
+def test_fewer_nodes_than_the_cases_need_are_refused_before_anything_is_measured() -> None:
+    told: list[str] = []
+    with pytest.raises(UsageError, match="at least 10 nodes, not 9"):
+        measure(
+            [5000, 9],
+            in_tree_registry(),
+            clock=ManualClock(),
+            streams=Streams(1),
+            progress=told.append,
+        )
+    assert told == []
+
+
+def test_a_case_leaves_no_pod_behind() -> None:
+    lab = Laboratory(50, in_tree_registry(), clock=SystemClock(), streams=Streams(1), samples=3)
+    before = lab._snapshot.table.pod_total
+    lab.plugin("NodePorts")
+    lab.mix("spread")
+    assert lab._snapshot.table.pod_total == before == 50
 
 
 def test_what_is_measured_and_told() -> None:

@@ -9,6 +9,9 @@ from moorage.bench import manifests as m
 from moorage.bench.workload import CreateObjects, JsonObject, Template, default_node, default_pod
 from moorage.snapshot.shape import USER_NAMESPACES_HOST_NETWORK
 
+NODES_LEAST: Final = 10
+"""Fewer nodes have no room for every case: of ten, one is free for the pod that wants it all."""
+
 _IMAGE: Final = "registry.k8s.io/pause:3.10.1"
 _BLUE: Final = {"color": "blue"}
 _NOT_SO_SOON: Final = {"key": "busy", "value": "yes", "effect": "PreferNoSchedule"}

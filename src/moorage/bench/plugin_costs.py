@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -24,7 +25,7 @@ from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.bench.manifests import csi_node
 from moorage.bench.objects import put_objects
-from moorage.bench.plugin_cases import CASES, MIXES, claims_and_volumes, node, resident
+from moorage.bench.plugin_cases import CASES, MIXES, NODES_LEAST, claims_and_volumes, node, resident
 from moorage.bench.workload import CreateObjects, Template
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
@@ -43,6 +44,8 @@ Progress = Callable[[str], None]
 
 _PROFILE = "default-scheduler"
 _WARM_UP = 2
+_NODES_A_PLACED_POD = 50
+"""On how many nodes one pod of a case stays: so few that any size has room, a guess."""
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -93,6 +96,8 @@ class Laboratory:
         self._clock = clock
         self._uids = streams.stream("bench/uids")
         self._samples = samples
+        self._placed: deque[Pod] = deque()
+        self._placed_most = nodes // _NODES_A_PLACED_POD + 1
         self._core = build_core(LoadedConfiguration(), registry, clock=clock, streams=streams)
         self._snapshot = self._core.snapshot
         self._profile = self._core.profiles[_PROFILE]
@@ -112,7 +117,7 @@ class Laboratory:
         Raises
         ------
         UsageError
-            The plugin skipped its pod, or the pod fits nowhere: the case is wrong.
+            The plugin skipped its pod, so the case is wrong, or the cluster is too small for it.
         """
         template = self._prepared(name.lower(), CASES[name], self._samples)
         filter_ns: list[int] = []
@@ -133,6 +138,7 @@ class Laboratory:
                 raise UsageError(f"the pod for {name} fits nowhere: take more nodes")
             rows = self._snapshot.rows(fits)
             self._place(pod.pod, self._snapshot.names[int(fits[index * 7919 % len(fits)])])
+        self._clear()
         return PluginCost(_median_us(filter_ns), _median_us(score_ns))
 
     def mix(self, name: str) -> MixCost:
@@ -156,10 +162,13 @@ class Laboratory:
             decision = cycle.decide(PodInfo(pod))
             spent = self._clock.monotonic_ns() - start
             if not decision.node_name:
-                raise UsageError(f"the pod with {name} fits nowhere: {decision.message}")
+                raise UsageError(
+                    f"the pod with {name} fits nowhere: take more nodes ({decision.message})"
+                )
             if index >= 2 * _WARM_UP:
                 by_cycle[reuse].append(spent)
             self._place(pod, decision.node_name)
+        self._clear()
         return MixCost(_median_us(by_cycle[True]) or 0.0, _median_us(by_cycle[False]) or 0.0)
 
     def _prepared(self, prefix: str, case: Callable[[str], Template], count: int) -> Template:
@@ -206,7 +215,17 @@ class Laboratory:
 
     def _place(self, pod: Pod, node_name: str) -> None:
         spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-        self._core.cache.add_pod(msgspec.structs.replace(pod, spec=spec))
+        placed = msgspec.structs.replace(pod, spec=spec)
+        self._core.cache.add_pod(placed)
+        self._placed.append(placed)
+        if len(self._placed) > self._placed_most:
+            self._core.cache.remove_pod(self._placed.popleft())
+
+    def _clear(self) -> None:
+        """Take away the pods of a case, so that the next finds the cluster as this one did."""
+        for pod in self._placed:
+            self._core.cache.remove_pod(pod)
+        self._placed.clear()
 
     def _pod(self, template: Template, index: int) -> Pod:
         manifest = template(index)
@@ -229,8 +248,11 @@ def measure(
     Raises
     ------
     UsageError
-        A size is too small for the cases.
+        A size is too small for the cases; nothing is measured then.
     """
+    sizes = list(sizes)
+    if any(nodes < NODES_LEAST for nodes in sizes):
+        raise UsageError(f"the cases need at least {NODES_LEAST} nodes, not {min(sizes)}")
     costs: dict[int, SizeCosts] = {}
     for nodes in sizes:
         progress(f"{nodes} nodes")

@@ -202,7 +202,7 @@ def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> li
     default="1000,5000,15000",
     show_default=True,
     metavar="N,N,...",
-    help="Sizes of the clusters, one pod on each node.",
+    help="Sizes of the clusters, from 10 nodes on; one pod on each node.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def plugins(*, nodes: list[int], output: Literal["text", "json"]) -> None:
