@@ -15,6 +15,7 @@ from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
+from moorage.service.hint_map import build_hints
 from moorage.service.kinds import WATCHED
 
 _HEADER = """# Cluster events
@@ -78,10 +79,9 @@ def event_page() -> str:
     streams, clock = Streams(0), ManualClock()
     core = build_core(LoadedConfiguration(), in_tree_registry(), clock=clock, streams=streams)
     (profile,) = core.profiles.values()
-    registered = {
-        plugin: [each.event for each in registrations]
-        for plugin, registrations in profile.registrations().items()
-    }
+    registered: dict[str, list[ClusterEvent]] = {}
+    for hint in build_hints(profile):
+        registered.setdefault(hint.plugin, []).append(hint.event)
     rows = [
         [kind, _WHAT[Action(event.action)], *_asked(event, registered)] for kind, event in _all()
     ]

@@ -23,11 +23,12 @@ from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender
 from moorage.framework.handle import BindingClient, Handle
-from moorage.framework.points import HintFunction, PreEnqueuePlugin
+from moorage.framework.points import PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
 from moorage.service.evictions import EvictionLedger
+from moorage.service.hint_map import build_hints
 from moorage.service.ingest import PodStore
 from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.waiting import PreBinding, WaitingPods
@@ -36,11 +37,8 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
 from moorage.state.contracts import (
-    Hint,
-    HintFn,
     PreEnqueueFn,
     QueueSettings,
-    RegisteredHint,
     SortKey,
 )
 from moorage.state.lifecycle import Lifecycle
@@ -151,7 +149,7 @@ def build_core(
         clock=clock,
         sort_key=_sort_key(next(iter(profiles.values()))),
         pre_enqueue={name: _gates(profile) for name, profile in profiles.items()},
-        hints={name: _hints(profile) for name, profile in profiles.items()},
+        hints={name: build_hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
         rules=rules,
         settings=_queue_settings(config.scheduler, rules),
@@ -228,21 +226,3 @@ def _gate(plugin: PreEnqueuePlugin) -> PreEnqueueFn:
         return None if status.ok else (status.code.text, status.reasons)
 
     return gate
-
-
-def _hints(profile: Profile) -> list[RegisteredHint]:
-    return [
-        RegisteredHint(name, registration.event, _hint(registration.hint))
-        for name, registrations in profile.registrations().items()
-        for registration in registrations
-    ]
-
-
-def _hint(function: HintFunction | None) -> HintFn | None:
-    if function is None:
-        return None
-
-    def hint(pod: Pod, old: object | None, new: object | None) -> Hint:
-        return Hint.QUEUE if function(pod, old, new) else Hint.SKIP
-
-    return hint
