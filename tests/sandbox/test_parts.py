@@ -94,3 +94,14 @@ async def test_a_server_gone_before_pods_are_watched_ends_the_sandbox(tmp_path: 
     with pytest.raises(MoorageError, match="the server is gone"):
         async with asyncio.timeout(5):
             await up(plan, _DeadParts(), SilentView(), clock=SystemClock())
+
+
+async def test_a_scheduler_that_hangs_in_a_plugin_is_told_as_such():
+    hangs = "import signal; signal.raise_signal(signal.SIGALRM)"
+    parts = ProcessParts(
+        ServerSettings(), (sys.executable, "-c", hangs), on_message=lambda _line: None
+    )
+    await parts.start_scheduler()
+    with pytest.raises(MoorageError, match="a plugin hangs where it cannot be interrupted"):
+        await parts.failed()
+    await parts.stop()

@@ -124,8 +124,9 @@ class Containment:
         except SystemExit as problem:
             self.note(plugin, point, RAISED)
             raise PluginFailedError(f"it tried to end the process: {problem!r}") from problem
-        except Exception:
-            self.note(plugin, point, RAISED)
+        except Exception as problem:
+            wrong = isinstance(problem, WrongAnswerError)
+            self.note(plugin, point, WRONG_ANSWER if wrong else RAISED)
             raise
 
     def note(self, plugin: str, point: str, kind: str) -> None:

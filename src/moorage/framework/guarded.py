@@ -268,7 +268,9 @@ class Guarded:
                 scores[position] = checking.as_score(ask(state, pod, node))
             except Exception as problem:
                 text = str(problem) or type(problem).__name__
-                raise PluginFailedError(f"node {node.name}: {text}") from problem
+                wrong = isinstance(problem, WrongAnswerError)
+                kind = WrongAnswerError if wrong else PluginFailedError
+                raise kind(f"node {node.name}: {text}") from problem
         return scores
 
     def _nodes(self, view: NodeView) -> Sequence[NodeInfo]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
@@ -18,6 +19,9 @@ from moorage.sandbox.settings import ServerReport, ServerSettings
 
 _SERVER_COMMAND = (sys.executable, "-m", "moorage.sandbox.server_process")
 EXIT_BAD_INPUT = 2
+_HUNG = (
+    "the scheduler ended: a plugin hangs where it cannot be interrupted, the stack above says where"
+)
 
 
 class Parts(Protocol):
@@ -146,6 +150,8 @@ class ProcessParts:
     async def _follow_scheduler(self) -> None:
         """Wait for the scheduler's end; raise why it came, which is what it said last."""
         code = await self._scheduler.ended()
+        if code == -signal.SIGALRM:
+            raise MoorageError(_HUNG)
         text = self._last_words.removeprefix("moorage: ")
         raise _failure(text or _ended(self._scheduler, code), bad_input=code == EXIT_BAD_INPUT)
 

@@ -119,6 +119,8 @@ class Scheduler:
         self._tasks = TaskOwner(self._task_failed)
         self._client = client = Client(transport, rng=streams.stream("client"))
         self.facts = Facts(clock)
+        self.plugin_failures = registry.containment.failures
+        """What plugins from outside did wrong: (plugin, extension point, kind) to how often."""
         binding = ApiBinding(client)
         self._extenders = OpenExtenders(config.scheduler.extenders)
         self.core: Core = build_core(
