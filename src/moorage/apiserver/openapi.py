@@ -16,7 +16,14 @@ import msgspec
 
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.apiserver.kind import Kind
-from moorage.apiserver.schema.catalog import DEFINITIONS, META, closure, definition_name, short_name
+from moorage.apiserver.schema.catalog import (
+    DEFINITIONS,
+    META,
+    PACKAGES,
+    closure,
+    definition_name,
+    short_name,
+)
 from moorage.apiserver.schema.check import decode_error, type_errors, unknown_fields
 from moorage.apiserver.schema.descriptions import FIELDS, KINDS
 from moorage.apiserver.schema.language import Definition, Field, TypeRef
@@ -328,7 +335,7 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
     }
     body = _body_schema(name, verb, style)
     if body is not None:
-        types = PATCH_TYPES if verb == "patch" else (JSON_TYPE,)
+        types = _patch_types(resource) if verb == "patch" else (JSON_TYPE,)
         if style.v3:
             operation["requestBody"] = style.content(body, types) | {"required": verb != "delete"}
         else:
@@ -338,6 +345,13 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
         operation["produces"] = [JSON_TYPE]
     operation["parameters"] = parameters
     return operation
+
+
+def _patch_types(resource: ResourceType) -> tuple[str, ...]:
+    """Return the patch types of a kind; kubectl takes the best one it reads here."""
+    if resource.api_version in PACKAGES:
+        return PATCH_TYPES
+    return tuple(each for each in PATCH_TYPES if "strategic" not in each)
 
 
 def _body_schema(name: str, verb: str, style: _Style) -> dict[str, Any] | None:

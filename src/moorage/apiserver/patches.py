@@ -61,7 +61,7 @@ def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind) -> Any:
         400: not a patch of this type. 422: a JSON patch that does not fit the object.
     """
     if type_name == JSON_PATCH:
-        return _json_patch(obj, patch)
+        return json_patch(obj, patch)
     if not isinstance(patch, dict):
         raise bad_request(f"a patch of type {type_name} must be a JSON object")
     if type_name == MERGE_PATCH:
@@ -109,7 +109,14 @@ def _apply_operations(obj: Any, patch: list[Any]) -> Any:
     return obj
 
 
-def _json_patch(obj: Obj, patch: Any) -> Any:
+def json_patch(obj: Obj, patch: Any) -> Any:
+    """Apply a JSON patch (RFC 6902); ``obj`` must not be used again.
+
+    Raises
+    ------
+    StatusError
+        400: not a JSON patch. 413: it makes too much. 422: it does not fit the object.
+    """
     if not isinstance(patch, list):
         raise bad_request("a JSON patch must be a list of operations")
     try:

@@ -31,6 +31,7 @@ from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
 from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target, resource_target
+from moorage.apiserver.scaling import Scaler
 from moorage.apiserver.selection import read_selection
 from moorage.apiserver.status import (
     StatusError,
@@ -97,6 +98,7 @@ class ApiServer:
             namespaces=Namespaces(self._world, self._deleter),
             expiry=self._expiry,
         )
+        self._scaler = Scaler(self._world, self._writer)
 
     @property
     def store(self) -> Store:
@@ -160,6 +162,8 @@ class ApiServer:
             return self._bind(target, request, query)
         if target.subresource == "eviction":
             return self._evict(target, request, query)
+        if target.subresource == "scale":
+            return self._scale(target, request, query)
         match request.method:
             case "GET":
                 return self._read(target, query, renderer)
@@ -192,6 +196,13 @@ class ApiServer:
         written = write(target, request, query)
         status = 201 if written.created else 200
         return _object_reply(status, renderer.one(written.record), written.warnings)
+
+    def _scale(self, target: Target, request: Request, query: Query) -> Reply:
+        if request.method == "GET":
+            return Reply(status=200, body=encode(self._scaler.show(target)) + b"\n")
+        if request.method not in ("PUT", "PATCH"):
+            raise method_not_allowed()
+        return Reply(status=200, body=encode(self._scaler.change(target, request, query)) + b"\n")
 
     def _bind(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":

@@ -191,6 +191,19 @@ class Writer:
         writing = self._writing(target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
+    def rewrite(self, target: Target, new: Obj, request: Request, query: Query) -> Record:
+        """Replace an object by one made of it for a call to one of its subresources.
+
+        Raises
+        ------
+        StatusError
+            As for update.
+        """
+        whole = Target(served=target.served, namespace=target.namespace, name=target.name)
+        record = get_record(self._world.store, whole)
+        writing = self._writing(target, request, query)
+        return self._replace(whole, record, new, writing, is_dry_run(query))
+
     def _apply(self, target: Target, request: Request, query: Query) -> Written:
         """Apply a configuration on the server: make the object, or change what is the caller's."""
         served, kind = target.served, target.served.kind

@@ -6,6 +6,7 @@ Place in the flow: one table of `moorage.apiserver.kinds.registry`.
 from __future__ import annotations
 
 from moorage.api import resources
+from moorage.apiserver.kind import ScalePaths
 from moorage.apiserver.kinds import check_workload, fields, workload_columns, workload_defaults
 from moorage.apiserver.kinds.served import ServedKind
 
@@ -15,6 +16,7 @@ KINDS = (
         columns=workload_columns.DEPLOYMENT_COLUMNS,
         cells=workload_columns.deployment_cells,
         defaults=workload_defaults.default_deployment,
+        scale=ScalePaths(),
         has_status=True,
         counts_generations=True,
         check=check_workload.check_deployment,
@@ -25,6 +27,7 @@ KINDS = (
         cells=workload_columns.replica_set_cells,
         defaults=workload_defaults.default_replica_set,
         fields=fields.replica_fields,
+        scale=ScalePaths(),
         has_status=True,
         counts_generations=True,
         check=check_workload.check_replica_set,
@@ -34,6 +37,7 @@ KINDS = (
         columns=workload_columns.STATEFUL_SET_COLUMNS,
         cells=workload_columns.stateful_set_cells,
         defaults=workload_defaults.default_stateful_set,
+        scale=ScalePaths(),
         has_status=True,
         counts_generations=True,
         check=check_workload.check_stateful_set,

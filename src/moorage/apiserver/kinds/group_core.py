@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.api.names import dns_label_faults
+from moorage.apiserver.kind import ScalePaths
 from moorage.apiserver.kinds import (
     check_core,
     check_pod,
@@ -113,6 +114,7 @@ KINDS = (
         cells=workload_columns.replication_controller_cells,
         defaults=workload_defaults.default_replication_controller,
         fields=fields.replica_fields,
+        scale=ScalePaths(),
         has_status=True,
         counts_generations=True,
         check=check_workload.check_replication_controller,

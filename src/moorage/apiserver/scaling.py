@@ -1,0 +1,167 @@
+"""The subresource scale: one number of any object that has replicas, in one form.
+
+Place in the flow: `server` comes here for ``.../scale``; what is written goes through the update
+of the object itself, with its rules. Mirrors kubernetes v1.36 pkg/registry/apps/deployment/storage
+(ScaleREST) and apiextensions-apiserver pkg/registry/customresource (scale).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.kind import FieldError, Obj, ScalePaths, invalid
+from moorage.apiserver.kinds.cells import NONE, format_selector
+from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.patches import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    json_patch,
+    merge_patch,
+)
+from moorage.apiserver.reading import get_record
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import StatusError, bad_request, unsupported_media_type
+from moorage.apiserver.world import World
+from moorage.apiserver.writing import Writer
+
+_API_VERSION = "autoscaling/v1"
+_NOT_NEGATIVE = "must be greater than or equal to 0"
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class Scaler:
+    """Shows and changes the scale of objects.
+
+    Parameters
+    ----------
+    world
+        Where the objects are.
+    writer
+        Changes them.
+    """
+
+    def __init__(self, world: World, writer: Writer) -> None:
+        self._world = world
+        self._writer = writer
+
+    def show(self, target: Target) -> Obj:
+        """Return the ``Scale`` of an object.
+
+        Raises
+        ------
+        StatusError
+            404: no such object.
+        """
+        return _scale_of(get_record(self._world.store, target).decode(), _paths(target))
+
+    def change(self, target: Target, request: Request, query: Query) -> Obj:
+        """Write the number of replicas wanted; return the ``Scale`` as it is then.
+
+        Raises
+        ------
+        StatusError
+            400: not a Scale. 404: no such object. 409: of another version. 415: a patch that is
+            not served. 422: a number below zero, or one the object's own rules refuse.
+        """
+        paths = _paths(target)
+        record = get_record(self._world.store, target)
+        obj = target.served.from_stored(record.decode())
+        sent = _wanted(_scale_of(obj, paths), request)
+        replicas = _replicas(sent, target)
+        meta = sent.get("metadata") or {}
+        holder = obj
+        for name in paths.spec_replicas[:-1]:
+            holder = holder.setdefault(name, {})
+        holder[paths.spec_replicas[-1]] = replicas
+        for name in ("resourceVersion", "uid"):
+            obj["metadata"].pop(name, None)
+            if meta.get(name):
+                obj["metadata"][name] = meta[name]
+        written = self._writer.rewrite(target, obj, request, query)
+        return _scale_of(written.decode(), paths)
+
+
+def _paths(target: Target) -> ScalePaths:
+    paths = target.served.kind.scale
+    assert paths is not None, "routes know which kinds have a scale"
+    return paths
+
+
+def _at(obj: Obj, path: tuple[str, ...]) -> Any:
+    found: Any = obj
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _scale_of(obj: Obj, paths: ScalePaths) -> Obj:
+    meta = obj["metadata"]
+    status: Obj = {"replicas": _at(obj, paths.status_replicas) or 0}
+    selector = _selector_text(_at(obj, paths.selector)) if paths.selector else ""
+    if selector:
+        status["selector"] = selector
+    wanted = _at(obj, paths.spec_replicas)
+    return {
+        "kind": "Scale",
+        "apiVersion": _API_VERSION,
+        "metadata": {name: meta[name] for name in _KEPT if meta.get(name)},
+        "spec": {} if wanted is None else {"replicas": wanted},
+        "status": status,
+    }
+
+
+def _selector_text(selector: Any) -> str:
+    """Write a selector as text: it is text already, a label selector, or a map of labels."""
+    if not isinstance(selector, dict):
+        return selector or ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        selector = {"matchLabels": selector}
+    shown = format_selector(selector)
+    return "" if shown == NONE else shown
+
+
+def _wanted(scale: Obj, request: Request) -> Obj:
+    """Return the Scale that was sent, or that a patch makes of the present one."""
+    form = content_type(request.headers.get("content-type", ""))
+    if request.method == "PUT" and form in {"", JSON}:
+        sent = decode_json(request)
+    elif request.method == "PATCH" and form == JSON_PATCH:
+        sent = json_patch(scale, decode_json(request))
+    elif request.method == "PATCH" and form in (MERGE_PATCH, STRATEGIC_PATCH):
+        # A Scale has no lists, so the two patches mean the same.
+        sent = merge_patch(scale, decode_json(request))
+    else:
+        offered = [JSON_PATCH, MERGE_PATCH] if request.method == "PATCH" else [JSON]
+        raise unsupported_media_type(offered)
+    if not isinstance(sent, dict) or sent.get("kind", "Scale") != "Scale":
+        raise bad_request("the object provided is unrecognized (must be of type Scale)")
+    return sent
+
+
+def _replicas(sent: Obj, target: Target) -> int:
+    """Return the number wanted; none means zero, as in Go."""
+    meta = sent.get("metadata") or {}
+    if meta.get("name", target.name) != target.name:
+        raise bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL "
+            f"({target.name})"
+        )
+    replicas = (sent.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise bad_request(
+            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal into Go '
+            "struct field ScaleSpec.spec.replicas of type int32"
+        )
+    if replicas < 0:
+        raise _invalid(target.name, invalid("spec.replicas", replicas, _NOT_NEGATIVE))
+    return replicas
+
+
+def _invalid(name: str, fault: FieldError) -> StatusError:
+    cause = {"reason": fault.type, "message": fault.body, "field": fault.field}
+    details: Obj = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": [cause]}
+    message = f'Scale.autoscaling "{name}" is invalid: {fault.message}'
+    return StatusError(422, "Invalid", message, details=details)
