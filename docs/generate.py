@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from docs import event_tables, failure_paths, state_tables
+from docs.flags_page import flags_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
 
@@ -73,6 +74,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()
     found[REFERENCE / "pod-states.md"] = state_tables.state_page()
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
+    found[REFERENCE / "flags.md"] = flags_page()
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 
 
@@ -107,6 +109,8 @@ def _commands(
         parent=parent,
         terminal_width=COLUMNS,
         max_content_width=COLUMNS,
+        # A command that has run in this process remembers its help option; this is the same one.
+        help_option_names=command.context_settings.get("help_option_names"),
     )
     yield path, command.get_help(context)
     if isinstance(command, click.Group):

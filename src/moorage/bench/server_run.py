@@ -99,6 +99,7 @@ class ServerRun:
             kubeconfig = place / "kubeconfig"
             server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
             flags = ("run", "--kubeconfig", str(kubeconfig), "--seed", str(self._streams.seed))
+            flags = (*flags, "--secure-port", "0")
             scheduler = Child("scheduler", flags, log=place / "scheduler.log")
             try:
                 await server.start()

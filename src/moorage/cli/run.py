@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import click
 
+from moorage.cli.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
 from moorage.cli.options import (
     kubeconfig_option,
     plugin_option,
@@ -31,7 +34,7 @@ schedulerName of its own to run beside kube-scheduler.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=RunCommand, epilog=_EPILOG)
 @kubeconfig_option
 @click.option(
     "--config",
@@ -43,6 +46,7 @@ schedulerName of its own to run beside kube-scheduler.
 @plugin_option
 @seed_option
 @verbose_option
+@kube_scheduler_flags
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
 def run(
     *,
@@ -53,24 +57,36 @@ def run(
     seed: int | None,
     verbose: int,
     end_with_stdin: bool,
+    **flags: Any,
 ) -> None:
     """Schedule the pods of an API server, until Ctrl-C or SIGTERM.
 
     It takes kube-scheduler's place: same API, same configuration, same decisions, conditions and
-    Events, as far as it is built.
+    Events, as far as it is built. It takes all of kube-scheduler's flags, too; those that have no
+    effect are not listed here, and are warned of.
     """
     from moorage.base.clock import SystemClock
-    from moorage.cli.scheduling import SchedulerOptions, schedule
+    from moorage.cli.scheduling import SchedulerOptions, schedule, write_config
     from moorage.sandbox.process import Ending, run_loop, until_ended
 
     start_logging(verbose)
+    given = given_flags(flags)
+    for line in warnings(given, has_config=config is not None):
+        click.echo(f"moorage: {line}", err=True)
+    if given.get("version"):
+        click.echo(f"moorage {metadata.version('moorage')}")
+        return
     options = SchedulerOptions(
         kubeconfig=kubeconfig,
         context=context,
         config=config,
         seed=seed,
         plugins=plugins,
+        flags=given,
     )
+    if "write-config-to" in given:
+        write_config(options, Path(given["write-config-to"]))
+        return
 
     async def main() -> None:
         ending = Ending()

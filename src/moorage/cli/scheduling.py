@@ -6,16 +6,21 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from moorage.base.clock import Clock
+from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
+from moorage.cli.overrides import with_flags
 from moorage.cli.plugins import with_plugins
+from moorage.cli.render import yaml_text
+from moorage.cli.serving import health_server, serving_of
 from moorage.client.auth import ServerAccess
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
@@ -25,10 +30,12 @@ from moorage.client.writes import Client
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
+from moorage.config.written import documents
 from moorage.framework.containment import Containment
 from moorage.plugins.in_tree import IN_TREE
 from moorage.sandbox.settings import SANDBOX_MARK
 from moorage.service.core import build_core
+from moorage.service.health import HealthServer
 from moorage.service.leader import Candidacy
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
@@ -54,6 +61,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         Of all random choices; None draws one.
     plugins
         Plugins from outside, as ``--plugin`` names them.
+    flags
+        kube-scheduler's own that were given, by name.
     """
 
     kubeconfig: str = ""
@@ -61,6 +70,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     seed: int | None = None
     plugins: tuple[str, ...] = ()
+    flags: Mapping[str, Any] = {}
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
@@ -96,7 +106,8 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     ApiError, TransportError
         The server cannot be reached or refuses us.
     """
-    config = LoadedConfiguration() if options.config is None else load_config(options.config)
+    config = configured(options)
+    serving = serving_of(options.flags)
     access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
     watch = PluginWatch(config.own.plugin_budget_seconds, clock)
@@ -130,10 +141,50 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
         _log.info("scheduling for %s with seed %d", access.server, streams.seed)
         with watch:
-            await scheduler.run()
+            await _served(scheduler, health_server(serving, scheduler, known.config, clock, {}))
     finally:
         await transport.close()
         await lease_transport.close()
+
+
+async def _served(scheduler: Scheduler, server: HealthServer | None) -> None:
+    """Run a scheduler, and its port as long as it runs."""
+    if server is None:
+        await scheduler.run()
+        return
+    await server.start()
+    try:
+        await scheduler.run()
+    finally:
+        await server.close()
+
+
+def configured(options: SchedulerOptions) -> LoadedConfiguration:
+    """Return the configuration of a run: the file, or the defaults, and what flags change.
+
+    Raises
+    ------
+    ConfigError
+        The file or a flag has faults.
+    """
+    has_config = options.config is not None
+    config = LoadedConfiguration() if options.config is None else load_config(options.config)
+    return with_flags(config, options.flags, has_config=has_config)
+
+
+def write_config(options: SchedulerOptions, path: Path) -> None:
+    """Write the configuration of a run, with its defaults spelled out.
+
+    Raises
+    ------
+    UsageError
+        It has faults, or cannot be written there.
+    """
+    text = "\n---\n".join(yaml_text(each) for each in documents(configured(options)))
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def scheduler_access(
@@ -147,7 +198,9 @@ def scheduler_access(
         Nothing found, or nothing usable.
     """
     kubeconfig = options.kubeconfig or config.client_connection.kubeconfig
-    return find_access(kubeconfig, context=options.context, clock=clock)
+    access = find_access(kubeconfig, context=options.context, clock=clock)
+    master = str(options.flags.get("master", "")).rstrip("/")
+    return msgspec.structs.replace(access, server=master) if master else access
 
 
 def scheduler_transport(

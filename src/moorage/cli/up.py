@@ -150,13 +150,19 @@ def up(  # noqa: PLR0913 - one parameter an option
         served=None if no_scheduler else served,
     )
     view = _view(output)
+    # Several sandboxes may run on one machine; none is given the port of health and metrics.
     arguments = ["--kubeconfig", str(kubeconfig_out), "--seed", str(chosen_seed)]
+    arguments += ["--secure-port", "0"]
     if config is not None:
         arguments += ["--config", str(config)]
     for plugin in plugins:
         arguments += ["--plugin", plugin]
     options = SchedulerOptions(
-        kubeconfig=str(kubeconfig_out), config=config, seed=chosen_seed, plugins=plugins
+        kubeconfig=str(kubeconfig_out),
+        config=config,
+        seed=chosen_seed,
+        plugins=plugins,
+        flags={"secure-port": 0},
     )
     parts = _parts(settings, options, arguments=arguments, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))

@@ -15,6 +15,7 @@ import msgspec
 
 from moorage.api.naming import json_name
 from moorage.config.defaults import default_config
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.config.strict import invalid, quoted
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.validation import NOT_BUILT
@@ -73,10 +74,13 @@ class LoadedConfiguration(msgspec.Struct, frozen=True):
         Kubernetes' own part, with defaults filled in.
     own
         moorage's part.
+    gates
+        The feature gates; set on the command line, not in the file.
     """
 
     scheduler: KubeSchedulerConfiguration = msgspec.field(default_factory=default_config)
     own: MoorageConfiguration = MoorageConfiguration()
+    gates: FeatureGates = DEFAULT_GATES
 
 
 def own_faults(config: MoorageConfiguration, scheduler_names: Collection[str]) -> list[str]:

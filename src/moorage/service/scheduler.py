@@ -136,6 +136,10 @@ class Scheduler:
         self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
         self._pump: Pump | None = None
         self._node_reflector: Reflector[Node] | None = None
+        self.synced = False
+        """Whether every first list is in."""
+        self.ending = False
+        """Whether `run` is about to return."""
         self.ready = asyncio.Event()
         """Set when the first lists are in and scheduling has started."""
 
@@ -154,6 +158,7 @@ class Scheduler:
             self._tasks.spawn(self._start(self._reflectors()), name="start")
             await self._failed
         finally:
+            self.ending = True
             await self._tasks.cancel_all()
             await self._extenders.close()
             if self.elector is not None:
@@ -189,6 +194,7 @@ class Scheduler:
             self._tasks.spawn(reflector.run(), name=f"reflector {reflector!r}")
         for reflector in reflectors:
             await reflector.synced.wait()
+        self.synced = True
         settle_memory()
         if not delayed:
             await self._lead()

@@ -1,0 +1,311 @@
+"""Every flag of kube-scheduler v1.36, and what ``moorage run`` does with it.
+
+One table for the command line, its documentation (``docs/reference/flags.md``) and its tests.
+Nothing is ignored silently: a flag is effective, accepted with a warning, or refused.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from moorage.base.errors import UsageError
+from moorage.config.durations import parse_duration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Effect(enum.Enum):
+    """What a flag does here."""
+
+    EFFECTIVE = "effective"
+    """As in kube-scheduler, or as its note says."""
+    ACCEPTED = "accepted, no effect"
+    """Taken, so that manifests need not change; a warning says so when it is given."""
+    REFUSED = "refused"
+    """Ignoring it would be unsafe or misleading; given with a value in `allowed` it is taken."""
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """One flag.
+
+    Parameters
+    ----------
+    name
+        Without dashes.
+    kind
+        ``string``, ``bool``, ``int``, ``float``, ``duration`` or ``strings``.
+    default
+        As kube-scheduler prints it.
+    effect
+        What it does here.
+    note
+        What to know, a sentence without full stop.
+    allowed
+        For refused ones: values that say what is the case anyway.
+    own
+        Whether ``moorage run`` has an option of its own for it.
+    """
+
+    name: str
+    kind: str
+    default: str
+    effect: Effect
+    note: str
+    allowed: tuple[str, ...] = ()
+    own: bool = False
+
+    @property
+    def parameter(self) -> str:
+        """Name of the value in Python."""
+        return self.name.replace("-", "_")
+
+
+_ON, _NONE, _NO = Effect.EFFECTIVE, Effect.ACCEPTED, Effect.REFUSED
+
+_LOOKUP: Final = (
+    "callers are not looked up; paths beyond the health checks are open only where "
+    "--authorization-always-allow-paths says so"
+)
+_TLS: Final = "Python's TLS decides; to narrow it, set --tls-min-version"
+_LOG: Final = "log lines are written at once, to standard error"
+_CALLERS: Final = "callers are not told apart by it, and ignoring it could let somebody in"
+
+FLAGS: Final[tuple[Flag, ...]] = (
+    Flag("allow-metric-labels", "strings", "[]", _NONE, "no metric's labels are cut down"),
+    Flag("allow-metric-labels-manifest", "string", "", _NONE, "no metric's labels are cut down"),
+    Flag("authentication-kubeconfig", "string", "", _NONE, _LOOKUP),
+    Flag("authentication-skip-lookup", "bool", "false", _NONE, _LOOKUP),
+    Flag("authentication-token-webhook-cache-ttl", "duration", "10s", _NONE, _LOOKUP),
+    Flag("authentication-tolerate-lookup-failure", "bool", "true", _NONE, _LOOKUP),
+    Flag(
+        "authorization-always-allow-paths",
+        "strings",
+        "/healthz,/readyz,/livez",
+        _ON,
+        "Paths anybody may read; a * at the end stands for the rest. All others are forbidden",
+    ),
+    Flag("authorization-kubeconfig", "string", "", _NONE, _LOOKUP),
+    Flag("authorization-webhook-cache-authorized-ttl", "duration", "10s", _NONE, _LOOKUP),
+    Flag("authorization-webhook-cache-unauthorized-ttl", "duration", "10s", _NONE, _LOOKUP),
+    Flag(
+        "bind-address",
+        "string",
+        "0.0.0.0",
+        _ON,
+        "Address to serve health and metrics on; 127.0.0.1 unless given",
+    ),
+    Flag("cert-dir", "string", "", _NONE, "a certificate of its own is made in memory"),
+    Flag("client-ca-file", "string", "", _NO, _CALLERS),
+    Flag("config", "string", "", _ON, "Configuration file", own=True),
+    Flag("contention-profiling", "bool", "true", _NONE, "there are no locks to profile"),
+    Flag("disable-http2-serving", "bool", "false", _NONE, "HTTP/1.1 is all that is served"),
+    Flag("disabled-metrics", "strings", "", _ON, "Metrics to leave out of /metrics"),
+    Flag(
+        "emulated-version",
+        "strings",
+        "",
+        _NO,
+        "v1.36 is played; for the queue of v1.20 see queueCompat of MoorageConfiguration",
+        ("1.36", "v1.36", "kube=1.36", "kube=v1.36"),
+    ),
+    Flag("feature-gates", "strings", "", _ON, "Gates to switch: A=true,B=false"),
+    Flag("help", "bool", "false", _ON, "This help", own=True),
+    Flag("http2-max-streams-per-connection", "int", "0", _NONE, "HTTP/1.1 is all that is served"),
+    Flag(
+        "kube-api-burst", "int", "100", _ON, "Deprecated: clientConnection.burst, without --config"
+    ),
+    Flag("kube-api-content-type", "string", "", _NONE, "JSON is all that is spoken"),
+    Flag("kube-api-qps", "float", "50", _ON, "Deprecated: clientConnection.qps, without --config"),
+    Flag("kubeconfig", "string", "", _ON, "How to reach the API server", own=True),
+    Flag("leader-elect", "bool", "true", _ON, "Schedule only while holding the Lease"),
+    Flag("leader-elect-lease-duration", "duration", "15s", _ON, "How long others respect it"),
+    Flag("leader-elect-renew-deadline", "duration", "10s", _ON, "How long to try to renew it"),
+    Flag("leader-elect-resource-lock", "string", "leases", _ON, "Nothing else than leases"),
+    Flag("leader-elect-resource-name", "string", "kube-scheduler", _ON, "Name of the Lease"),
+    Flag("leader-elect-resource-namespace", "string", "kube-system", _ON, "Its namespace"),
+    Flag("leader-elect-retry-period", "duration", "2s", _ON, "Pause between two tries"),
+    Flag("log-flush-frequency", "duration", "5s", _NONE, _LOG),
+    Flag("log-json-info-buffer-size", "string", "0", _NONE, _LOG),
+    Flag("log-json-split-stream", "bool", "false", _NONE, _LOG),
+    Flag("log-text-info-buffer-size", "string", "0", _NONE, _LOG),
+    Flag("log-text-split-stream", "bool", "false", _NONE, _LOG),
+    Flag("logging-format", "string", "text", _NO, "text is the only format", ("text",)),
+    Flag("master", "string", "", _ON, "Address of the API server, in place of the kubeconfig's"),
+    Flag(
+        "min-compatibility-version",
+        "strings",
+        "",
+        _NO,
+        "v1.36 is played",
+        ("1.35", "v1.35", "kube=1.35", "1.36", "v1.36", "kube=1.36"),
+    ),
+    Flag("permit-address-sharing", "bool", "false", _NONE, "addresses are not shared"),
+    Flag("permit-port-sharing", "bool", "false", _NONE, "the port is not shared"),
+    Flag(
+        "pod-max-in-unschedulable-pods-duration",
+        "duration",
+        "5m0s",
+        _NO,
+        "a pod no event helps is retried after five minutes",
+        ("5m0s", "5m", "300s"),
+    ),
+    Flag("profiling", "bool", "true", _NONE, "there are no profiling endpoints"),
+    Flag("requestheader-allowed-names", "strings", "", _NO, _CALLERS),
+    Flag("requestheader-client-ca-file", "string", "", _NO, _CALLERS),
+    Flag("requestheader-extra-headers-prefix", "strings", "x-remote-extra-", _NO, _CALLERS),
+    Flag("requestheader-group-headers", "strings", "x-remote-group", _NO, _CALLERS),
+    Flag("requestheader-uid-headers", "strings", "", _NO, _CALLERS),
+    Flag("requestheader-username-headers", "strings", "x-remote-user", _NO, _CALLERS),
+    Flag(
+        "secure-port",
+        "int",
+        "10259",
+        _ON,
+        "Port for health and metrics over HTTPS; 0: do not serve",
+    ),
+    Flag("show-hidden-metrics-for-version", "string", "", _NONE, "no metric is hidden"),
+    Flag("tls-cert-file", "string", "", _ON, "Certificate to serve with, PEM"),
+    Flag("tls-cipher-suites", "strings", "", _NO, _TLS),
+    Flag("tls-curve-preferences", "strings", "", _NO, _TLS),
+    Flag("tls-min-version", "string", "", _ON, "VersionTLS12 (the default) or VersionTLS13"),
+    Flag("tls-private-key-file", "string", "", _ON, "Key of --tls-cert-file, PEM"),
+    Flag("tls-sni-cert-key", "strings", "", _NO, "there is one certificate for all names"),
+    Flag(
+        "v",
+        "int",
+        "0",
+        _ON,
+        "0 tells warnings, 1 to 3 what happens, 4 and more everything",
+        own=True,
+    ),
+    Flag("version", "bool", "false", _ON, "Print the version and end"),
+    Flag("vmodule", "strings", "", _NONE, "verbosity is one for all; see -v"),
+    Flag("write-config-to", "string", "", _ON, "Write the configuration, with defaults, and end"),
+)
+"""By name. Source: kubernetes v1.36 ``cmd/kube-scheduler/app/options``, as ``--help`` has them."""
+
+_BY_PARAMETER: Final = {flag.parameter: flag for flag in FLAGS}
+
+
+def kube_scheduler_flags(function: F) -> F:
+    """Add every flag of the table that the command has no option of its own for.
+
+    Only effective ones are shown in the help. Values arrive by parameter name, None if not given.
+    """
+    for flag in reversed(FLAGS):
+        if flag.own:
+            continue
+        function = click.option(
+            f"--{flag.name}",
+            flag.parameter,
+            type=_TYPES[flag.kind],
+            default=None,
+            hidden=flag.effect is not Effect.EFFECTIVE,
+            help=f"{flag.note}." if flag.effect is Effect.EFFECTIVE else None,
+            metavar=flag.kind.upper(),
+            multiple=flag.kind == "strings",
+            is_flag=False,
+            # As Go's flags: --leader-elect alone means true.
+            flag_value="true" if flag.kind == "bool" else None,
+        )(function)
+    return function
+
+
+class _Duration(click.ParamType[str]):
+    """A Go duration, kept as it is written."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+_TYPES: Final[Mapping[str, click.ParamType[Any]]] = {
+    "string": click.STRING,
+    "strings": click.STRING,
+    "bool": click.BOOL,
+    "int": click.INT,
+    "float": click.FLOAT,
+    "duration": _Duration(),
+}
+
+
+class RunCommand(click.Command):
+    """A command that takes its flags as Go programs do: ``-v=2``, ``-v 2`` and ``--v 2``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line."""
+        return super().parse_args(ctx, list(_verbosity_as_letters(args)))
+
+
+def _verbosity_as_letters(words: list[str]) -> Iterator[str]:
+    """Turn ``-v 4`` and its other forms into as many ``-v`` as ``moorage`` counts."""
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, equals, value = word.partition("=")
+        if name not in ("-v", "--v"):
+            yield word
+            continue
+        if not equals and waiting and waiting[0].isdigit():
+            value = waiting.pop(0)
+        if not value.isdigit():
+            # A bare -v is moorage's own.
+            yield "-v" if not equals else word
+            continue
+        yield from ["-v"] * (0 if value == "0" else 1 if int(value) < 4 else 2)
+
+
+def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that were given, by name, and check those that may not be.
+
+    Parameters
+    ----------
+    values
+        As click hands them over, by parameter.
+
+    Raises
+    ------
+    UsageError
+        A flag is refused; all of them are listed.
+    """
+    given = {
+        _BY_PARAMETER[parameter].name: _joined(value)
+        for parameter, value in values.items()
+        if value not in (None, ())
+    }
+    faults = [
+        f"--{flag.name}: not supported: {flag.note}"
+        for flag in FLAGS
+        if flag.effect is Effect.REFUSED
+        and flag.name in given
+        and str(given[flag.name]) not in flag.allowed
+    ]
+    if faults:
+        raise UsageError("; ".join(faults))
+    return given
+
+
+def warnings(given: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
+    """Yield a line for each flag that was given and does nothing."""
+    for flag in FLAGS:
+        if flag.name not in given:
+            continue
+        if flag.effect is Effect.ACCEPTED:
+            yield f"--{flag.name} has no effect: {flag.note}"
+        elif has_config and flag.name in ("kube-api-qps", "kube-api-burst"):
+            yield f"--{flag.name} has no effect: --config is given, and clientConnection says it"
+
+
+def _joined(value: Any) -> Any:
+    """Return the values of a flag given several times as Go joins them."""
+    return ",".join(value) if isinstance(value, tuple) else value

@@ -1,0 +1,70 @@
+"""What flags change in a configuration that was read; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from moorage.base.errors import ConfigError
+from moorage.config.feature_gates import parse_feature_gates
+from moorage.config.own import LoadedConfiguration
+from moorage.config.validation import validate
+
+_LEADER_ELECTION: Final = {
+    "leader-elect": "leader_elect",
+    "leader-elect-lease-duration": "lease_duration",
+    "leader-elect-renew-deadline": "renew_deadline",
+    "leader-elect-retry-period": "retry_period",
+    "leader-elect-resource-lock": "resource_lock",
+    "leader-elect-resource-name": "resource_name",
+    "leader-elect-resource-namespace": "resource_namespace",
+}
+_CONNECTION: Final = {"kube-api-qps": "qps", "kube-api-burst": "burst"}
+
+
+def with_flags(
+    config: LoadedConfiguration, given: Mapping[str, Any], *, has_config: bool
+) -> LoadedConfiguration:
+    """Return the configuration with the flags that were given.
+
+    Parameters
+    ----------
+    config
+        As read, or the defaults.
+    given
+        Flags by name.
+    has_config
+        Whether it was read from a file, which the deprecated flags do not override.
+
+    Raises
+    ------
+    ConfigError
+        What the flags say is not valid.
+
+    Notes
+    -----
+    kubernetes v1.36 cmd/kube-scheduler/app/options (``ApplyDeprecated``, leader election flags).
+    """
+    scheduler = config.scheduler
+    if "feature-gates" in given:
+        gates = parse_feature_gates(given["feature-gates"])
+        config = msgspec.structs.replace(config, gates=gates)
+    election = _changes(given, _LEADER_ELECTION)
+    connection = {} if has_config else _changes(given, _CONNECTION)
+    if not election and not connection:
+        return config
+    scheduler = msgspec.structs.replace(
+        scheduler,
+        leader_election=msgspec.structs.replace(scheduler.leader_election, **election),
+        client_connection=msgspec.structs.replace(scheduler.client_connection, **connection),
+    )
+    faults = validate(scheduler)
+    if faults:
+        raise ConfigError(faults, source="flags")
+    return msgspec.structs.replace(config, scheduler=scheduler)
+
+
+def _changes(given: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
+    return {field: given[flag] for flag, field in fields.items() if flag in given}

@@ -1,0 +1,116 @@
+"""Composes what ``moorage run`` serves: health, metrics and the configuration in force."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.api.codec import encode
+from moorage.base.clock import Clock
+from moorage.base.errors import UsageError
+from moorage.config.own import LoadedConfiguration
+from moorage.config.written import documents
+from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, Serving
+from moorage.service.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+
+_TLS_VERSIONS = {
+    "": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+
+
+def serving_of(given: Mapping[str, Any]) -> Serving:
+    """Return where and how to serve, as flags say.
+
+    Raises
+    ------
+    UsageError
+        A flag has a value that cannot be used.
+    """
+    version = given.get("tls-min-version", "")
+    if version not in _TLS_VERSIONS:
+        raise UsageError(f"--tls-min-version {version}: write VersionTLS12 or VersionTLS13")
+    certificate, key = given.get("tls-cert-file", ""), given.get("tls-private-key-file", "")
+    if bool(certificate) != bool(key):
+        raise UsageError("--tls-cert-file and --tls-private-key-file are given both or not at all")
+    default = Serving()
+    paths = given.get("authorization-always-allow-paths")
+    return Serving(
+        address=given.get("bind-address", default.address),
+        port=given.get("secure-port", default.port),
+        certificate_file=certificate,
+        key_file=key,
+        tls_version_min=_TLS_VERSIONS[version],
+        open_paths=ALWAYS_ALLOWED if paths is None else tuple(filter(None, paths.split(","))),
+    )
+
+
+def health_server(
+    serving: Serving,
+    scheduler: Scheduler,
+    config: LoadedConfiguration,
+    clock: Clock,
+    pages: Mapping[str, PageMaker],
+) -> HealthServer | None:
+    """Return the server of a scheduler; None where it should not serve, or cannot.
+
+    Parameters
+    ----------
+    pages
+        What it answers besides the health checks and ``/configz``.
+    """
+    if not serving.port:
+        return None
+    if not serving.certificate_file and not _can_sign():
+        _log.warning(
+            "health and metrics are not served: install moorage[sandbox] for a certificate made in "
+            "memory, or give --tls-cert-file and --tls-private-key-file"
+        )
+        return None
+
+    async def configz(accept: str) -> Page:
+        del accept
+        return Page(encode({"componentconfig": documents(config)[0]}), "application/json")
+
+    # The leaderElection check passes always, as in kube-scheduler: who loses the lease ends.
+    first = "ping" if scheduler.elector is None else "leaderElection"
+    elected = [] if scheduler.elector is None else [("leaderElection", _passes)]
+    checks = {
+        "healthz": [(first, _passes)],
+        "livez": [("ping", _passes)],
+        "readyz": [
+            *elected,
+            ("shutdown", lambda: not scheduler.ending),
+            ("sched-handler-sync", lambda: scheduler.synced),
+        ],
+    }
+    return HealthServer(
+        serving,
+        lambda: _own_certificate(clock),
+        checks=checks,
+        pages={"/configz": configz, **pages},
+    )
+
+
+def _passes() -> bool:
+    return True
+
+
+def _can_sign() -> bool:
+    try:
+        import cryptography  # noqa: F401 - only whether it is there
+    except ImportError:
+        return False
+    return True
+
+
+def _own_certificate(clock: Clock) -> tuple[bytes, bytes]:
+    from moorage.apiserver.certs import Authority
+
+    pair = Authority(clock).server_pair(("localhost", "127.0.0.1", "::1"))
+    return pair.certificate, pair.key

@@ -1,0 +1,214 @@
+"""kube-scheduler's flags on ``moorage run``: all are known, none is ignored silently.
+
+Left out: what the serving flags serve (``tests/service/test_health``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from moorage.base.clock import ManualClock
+from moorage.base.errors import ConfigError, UsageError
+from moorage.cli.flags import (
+    FLAGS,
+    Effect,
+    RunCommand,
+    given_flags,
+    kube_scheduler_flags,
+    warnings,
+)
+from moorage.cli.overrides import with_flags
+from moorage.cli.run import run
+from moorage.cli.scheduling import SchedulerOptions, scheduler_access
+from moorage.cli.serving import serving_of
+from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
+from moorage.service.health import Serving
+from tests.cli.conftest import Type
+from tests.cli.test_run import kubeconfig
+
+UPSTREAM = Path(__file__).with_name("kube_scheduler_flags.txt")
+
+
+def typed(*words: str) -> dict[str, Any]:
+    """Return what a command with only these flags is given, and its verbosity."""
+    seen: dict[str, Any] = {}
+
+    @click.command(cls=RunCommand)
+    @click.option("-v", "--verbose", count=True)
+    @kube_scheduler_flags
+    def command(verbose: int, **flags: Any) -> None:
+        seen.update(given_flags(flags))
+        if verbose:
+            seen["v"] = verbose
+
+    result = CliRunner().invoke(command, list(words), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return seen
+
+
+def test_the_table_lists_exactly_kube_schedulers_flags() -> None:
+    lines = UPSTREAM.read_text().splitlines()
+    wanted = [line for line in lines if not line.startswith("#")]
+    assert [flag.name for flag in FLAGS] == wanted == sorted(wanted)
+
+
+def test_the_command_takes_every_flag() -> None:
+    taken = {name for parameter in run.params for name in parameter.opts}
+    taken |= {"--help", "--v"}  # click's own, and one the command line is rewritten for
+    assert [flag.name for flag in FLAGS if f"--{flag.name}" not in taken] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        pytest.param((), {}, id="nothing given, nothing changes"),
+        pytest.param(("--leader-elect",), {"leader-elect": True}, id="a switch alone is true"),
+        pytest.param(
+            ("--leader-elect=false", "--secure-port", "0"),
+            {"leader-elect": False, "secure-port": 0},
+            id="a switch may be given a value",
+        ),
+        pytest.param(
+            ("--feature-gates=A=true", "--feature-gates=B=false"),
+            {"feature-gates": "A=true,B=false"},
+            id="a list may be given in parts",
+        ),
+        pytest.param(("--kube-api-qps=50",), {"kube-api-qps": 50.0}, id="a number"),
+        pytest.param(
+            ("--leader-elect-lease-duration", "1m30s"),
+            {"leader-elect-lease-duration": "1m30s"},
+            id="a duration",
+        ),
+        pytest.param(("-v=2",), {"v": 1}, id="verbosity with an equals sign"),
+        pytest.param(("-v", "4"), {"v": 2}, id="verbosity as a word"),
+        pytest.param(("--v=5",), {"v": 2}, id="verbosity by its long name"),
+        pytest.param(("--v=0",), {}, id="no verbosity"),
+        pytest.param(("-v", "-v"), {"v": 2}, id="moorage's own way to say it"),
+        pytest.param(
+            ("--logging-format=text", "--emulated-version=1.36"),
+            {"logging-format": "text", "emulated-version": "1.36"},
+            id="what is the case anyway may be said",
+        ),
+    ],
+)
+def test_flags_are_read_as_go_programs_read_them(
+    words: tuple[str, ...], given: dict[str, Any]
+) -> None:
+    assert typed(*words) == given
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("--leader-elect-retry-period", "2"), id="a duration without a unit"),
+        pytest.param(("--secure-port=https",), id="a port that is no number"),
+        pytest.param(("--unheard-of",), id="a flag that does not exist"),
+        pytest.param(("stray",), id="an argument"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(click.UsageError):
+        typed(*words)
+
+
+@pytest.mark.parametrize(
+    "flag", [flag for flag in FLAGS if flag.effect is Effect.REFUSED], ids=lambda flag: flag.name
+)
+def test_refused_flags_are_refused_with_the_reason(flag: Any) -> None:
+    value = "1h" if flag.kind == "duration" else "something"
+    with pytest.raises(UsageError) as caught:
+        typed(f"--{flag.name}={value}")
+    assert str(caught.value) == f"--{flag.name}: not supported: {flag.note}"
+
+
+@pytest.mark.parametrize(
+    "flag", [flag for flag in FLAGS if flag.effect is Effect.ACCEPTED], ids=lambda flag: flag.name
+)
+def test_flags_without_effect_are_warned_of(flag: Any) -> None:
+    value = {"bool": "true", "int": "1", "duration": "1s"}.get(flag.kind, "x")
+    given = typed(f"--{flag.name}={value}")
+    assert list(warnings(given, has_config=False)) == [f"--{flag.name} has no effect: {flag.note}"]
+
+
+def test_all_refusals_are_told_at_once() -> None:
+    with pytest.raises(UsageError, match=r"--client-ca-file: .*; --logging-format: "):
+        typed("--logging-format=json", "--client-ca-file=x")
+
+
+def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:
+    given = {
+        "leader-elect": False,
+        "leader-elect-resource-name": "mine",
+        "kube-api-qps": 20.0,
+        "kube-api-burst": 30,
+    }
+    with_file = with_flags(LoadedConfiguration(), given, has_config=True).scheduler
+    without = with_flags(LoadedConfiguration(), given, has_config=False).scheduler
+    assert with_file.leader_election == without.leader_election
+    assert (with_file.leader_election.leader_elect, with_file.leader_election.resource_name) == (
+        False,
+        "mine",
+    )
+    assert (with_file.client_connection.qps, with_file.client_connection.burst) == (None, None)
+    assert (without.client_connection.qps, without.client_connection.burst) == (20.0, 30)
+    assert [line.split()[0] for line in warnings(given, has_config=True)] == [
+        "--kube-api-burst",
+        "--kube-api-qps",
+    ]
+
+
+def test_what_flags_say_is_validated_like_the_file() -> None:
+    with pytest.raises(ConfigError, match=r"flags: leaderElection\.leaseDuration: Invalid value"):
+        with_flags(LoadedConfiguration(), {"leader-elect-lease-duration": "5s"}, has_config=False)
+
+
+def test_gates_are_switched_and_unknown_ones_are_faults() -> None:
+    config = with_flags(
+        LoadedConfiguration(), {"feature-gates": "GenericWorkload=true"}, has_config=False
+    )
+    assert config.gates.as_text() == "GenericWorkload=true"
+    with pytest.raises(ConfigError, match="unrecognized feature gate: Unheard"):
+        with_flags(LoadedConfiguration(), {"feature-gates": "Unheard=true"}, has_config=False)
+
+
+def test_master_names_the_server_in_place_of_the_kubeconfig(tmp_path: Path) -> None:
+    options = SchedulerOptions(
+        kubeconfig=str(kubeconfig(tmp_path / "k", "http://file")),
+        flags={"master": "http://master/"},
+    )
+    access = scheduler_access(options, LoadedConfiguration().scheduler, ManualClock())
+    assert access.server == "http://master"
+
+
+def test_where_it_serves() -> None:
+    given = {
+        "bind-address": "::",
+        "secure-port": 1,
+        "authorization-always-allow-paths": "/healthz,/metrics*",
+    }
+    assert serving_of({}) == Serving()
+    assert serving_of(given) == Serving(address="::", port=1, open_paths=("/healthz", "/metrics*"))
+    with pytest.raises(UsageError, match="both or not at all"):
+        serving_of({"tls-cert-file": "x"})
+    with pytest.raises(UsageError, match="write VersionTLS12 or VersionTLS13"):
+        serving_of({"tls-min-version": "VersionTLS10"})
+
+
+def test_the_configuration_is_written_and_nothing_is_started(bare: Type) -> None:
+    result = bare("run", "--write-config-to", "out.yaml", "--leader-elect=false")
+    assert (result.exit_code, result.stdout) == (0, "")
+    read = load_config("out.yaml")
+    assert read.scheduler.leader_election.leader_elect is False
+    assert bare("config", "check", "out.yaml").exit_code == 0
+
+
+def test_the_version_is_printed_and_nothing_is_started(bare: Type) -> None:
+    result = bare("run", "--version")
+    assert (result.exit_code, result.stdout.split()[0]) == (0, "moorage")
