@@ -241,6 +241,20 @@ N1 = ("node add", node())
             id="a pod that never could be read is deleted",
         ),
         pytest.param(
+            [
+                ("pod add", pod()),
+                ("pod update", pod(), pod(cpu="much", **BOUND)),
+                ("pod delete", pod(cpu="much", **BOUND)),
+            ],
+            ["cache.remove_pod p", "move AssignedPodDelete p -", "queue.delete p"],
+            id="a pod bound while unreadable is deleted: the queue has it still",
+        ),
+        pytest.param(
+            [N1, ("node delete", node()), N1],
+            ["cache.add_node n1", "move NodeAdd - n1"],
+            id="a node deleted and made again under its name",
+        ),
+        pytest.param(
             [("node add", node(cpu="much"))], [], id="a node with unreadable amounts is left alone"
         ),
         pytest.param(

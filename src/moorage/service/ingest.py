@@ -229,7 +229,8 @@ class PodIngest(_Reporting):
 
     def on_delete(self, pod: Pod, *, missed: bool) -> None:
         """Take in that a pod is gone, or finished and so no longer watched."""
-        if self._store.get(*pod.key) is None:
+        known = self._store.get(*pod.key)
+        if known is None:
             return  # no version of it could be read
         self._store.remove(pod)
         if self._writes is not None:
@@ -239,7 +240,8 @@ class PodIngest(_Reporting):
             with _tolerated():
                 self._cache.remove_pod(pod)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        if (missed or not assigned) and self._responsible(pod):
+        # It may have got its node in a version that could not be read: the queue has it still.
+        if (missed or not known.spec.node_name) and self._responsible(pod):
             self._unassigned_delete(pod)
 
     def _readable(self, pod: Pod) -> bool:
