@@ -207,3 +207,31 @@ def test_v1_20_reads_namespaces_as_they_are_now() -> None:
     core.snapshot.listers.namespaces.put(namespace)
     core.queue.move_all(event, None, placed)
     assert core.queue.counts().backoff == 1
+
+
+class LastNameFirst:
+    """Orders pods by name, from z to a."""
+
+    name = "LastNameFirst"
+
+    def __init__(self, args: object, handle: object) -> None:
+        del args, handle
+
+    def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[int, ...]:
+        del priority, timestamp_ns
+        return tuple(-ord(letter) for letter in pod.name)
+
+
+def test_the_queue_is_ordered_by_the_first_profile() -> None:
+    registry = in_tree_registry()
+    registry.register(PluginEntry("LastNameFirst", LastNameFirst))
+    sort = PluginSet(enabled=[PluginRef(name="LastNameFirst")], disabled=[PluginRef(name="*")])
+    profiles = [
+        Profile(scheduler_name=name, plugins=Plugins(queue_sort=sort)) for name in ("one", "two")
+    ]
+    config = LoadedConfiguration(with_defaults(KubeSchedulerConfiguration(profiles=profiles)))
+    core = build_core(config, registry, clock=ManualClock(), streams=Streams(1))
+    for name, profile in (("b", "one"), ("c", "two"), ("a", "one")):
+        core.queue.add(pod(name, schedulerName=profile))
+    popped = [core.queue.pop() for _ in range(3)]
+    assert [queued and queued.pod.name for queued in popped] == ["c", "b", "a"]

@@ -66,6 +66,18 @@ def test_timestamps_follow_returns_only():
     assert world.seconds(queued.timestamp_ns) == 50
 
 
+def test_a_popped_pod_still_shows_who_rejected_it():
+    world = World()
+    world.add(pod())
+    world.fail(world.pop(), "Fit", pending=["Claim"])
+    world.queue.activate([pod()])
+    queued = world.pop()
+    assert (queued.unschedulable_plugins, queued.pending_plugins) == ({"Fit"}, {"Claim"})
+    world.fail(queued)
+    assert (queued.unschedulable_plugins, queued.pending_plugins) == (set(), set())
+    assert (queued.unschedulable_count, queued.consecutive_errors_count) == (1, 1)
+
+
 class TestPopSpecific:
     def test_takes_an_active_pod_out_of_turn(self):
         world = World()
