@@ -92,6 +92,9 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         'persistentvolumeclaim "<name>" not found': _CREATE_CLAIM,
     },
     "NodeVolumeLimits": {
+        "converting volume(<name>) from inline to csi: <problem>": (
+            "Correct the volume in the pod's spec: as it is, its CSI driver would not find it."
+        ),
         "node(s) exceed max volume count": (
             "The driver's limit (`CSINode`, `allocatable.count`) is reached: add a node, or "
             "delete pods that use volumes of that driver."
@@ -143,11 +146,17 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         'failed to find storage class "<name>"': (
             "Create the class, or correct the claim's `storageClassName`."
         ),
-        "failed to translate Kubernetes ID to EBS Volume ID <id>": (
+        "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (<id>)": (
             "Correct the volume's `awsElasticBlockStore.volumeID`."
         ),
-        "multiple or no regions gotten from zones: <zones>": (
-            "Correct the zone labels of the volume: one region only."
+        "failed to get region from zones: zone in unexpected format, expected: "
+        "{locale}-{region}-{zone}, got: <zone>": (
+            "Correct the zone labels of the volume: a regional disk's zones are named so."
+        ),
+        "failed to get region from zones: multiple or no regions gotten from zones, got: "
+        "map[<regions>]": "Correct the zone labels of the volume: one region only.",
+        "could not translate pv: <problem>": (
+            "Correct the PersistentVolume: as it is, its CSI driver would not find it."
         ),
         '"<name>" is gone': _RETRIED,
         '"<name>" has changed since the decision': _RETRIED,

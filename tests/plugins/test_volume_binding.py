@@ -6,6 +6,7 @@ in tests/controllers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from moorage.plugins.volume_assumed import Assumed
 from moorage.plugins.volume_attached import AttachedVolumes, VolumeResolver
 from moorage.plugins.volume_claims import VolumeError
 from moorage.plugins.volume_nodes import reach_of
-from moorage.plugins.volume_translation import handle_of, source_of
+from moorage.plugins.volume_translation import handle_of, source_of, translated_affinity
 from moorage.plugins.volume_writes import with_node
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -51,11 +52,13 @@ def storage_class(name: str, mode: str | None = "WaitForFirstConsumer", **fields
     return from_dict(StorageClass, {**body, **fields})
 
 
-def volume(name: str, *, storage: str = "1Gi", **spec: Any) -> PersistentVolume:
+def volume(
+    name: str, *, storage: str = "1Gi", labels: Mapping[str, str] | None = None, **spec: Any
+) -> PersistentVolume:
     return from_dict(
         PersistentVolume,
         {
-            "metadata": {"name": name},
+            "metadata": {"name": name, "labels": labels or {}},
             "spec": {"capacity": {"storage": storage}, "storageClassName": "late", **spec},
             "status": {"phase": "Available"},
         },
@@ -334,6 +337,10 @@ def test_a_pod_in_the_way_of_a_claim_can_be_taken_away_in_a_trial():
 
 
 ZONE = "topology.kubernetes.io/zone"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+CINDER_ZONE = "topology.cinder.csi.openstack.org/zone"
 
 
 @pytest.mark.parametrize(
@@ -345,15 +352,30 @@ ZONE = "topology.kubernetes.io/zone"
         ),
         pytest.param(
             {"gcePersistentDisk": {"pdName": "d"}},
-            {ZONE: "r-a"},
-            "projects/UNSPECIFIED/zones/r-a/disks/d",
+            {ZONE: "us-central1-a"},
+            "projects/UNSPECIFIED/zones/us-central1-a/disks/d",
             id="a disk of a zone",
         ),
         pytest.param(
             {"gcePersistentDisk": {"pdName": "d"}},
-            {ZONE: "r-a__r-b"},
-            "projects/UNSPECIFIED/regions/r/disks/d",
+            {ZONE: "us-central1-a__us-central1-b"},
+            "projects/UNSPECIFIED/regions/us-central1/disks/d",
             id="a disk of a region",
+        ),
+        pytest.param(
+            {"gcePersistentDisk": {"pdName": "d"}},
+            {ZONE: "new", BETA_ZONE: "old"},
+            "projects/UNSPECIFIED/zones/old/disks/d",
+            id="the older label of a zone comes first",
+        ),
+        pytest.param(
+            {"gcePersistentDisk": {"pdName": "d"}},
+            {},
+            "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
+            id="a disk of an unknown zone",
+        ),
+        pytest.param(
+            {"awsElasticBlockStore": {"volumeID": "aws:///vol-1/"}}, {}, "vol-1", id="no zone"
         ),
         pytest.param({"azureDisk": {"diskURI": "/x/y"}}, {}, "/x/y", id="Azure"),
         pytest.param({"cinder": {"volumeID": "u"}}, {}, "u", id="Cinder"),
@@ -364,6 +386,115 @@ def test_in_tree_handles(source, labels, handle):
     found = source_of(volume("pv", **source))
     assert found is not None
     assert handle_of(found[1], labels) == handle
+
+
+@pytest.mark.parametrize(
+    ("source", "labels", "text"),
+    [
+        pytest.param(
+            {"awsElasticBlockStore": {"volumeID": "aws://z/disk"}},
+            {},
+            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume "
+            "(aws://z/disk)",
+            id="no EBS volume",
+        ),
+        pytest.param(
+            {"gcePersistentDisk": {"pdName": "d"}},
+            {ZONE: "r-a__r-b"},
+            "failed to get region from zones: zone in unexpected format, expected: "
+            "{locale}-{region}-{zone}, got: r-a",
+            id="zones of another form",
+        ),
+        pytest.param(
+            {"gcePersistentDisk": {"pdName": "d"}},
+            {ZONE: "us-west1-a__us-east1-b"},
+            "failed to get region from zones: multiple or no regions gotten from zones, got: "
+            "map[us-east1:{} us-west1:{}]",
+            id="zones of two regions",
+        ),
+    ],
+)
+def test_what_cannot_be_translated_says_so_as_upstream_does(source, labels, text):
+    found = source_of(volume("pv", **source))
+    assert found is not None
+    with pytest.raises(VolumeError) as caught:
+        handle_of(found[1], labels)
+    assert str(caught.value) == text
+    migrated = frozenset({found[0]})
+    disk = volume("pv", labels=labels, **source)
+    with pytest.raises(VolumeError) as caught:
+        reach_of(disk).matches({}, migrated)
+    assert str(caught.value) == f"could not translate pv: {text}"
+
+
+def expressions(**wanted: list[str] | None) -> dict[str, Any]:
+    """Return a node affinity of one term; None asks for any value."""
+    keys = {"zone": ZONE, "beta": BETA_ZONE, "region": REGION, "beta_region": BETA_REGION}
+    items = [
+        {"key": keys[name], "operator": "Exists"}
+        if values is None
+        else {"key": keys[name], "operator": "In", "values": values}
+        for name, values in wanted.items()
+    ]
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": items}]}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "affinity", "expected"),
+    [
+        pytest.param({}, None, None, id="nothing says where: everywhere"),
+        pytest.param(
+            {ZONE: "a__b"},
+            None,
+            [(CINDER_ZONE, ["a", "b"])],
+            id="the labels of zones are asked for",
+        ),
+        pytest.param(
+            {ZONE: " b __a__ __a"},
+            None,
+            [(CINDER_ZONE, ["a", "b"])],
+            id="each once, sorted, without spaces and empty ones",
+        ),
+        pytest.param({ZONE: "__"}, None, None, id="a label without a zone adds nothing"),
+        pytest.param(
+            {BETA_ZONE: "a"}, None, [(CINDER_ZONE, ["a"])], id="the older label where it is alone"
+        ),
+        pytest.param(
+            {ZONE: "new"},
+            expressions(beta=["old"], beta_region=["r"]),
+            [(CINDER_ZONE, ["old"]), (REGION, ["r"])],
+            id="an affinity comes before labels, and names regions anew",
+        ),
+        pytest.param(
+            {BETA_ZONE: "old"},
+            expressions(zone=["new"], beta_region=["r"]),
+            [(CINDER_ZONE, ["new"]), (BETA_REGION, ["r"])],
+            id="regions stay where the zone has its newer name",
+        ),
+        pytest.param(
+            {ZONE: "a"},
+            expressions(zone=None),
+            [(ZONE, []), (CINDER_ZONE, ["a"])],
+            id="a zone that only has to be there counts for none",
+        ),
+    ],
+)
+def test_a_migrated_volume_is_where_affinity_or_labels_say(labels, affinity, expected):
+    more = {} if affinity is None else {"nodeAffinity": affinity}
+    disk = volume("pv", labels=labels, cinder={"volumeID": "u"}, **more)
+    found = translated_affinity(disk, "kubernetes.io/cinder")
+    if found is None:
+        assert expected is None
+        return
+    (term,) = found.node_selector_terms
+    assert [(item.key, item.values) for item in term.match_expressions] == expected
+
+
+def test_a_volume_with_no_topology_of_its_driver_keeps_its_affinity():
+    disk = volume("pv", azureDisk={"diskURI": "/x"}, nodeAffinity=expressions(beta=["a"]))
+    assert disk.spec.node_affinity is not None
+    found = translated_affinity(disk, "kubernetes.io/azure-disk")
+    assert found == disk.spec.node_affinity.required
 
 
 def test_a_migrated_volume_asks_for_the_drivers_topology():
@@ -398,5 +529,17 @@ def test_a_volume_that_cannot_be_translated_breaks_the_attempt_only_where_it_mat
     snapshot.listers.csi_nodes.put(
         from_dict(CSINode, {"metadata": {"name": "b", "annotations": listed}})
     )
-    with pytest.raises(VolumeError, match="EBS Volume ID aws://z/disk"):
+    with pytest.raises(VolumeError, match="EBS Volume ID Invalid format for AWS volume"):
         find(plugin, snapshot, using("c"))
+
+
+def test_attach_limits_leave_out_a_volume_that_cannot_be_translated_but_not_an_inline_one():
+    disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://z/disk"})
+    snapshot = with_objects(disk, claim("c", volumeName="pv", annotations=COMPLETED))
+    resolver = VolumeResolver(snapshot.listers, "prefix")
+    assert resolver.resolve(using("c"), has_csi_node=True, skip_missing=False) == {}
+    inline = {"name": "data", "awsElasticBlockStore": {"volumeID": "aws://z/disk"}}
+    asked = PodInfo(pod("p", volumes=[inline]))
+    with pytest.raises(VolumeError, match=r"^converting volume\(data\) from inline to csi: failed"):
+        resolver.resolve(asked, has_csi_node=True, skip_missing=False)
+    assert resolver.resolve(asked, has_csi_node=False, skip_missing=False) == {}

@@ -125,12 +125,22 @@ def _existing(volume: PersistentVolume, has_csi_node: bool) -> VolumeId | None:
     found = source_of(volume) if has_csi_node else None
     if found is None:
         return None
-    return (DRIVER_OF[found[0]], handle_of(found[1], volume.metadata.labels))
+    try:
+        return (DRIVER_OF[found[0]], handle_of(found[1], volume.metadata.labels))
+    except VolumeError:
+        return None  # upstream logs it and does not count the volume
 
 
 def _inline(volume: Volume) -> VolumeId | None:
     found = source_of(volume)
-    return None if found is None else (DRIVER_OF[found[0]], handle_of(found[1], {}))
+    if found is None:
+        return None
+    try:
+        return (DRIVER_OF[found[0]], handle_of(found[1], {}))
+    except VolumeError as fault:
+        raise VolumeError(
+            f"converting volume({volume.name}) from inline to csi: {fault}"
+        ) from fault
 
 
 class _Node:

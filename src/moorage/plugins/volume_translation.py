@@ -32,6 +32,7 @@ _REGION: Final = "topology.kubernetes.io/region"
 _BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 _DELIMITER: Final = "__"
 _UNSPECIFIED: Final = "UNSPECIFIED"
+_GCE_ZONE_PARTS: Final = 3
 _EBS_ID: Final = re.compile(r"vol-[^/]*\Z")
 
 DRIVER_OF: Final[Mapping[str, str]] = {
@@ -120,47 +121,79 @@ def translated_affinity(volume: PersistentVolume, plugin: str) -> NodeSelector |
     """
     source = source_of(volume)
     assert source is not None, f"persistentvolume {volume.name} is not of an in-tree type"
-    handle_of(source[1], volume.metadata.labels)
+    try:
+        handle_of(source[1], volume.metadata.labels)
+    except VolumeError as fault:
+        raise VolumeError(f"could not translate pv: {fault}") from fault
     affinity = volume.spec.node_affinity
     required = None if affinity is None else affinity.required
     csi_key = _TOPOLOGY_KEY.get(plugin)
     if csi_key is None:
         return required
     zone_key = _zone_key(volume, required)
-    if _names(required, zone_key):
+    if _values(required, zone_key):
         required = _renamed(required, zone_key, csi_key)
-    elif zone_key in volume.metadata.labels:
-        zones = volume.metadata.labels[zone_key].split(_DELIMITER)
-        required = _with_values(required, csi_key, zones)
-    return _renamed(required, _BETA_REGION, _REGION)
+    else:
+        text = volume.metadata.labels.get(zone_key, "")
+        zones = sorted({zone.strip() for zone in text.split(_DELIMITER)} - {""})
+        if zones:
+            required = _with_values(required, csi_key, zones)
+    if zone_key == _BETA_ZONE and _values(required, _BETA_REGION):
+        required = _renamed(required, _BETA_REGION, _REGION)
+    return required
 
 
 def _ebs_handle(volume_id: str) -> str:
+    """Return the id of an EBS volume that may be written as ``aws://<zone>/<id>``."""
     if not volume_id.startswith("aws://"):
         return volume_id
-    name = volume_id.removeprefix("aws://").partition("/")[2]
+    path = re.split(r"[?#]", volume_id.removeprefix("aws://"), maxsplit=1)[0].partition("/")[2]
+    name = path.strip("/")
     if not _EBS_ID.match(name):
-        raise VolumeError(f"failed to translate Kubernetes ID to EBS Volume ID {volume_id}")
+        raise VolumeError(
+            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume "
+            f"({volume_id})"
+        )
     return name
 
 
 def _gce_place(labels: Mapping[str, str]) -> str:
-    text = labels.get(_ZONE) or labels.get(_BETA_ZONE) or ""
+    text = labels.get(_BETA_ZONE) or labels.get(_ZONE) or ""
     if not text:
         return f"zones/{_UNSPECIFIED}"
     zones = text.split(_DELIMITER)
     if len(zones) == 1:
         return f"zones/{zones[0]}"
-    regions = {zone.rpartition("-")[0] for zone in zones}
+    return f"regions/{_gce_region(zones)}"
+
+
+def _gce_region(zones: Iterable[str]) -> str:
+    """Return the one region of zones named ``<locale>-<region>-<zone>``."""
+    regions = set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != _GCE_ZONE_PARTS:
+            raise VolumeError(
+                "failed to get region from zones: zone in unexpected format, expected: "
+                f"{{locale}}-{{region}}-{{zone}}, got: {zone}"
+            )
+        regions.add("-".join(parts[:2]))
     if len(regions) != 1:
-        raise VolumeError(f"multiple or no regions gotten from zones: {sorted(regions)}")
-    return f"regions/{regions.pop()}"
+        shown = " ".join(f"{region}:{{}}" for region in sorted(regions))  # as Go prints a set
+        raise VolumeError(
+            "failed to get region from zones: multiple or no regions gotten from zones, got: "
+            f"map[{shown}]"
+        )
+    return regions.pop()
 
 
 def _zone_key(volume: PersistentVolume, required: NodeSelector | None) -> str:
-    if _ZONE in volume.metadata.labels or _names(required, _ZONE):
-        return _ZONE
-    return _BETA_ZONE
+    """Return which of the two labels of a zone a volume uses; its affinity comes first."""
+    for key in (_ZONE, _BETA_ZONE):
+        if _names(required, key):
+            return key
+    beta = _BETA_ZONE in volume.metadata.labels and _ZONE not in volume.metadata.labels
+    return _BETA_ZONE if beta else _ZONE
 
 
 def _expressions(required: NodeSelector | None) -> Iterable[NodeSelectorRequirement]:
@@ -172,9 +205,13 @@ def _names(required: NodeSelector | None, key: str) -> bool:
     return any(item.key == key for item in _expressions(required))
 
 
+def _values(required: NodeSelector | None, key: str) -> set[str]:
+    return {value for item in _expressions(required) if item.key == key for value in item.values}
+
+
 def _renamed(required: NodeSelector | None, old: str, new: str) -> NodeSelector | None:
-    if required is None or not _names(required, old):
-        return required
+    if required is None:
+        return None
     terms = [
         msgspec.structs.replace(
             term,
