@@ -197,7 +197,7 @@ def _arguments(args: type[msgspec.Struct] | None) -> str:
     if args is None:
         return "## Arguments\n\nNone.\n"
     lines = [f"## Arguments\n\n`{args.__name__}`: {_doc(args)}\n", _fields(args)]
-    for struct in _nested(args):
+    for struct in nested(args):
         lines += [f"### {struct.__name__}\n\n{_doc(struct)}\n", _fields(struct)]
     return "\n".join(lines)
 
@@ -213,16 +213,16 @@ def _fields(struct: type[msgspec.Struct]) -> str:
         f"| `{_json(getattr(default, field.name))}` | {texts.get(field.name, '')} |\n"
         for field in fields
     ]
-    return "| Field | Type | Default | |\n|---|---|---|---|\n" + "".join(rows)
+    return "| Field | Type | Default | Meaning |\n|---|---|---|---|\n" + "".join(rows)
 
 
-def _nested(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+def nested(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     """Return the structs of the configuration's own that a struct's fields hold, each once."""
     found: dict[str, type[msgspec.Struct]] = {}
     for field in msgspec.structs.fields(struct):
         for type_ in _leaves(field.type):
             if getattr(type_, "__module__", "") == plugin_args.__name__:
-                for each in (type_, *_nested(type_)):
+                for each in (type_, *nested(type_)):
                     found.setdefault(each.__name__, each)
     return list(found.values())
 

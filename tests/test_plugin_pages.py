@@ -21,10 +21,19 @@ import pytest
 
 import moorage.plugins
 from docs.plugin_messages import HINTS, REMEDIES, VOLUME_MESSAGES
-from docs.plugin_pages import Costs, events, field_texts, page, plugin_pages, read_costs, type_name
+from docs.plugin_pages import (
+    Costs,
+    events,
+    field_texts,
+    nested,
+    page,
+    plugin_pages,
+    read_costs,
+    type_name,
+)
+from moorage.config import plugin_args
 from moorage.config.plugin_args import (
     DefaultPreemptionArgs,
-    NodeAffinityArgs,
     NodeResourcesFitArgs,
     ScoringStrategy,
 )
@@ -188,15 +197,31 @@ def test_types_are_named_in_the_words_of_a_file(type_: Any, expected: str):
 
 def test_docstrings_below_fields_are_found():
     assert field_texts(DefaultPreemptionArgs) == {
-        "min_candidate_nodes_percentage": "Percent of all nodes.",
-        "min_candidate_nodes_absolute": "Nodes; the greater of both counts.",
+        "min_candidate_nodes_percentage": (
+            "Percent of all nodes, 0 to 100; not 0 together with the other."
+        ),
+        "min_candidate_nodes_absolute": (
+            "Number of nodes; the greater of both counts, up to all nodes."
+        ),
     }
-    assert field_texts(NodeAffinityArgs) == {}
+    assert field_texts(plugin_args.Args) == {}
     assert set(field_texts(NodeResourcesFitArgs)) == {
         "ignored_resources",
         "ignored_resource_groups",
         "scoring_strategy",
     }
+
+
+@pytest.mark.parametrize("entry", IN_TREE, ids=lambda entry: entry.name)
+def test_every_argument_has_a_type_a_default_and_a_text(entry):
+    structs = [] if entry.args_type is None else [entry.args_type, *nested(entry.args_type)]
+    silent = [
+        f"{struct.__name__}.{field.name}"
+        for struct in structs
+        for field in msgspec.structs.fields(struct)
+        if not field_texts(struct).get(field.name, "").endswith(".")
+    ]
+    assert silent == []
 
 
 def test_events_are_what_the_plugin_registers():

@@ -43,7 +43,9 @@ class ResourceSpec(
     """A resource that scores, and its share; weight 0 means 1."""
 
     name: str = ""
+    """As pods request it: ``cpu``, ``memory``, ``ephemeral-storage``, an extended resource."""
     weight: int = 0
+    """Its share beside the others', 1 to 100; 0 and unset mean 1."""
 
 
 class UtilizationShapePoint(
@@ -52,7 +54,9 @@ class UtilizationShapePoint(
     """A corner of a broken line: score 0 to 10 at a utilization in percent."""
 
     utilization: int = 0
+    """Percent of the node's allocatable amount that would be used, 0 to 100."""
     score: int = 0
+    """What that is worth, 0 (worst) to 10 (best)."""
 
 
 class RequestedToCapacityRatioParam(
@@ -61,6 +65,7 @@ class RequestedToCapacityRatioParam(
     """The broken line of the strategy of that name."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
+    """Corners by rising utilization, at least one; flat before the first and after the last."""
 
 
 _CPU_AND_MEMORY: Final = (
@@ -75,63 +80,73 @@ class ScoringStrategy(
     """How NodeResourcesFit scores; no resources means cpu and memory, weight 1 each."""
 
     type: str = LEAST_ALLOCATED
+    """LeastAllocated: empty nodes first; MostAllocated: full nodes first; RequestedToCapacityRatio:
+    by `requested_to_capacity_ratio`."""
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
+    """What scores, each by its weight; empty means cpu and memory, weight 1 each."""
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+    """The broken line; needed by the strategy of that name, ignored by the others."""
 
 
 class DefaultPreemptionArgs(Args, frozen=True, kw_only=True):
     """How many candidate nodes preemption tries at least."""
 
     min_candidate_nodes_percentage: int = 10
-    """Percent of all nodes."""
+    """Percent of all nodes, 0 to 100; not 0 together with the other."""
     min_candidate_nodes_absolute: int = 100
-    """Nodes; the greater of both counts."""
+    """Number of nodes; the greater of both counts, up to all nodes."""
 
 
 class DynamicResourcesArgs(Args, frozen=True, kw_only=True):
     """Timeouts of device allocation, as Go durations."""
 
     filter_timeout: str = "10s"
-    """For one node in Filter; 0 means none."""
+    """How long allocating for one node may take in Filter; 0 means any time."""
     binding_timeout: str = "10m0s"
-    """For binding conditions in PreBind; at least a second."""
+    """How long PreBind waits for devices to be ready; at least a second."""
 
 
 class InterPodAffinityArgs(Args, frozen=True, kw_only=True):
     """How terms of existing pods score."""
 
     hard_pod_affinity_weight: int = 1
-    """Score of a required term of an existing pod; 0 to 100."""
+    """Weight of existing pods' required affinity terms that mean the pod, 0 to 100; 0 for none."""
     ignore_preferred_terms_of_existing_pods: bool = False
+    """Whether preferred terms of existing pods do not score for a pod that has none of its own."""
 
 
 class NodeAffinityArgs(Args, frozen=True, kw_only=True):
     """Affinity added to that of every pod of the profile."""
 
     added_affinity: NodeAffinity | None = None
+    """Required and preferred node affinity, which must hold and scores beside the pod's own; unset
+    adds nothing."""
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True, kw_only=True):
     """Resources whose use is balanced; weights must be 1."""
 
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
+    """What should be used in proportion, each weight 1; empty means cpu and memory."""
 
 
 class NodeResourcesFitArgs(Args, frozen=True, kw_only=True):
     """What NodeResourcesFit leaves out, and how it scores."""
 
     ignored_resources: tuple[str, ...] = ()
-    """Extended resources Filter does not look at."""
+    """Extended resources Filter does not look at, by full name such as ``example.com/gpu``."""
     ignored_resource_groups: tuple[str, ...] = ()
-    """The same by the part of the name before ``/``."""
+    """The same by the part of the name before ``/``, such as ``example.com``."""
     scoring_strategy: ScoringStrategy | None = ScoringStrategy()
-    """None, as in a file, means LeastAllocated over cpu and memory."""
+    """How nodes score; unset means LeastAllocated over cpu and memory."""
 
 
 class PodTopologySpreadArgs(Args, frozen=True, kw_only=True):
     """Constraints of pods that bring none."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    """Constraints without ``labelSelector``: it comes from the pod's services and owner. Only with
+    `defaulting_type` List."""
     defaulting_type: str = "System"
     """System: kube-scheduler's own two soft constraints; List: `default_constraints`."""
 
@@ -140,6 +155,7 @@ class VolumeBindingArgs(Args, frozen=True, kw_only=True):
     """How long PreBind waits for volumes."""
 
     bind_timeout_seconds: int = 600
+    """Seconds PreBind waits for the pod's volumes to be bound, 0 or more."""
     shape: tuple[UtilizationShapePoint, ...] | None = None
     """Refused: belongs to the feature gate StorageCapacityScoring, which is off."""
 
