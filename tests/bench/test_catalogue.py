@@ -122,3 +122,25 @@ def test_the_command_names_every_workload_and_prints_its_result() -> None:
     result = json.loads(outcome.stdout)
     assert (result["workload"], result["scheduled"]) == ("SchedulingPodAffinity", 2)
     assert len(result["digest"]) == 64
+
+
+def test_preemptors_take_the_places_of_others_and_the_report_tells_of_whom() -> None:
+    workload = WORKLOADS["preemption"].workload(Size(nodes=10, init_pods=40, pods=10))
+
+    def once() -> Result:
+        streams = Streams(1)
+        return EngineRun(workload, in_tree_registry(), clock=SystemClock(), streams=streams).run()
+
+    result = once()
+    assert (result.scheduled, result.evicted) == (10, 30)
+    assert result.candidates_per_second
+    assert any(line.startswith("  preemption: 30 pods evicted, ") for line in result.as_lines())
+    assert result.as_json()["evicted"] == 30
+    assert once().digest == result.digest
+
+
+def test_preemptors_that_fit_nowhere_are_told_of() -> None:
+    workload = WORKLOADS["preemption"].workload(Size(nodes=1, init_pods=4, pods=2))
+    engine = EngineRun(workload, in_tree_registry(), clock=SystemClock(), streams=Streams(1))
+    with pytest.raises(UsageError, match="does not fit"):
+        engine.run()

@@ -143,7 +143,14 @@ def decided(snapshot: Snapshot, args: DefaultPreemptionArgs, pod: PodInfo) -> De
     return Cycle(profile_of(snapshot, args), snapshot, smallest_name).decide(pod)
 
 
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    ("together", "room"),
+    [
+        pytest.param(True, True, id="at once, by room"),
+        pytest.param(True, False, id="at once, by filters"),
+        pytest.param(False, True, id="one by one"),
+    ],
+)
 @settings(max_examples=150, deadline=None)
 @given(
     nodes=st.lists(rooms, min_size=1, max_size=6).map(named),
@@ -154,13 +161,16 @@ def decided(snapshot: Snapshot, args: DefaultPreemptionArgs, pod: PodInfo) -> De
 )
 def test_candidates_victims_and_choice_are_those_of_the_reference(
     together: bool,
+    room: bool,
     nodes: list[Room],
     protecting: list[Budget],
     preemptor: Resident,
     percentage: int,
     absolute: int,
 ) -> None:
+    by_room = NodeResourcesFit.filter_room
     NodeResourcesFit.filter_sees_sums = together
+    NodeResourcesFit.filter_room = by_room if room else None  # type: ignore[method-assign,assignment]
     try:
         args = DefaultPreemptionArgs(
             min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
@@ -168,6 +178,7 @@ def test_candidates_victims_and_choice_are_those_of_the_reference(
         compare(nodes, protecting, preemptor, args)
     finally:
         NodeResourcesFit.filter_sees_sums = True
+        NodeResourcesFit.filter_room = by_room  # type: ignore[method-assign]
 
 
 def compare(

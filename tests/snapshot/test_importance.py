@@ -132,3 +132,14 @@ def test_rows_become_a_slice_where_they_can(rows, expected):
     assert (index == expected) if expected else (index is array)
     column = np.arange(10)
     assert NodeView.spanning(10, array).take(column).tolist() == rows
+
+
+def test_a_start_that_cannot_be_read_counts_as_none():
+    snapshot = Snapshot()
+    snapshot.table.add_node(node("n1"))
+    for name, start in (("odd", "yesterday"), ("known", rfc3339(START))):
+        snapshot.table.add_pod(pod(name, status={"startTime": start}), "n1")
+    importance = Importance(snapshot.table)
+    ranked = importance.take(np.array([0]))
+    assert [each.name for each in importance.pods(0)] == ["known", "odd"]
+    assert ranked.start_ns.tolist() == [[START, NOT_STARTED]]

@@ -161,6 +161,17 @@ def _volumes(size: Size) -> tuple[Op, ...]:
     return (*nodes, *made("init", size.init_pods), *made("measured", size.pods))
 
 
+def _wave(size: Size) -> tuple[Op, ...]:
+    """Full nodes, then pods of higher priority that are too large for what is left."""
+    low = m.sized_pod("pod-low-priority", cpu="900m", priority=0)
+    high = m.sized_pod("pod-high-priority", cpu="3000m", priority=10)
+    return (
+        CreateNodes(size.nodes, default_node),
+        CreatePods(size.init_pods, low),
+        CreatePods(size.pods, high, measured=True, preempting=True),
+    )
+
+
 _Kind = tuple[dict[str, str], JsonObject]
 
 
@@ -256,6 +267,12 @@ WORKLOADS: Final = {
         "each has a bound PersistentVolume of its own",
         Size(5000, 5000, 1000),
         _volumes,
+    ),
+    "preemption": Recipe(
+        "PreemptionBasic",
+        "each has to evict others to fit",
+        Size(5000, 20_000, 5000),
+        _wave,
     ),
 }
 """Every named workload."""

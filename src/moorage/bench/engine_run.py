@@ -18,7 +18,8 @@ from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random, Streams
 from moorage.bench.objects import put_objects
-from moorage.bench.report import Result, make_result, peak_memory_mib
+from moorage.bench.preempting import Preempting
+from moorage.bench.report import Result, digest, make_result, peak_memory_mib
 from moorage.bench.workload import CreateNodes, CreateObjects, CreatePods, JsonObject, Workload
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
@@ -101,6 +102,8 @@ class EngineRun:
             if isinstance(op, CreateObjects):
                 put_objects(self._core.snapshot.listers, op)
                 continue
+            if op.preempting:
+                return self._preempt(op)
             made = self._schedule(op)
             if op.measured:
                 placements, times, seconds = made
@@ -112,6 +115,29 @@ class EngineRun:
             decisions_ns=times.decisions_ns,
             memory_peak_mib={"engine": peak_memory_mib()},
             seconds_by_part=times.seconds_by_part(),
+        )
+
+    def _preempt(self, op: CreatePods) -> Result:
+        """Schedule a wave of preemptors, the last operation of its workload."""
+        pods = [self._pod(op.template(index)) for index in range(op.count)]
+        wave = Preempting(self._core, self._pods, _PROFILE, clock=self._clock)
+        begin = self._clock.monotonic_ns()
+        placements = wave.run(pods)
+        seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
+        result = make_result(
+            self._workload,
+            "engine",
+            placements=placements,
+            seconds=seconds,
+            decisions_ns=wave.decisions_ns,
+            memory_peak_mib={"engine": peak_memory_mib()},
+            seconds_by_part=wave.seconds_by_part,
+        )
+        return msgspec.structs.replace(
+            result,
+            digest=digest([*placements, *wave.victims]),
+            evicted=len(wave.victims),
+            candidates_per_second=wave.candidates_per_second,
         )
 
     def _create_nodes(self, op: CreateNodes) -> None:

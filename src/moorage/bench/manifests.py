@@ -47,6 +47,21 @@ def pod(
     return template
 
 
+def sized_pod(prefix: str, *, cpu: str, priority: int) -> Template:
+    """Return the template of scheduler_perf's low- and high-priority pods."""
+    plain = default_pod(prefix)
+
+    def template(index: int) -> JsonObject:
+        manifest = plain(index)
+        spec = manifest["spec"] | {"priority": priority, "terminationGracePeriodSeconds": 0}
+        amounts = {"cpu": cpu, "memory": "500Mi"}
+        spec["containers"][0]["resources"] = {"limits": amounts, "requests": amounts}
+        manifest["spec"] = spec
+        return manifest
+
+    return template
+
+
 def term(labels: Mapping[str, str], topology_key: str, **more: object) -> JsonObject:
     """Return a pod affinity term."""
     selector = {"matchLabels": dict(labels)}

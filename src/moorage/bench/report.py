@@ -42,6 +42,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         Peak resident memory of each process.
     seconds_by_part
         Where the measured time went.
+    evicted, candidates_per_second
+        Pods evicted, and nodes tried out for one second of searching where to evict; None where
+        the workload has no preemption.
     """
 
     workload: str
@@ -54,10 +57,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     memory_peak_mib: Mapping[str, float]
     seconds_by_part: Mapping[str, float]
+    evicted: int | None = None
+    candidates_per_second: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the result for programs; ``dataItems`` as scheduler_perf writes them."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
+        if self.candidates_per_second is None:
+            del plain["evicted"], plain["candidates_per_second"]
         plain["version"] = "v1"
         plain["dataItems"] = [self._throughput(), *self._latency()]
         return plain
@@ -75,6 +82,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             lines.append(
                 f"  decision: p50 {d.p50_us:.0f} us, p90 {d.p90_us:.0f} us, "
                 f"p99 {d.p99_us:.0f} us, max {d.max_us:.0f} us"
+            )
+        if self.candidates_per_second is not None:
+            lines.append(
+                f"  preemption: {self.evicted:,} pods evicted, "
+                f"{self.candidates_per_second:,.0f} candidate nodes/s"
             )
         parts = ", ".join(f"{name} {s:.2f} s" for name, s in self.seconds_by_part.items())
         memory = ", ".join(f"{name} {mib:.0f} MiB" for name, mib in self.memory_peak_mib.items())

@@ -32,11 +32,15 @@ class CreatePods(msgspec.Struct, frozen=True):
         Index to pod.
     measured
         Whether they count for the result; the others only fill the cluster.
+    preempting
+        Whether they are all there at once and may take the places of others; otherwise each fits
+        when it comes.
     """
 
     count: int
     template: Template
     measured: bool = False
+    preempting: bool = False
 
 
 class CreateObjects(msgspec.Struct, frozen=True):

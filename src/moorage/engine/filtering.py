@@ -109,6 +109,18 @@ class FilterPass:
         self.plugin_n[rows] = other.plugin_n[failed]
         self._last = max(self._last, other._last)
 
+    def put_sooner(self, at: NDArray[np.int64], other: FilterPass) -> None:
+        """Overwrite rows with the verdicts of a pass over just those rows, where it fails first.
+
+        For a pass of some plugins that judge more strictly now; the others would say the same.
+        """
+        sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
+        rows = at[sooner]
+        self.code_n[rows] = other.code_n[sooner]
+        self.reason_n[rows] = other.reason_n[sooner]
+        self.plugin_n[rows] = other.plugin_n[sooner]
+        self._last = max(self._last, other._last)
+
     def at(self, positions: NDArray[np.int64]) -> FilterPass:
         """Return the verdict on some of the rows."""
         part = FilterPass(0)
@@ -242,8 +254,9 @@ def filter_nominated(
     to their row: it is a trial of its own, or, where Filters see sums only, one shift for all
     rows. `verdict` is changed in place.
     """
-    if filters_by_sums(profile, state) is not None:
-        _filter_beside_sums(profile, state, pod, snapshot, view=view, verdict=verdict)
+    by_sums = filters_by_sums(profile, state)
+    if by_sums is not None:
+        _filter_beside_sums(profile, state, pod, snapshot, by_sums, view=view, verdict=verdict)
         return
     for name, nominated in snapshot.nominations.items():
         row = snapshot.row_of(name) if nominated else None
@@ -260,6 +273,7 @@ def _filter_beside_sums(
     state: CycleState,
     pod: PodInfo,
     snapshot: Snapshot,
+    by_sums: Sequence[int],
     *,
     view: NodeView,
     verdict: FilterPass,
@@ -270,7 +284,10 @@ def _filter_beside_sums(
     rows = snapshot.rows(added.rows)
     with ShiftedSums(snapshot.table, rows, frozenset(added.amounts)) as sums:
         sums.shift(added.amounts, added.pods)
-        verdict.put_failures(positions, run_filters(profile, state, pod, rows))
+        found = ask_filters(profile, state, pod, rows, only=by_sums)
+    verdict.put_sooner(positions, found)
+    if found.broken.any():
+        raise_first_error(profile, verdict.at(positions))
 
 
 def filter_beside_nominated(

@@ -25,10 +25,12 @@ from moorage.engine.filtering import (
     run_filters,
     take_off_row,
 )
-from moorage.engine.nominated import NominatedSums, filters_by_sums, nominated_sums
+from moorage.engine.nominated import filters_by_sums, nominated_sums
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
+from moorage.framework.what_if import Room
+from moorage.snapshot.nominated_rows import NominatedSums
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import ShiftedSums
@@ -252,15 +254,54 @@ class TriedRows:
         self._view = view
         self._by_sums = by_sums
         self._nominated = nominated
-        self.shift = sums.shift
+        self._room: Room | None = None
+        self._shift = sums.shift
+
+    def shift(self, amounts: Mapping[str, NDArray[np.int64]], pods: NDArray[np.int64]) -> None:
+        """Add to the sums of each row."""
+        self._shift(amounts, pods)
+        self._room = None
 
     def judge(self) -> Verdict:
         """Run every Filter on the rows as they are now."""
         return Verdict(self._attempt.profile, self._run(range(len(self._attempt.profile.filters))))
 
-    def judge_sums(self) -> NDArray[np.bool_]:
-        """Return bool, (rows,): whether the Filters that read sums pass."""
-        return self._run(self._by_sums).passed
+    def put_back(
+        self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Put a pod back on rows that still pass with it; return where there was no room."""
+        room = self._room or self._measured()
+        if room is None:
+            return self._put_back_and_judge(amounts, which)
+        self._room = room
+        return which & ~room.take(amounts, which)
+
+    def _put_back_and_judge(
+        self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        added = {name: amount * which for name, amount in amounts.items()}
+        self._shift(added, which.astype(np.int64))
+        gone: NDArray[np.bool_] = which & ~self._run(self._by_sums).passed
+        if gone.any():
+            less = {name: -amount * gone for name, amount in amounts.items()}
+            self._shift(less, -gone.astype(np.int64))
+        return gone
+
+    def _measured(self) -> Room | None:
+        """Return the room on the rows as they are now; None where a Filter cannot tell it."""
+        at = self._attempt
+        found: Room | None = None
+        for index in self._by_sums:
+            plugin = at.profile.filters[index]
+            room = getattr(plugin, "filter_room", None)
+            if found is not None or room is None:
+                return None
+            found = room(at.state, at.pod, self._view)
+        if found is not None and self._nominated is not None:
+            # Nominated pods only take room, so a row that passes beside them passes without.
+            positions, added = self._nominated
+            found.lessen(positions, added.amounts, added.pods)
+        return found
 
     def _run(self, only: Iterable[int]) -> FilterPass:
         found = self._pass(only, self._view)

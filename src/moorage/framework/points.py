@@ -166,7 +166,8 @@ class FilterPlugin(Plugin, Protocol):
 
     A plugin that sees the pods of a row only as their number and the sums of the resources that
     the pod itself requests may say so by ``filter_sees_sums = True``: preemption then tries many
-    rows at once.
+    rows at once. Where it fails a row exactly if one of them exceeds its room, it may offer
+    ``filter_room(state, pod, view)``, a `moorage.framework.what_if.Room`, which is faster still.
     """
 
     filter_reads: Reads

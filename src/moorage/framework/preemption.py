@@ -58,6 +58,9 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
 """Written when a dry run took place, for those who asked by `EXPLAIN`."""
 
+TRIED: StateKey[int] = StateKey("nodes tried for preemption")
+"""How many nodes were tried out; for those who measure."""
+
 EXPLAIN: StateKey[bool] = StateKey("explain preemption")
 """True where a report is wanted; scheduling itself does without."""
 

@@ -18,6 +18,49 @@ from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 
 
+class Room:
+    """What rows have left beside a pod, in what a Filter compares; below 0 it does not fit.
+
+    Parameters
+    ----------
+    amounts
+        By resource, int64, (rows,); changed in place.
+    pods
+        int64, (rows,): how many more pods; changed in place.
+    """
+
+    __slots__ = ("_amounts", "_pods")
+
+    def __init__(self, amounts: dict[str, NDArray[np.int64]], pods: NDArray[np.int64]) -> None:
+        self._amounts = amounts
+        self._pods = pods
+
+    def take(
+        self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Take the room of one pod more on some rows, where there is enough; return where."""
+        fits = which & (self._pods >= 1)
+        taken = [(left, amounts[name]) for name, left in self._amounts.items() if name in amounts]
+        for left, amount in taken:
+            fits &= amount <= left
+        for left, amount in taken:
+            np.subtract(left, amount * fits, out=left)
+        self._pods -= fits
+        return fits
+
+    def lessen(
+        self,
+        positions: NDArray[np.int64],
+        amounts: Mapping[str, NDArray[np.int64]],
+        pods: NDArray[np.int64],
+    ) -> None:
+        """Take room on some rows, there or not; arrays have an entry for each position."""
+        for name, left in self._amounts.items():
+            if name in amounts:
+                left[positions] -= amounts[name]
+        self._pods[positions] -= pods
+
+
 class RowTrial(Protocol):
     """One row on which pods can be taken off and put back; undone at the end of its context."""
 
@@ -61,8 +104,23 @@ class RowsTrial(Protocol):
         """Run every Filter on the rows as they are now."""
         ...
 
-    def judge_sums(self) -> NDArray[np.bool_]:
-        """Return bool, (rows,): whether the Filters that read sums pass; the others stay so."""
+    def put_back(
+        self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Put one pod back on each of some rows, as long as every Filter passes beside it.
+
+        Parameters
+        ----------
+        amounts
+            What the row's pod adds, by resource, int64, (rows,).
+        which
+            bool, (rows,): on which rows; all of them pass as they are now.
+
+        Returns
+        -------
+        ndarray
+            bool, (rows,): on which of them there was no room; there everything stays as it was.
+        """
         ...
 
 

@@ -29,6 +29,7 @@ from moorage.framework.preemption import (
     EXPLAIN,
     NARROWING,
     PREEMPTION,
+    TRIED,
     Narrowing,
     PreemptionReport,
 )
@@ -117,22 +118,22 @@ class DefaultPreemption:
         if len(rows):
             offset = self._draws.randrange(len(rows))
             search.run(np.roll(rows, -offset), self._candidates_wanted(len(rows)))
+            state.write(TRIED, search.tried)
         ties = search.best()
         if state.find(EXPLAIN):
             names = tuple(self._snapshot.names[row] for row in rows.tolist())
             rejected = search.rejected()
-            report = PreemptionReport(names, search.candidates(), rejected, tuple(sorted(ties)))
+            tied = tuple(sorted(self._snapshot.names[row] for row in ties.tolist()))
+            report = PreemptionReport(names, search.candidates(), rejected, tied)
             state.write(PREEMPTION, report)
-        if not ties:
+        if not len(ties):
             return self._nothing(search.rejected())
         if narrowing is not None:
             narrowing.offered = search.candidates()
             return None, unschedulable()
-        chosen = search.chosen(ties)
-        row = self._snapshot.row_of(chosen)
-        assert row is not None, f"candidate {chosen} is no node"
+        row = search.chosen(ties)
         victims = tuple(victim.pod for victim in search.candidate(row).victims)
-        return PostFilterResult(chosen, victims), SUCCESS
+        return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
 
     def post_filter_group(
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf

@@ -39,6 +39,7 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
+from moorage.framework.what_if import Room
 from moorage.plugins.answers import memo_of
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.resource_scoring import (
@@ -141,6 +142,19 @@ class NodeResourcesFit:
             too_small = short & (capacity < amount)
             hopeless = too_small if hopeless is None else hopeless | too_small
         return self._patterns.answer(failures, hopeless) if failures else None
+
+    def filter_room(self, state: CycleState, pod: PodInfo, view: NodeView) -> Room:
+        """Return what `filter` compares as differences, for preemption to subtract from."""
+        del pod
+        snapshot = self._snapshot
+        left = {
+            resource: view.take(snapshot.allocatable(resource))
+            - view.take(snapshot.requested(resource))
+            - amount
+            for resource, amount in state.read(_PRE_FILTER)
+        }
+        pods = view.take(snapshot.allowed_pods) - view.take(snapshot.pod_count) - 1
+        return Room(left, pods)
 
     def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
         """Whether there is room on one row.

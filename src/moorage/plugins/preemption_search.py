@@ -26,7 +26,7 @@ from moorage.plugins.preemption_sums import (
     dry_run_many,
 )
 from moorage.plugins.preemption_victims import NO_VICTIMS, by_importance, dry_run, started_ns
-from moorage.snapshot.importance import Importance, RankedPods
+from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
@@ -37,12 +37,17 @@ IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """What every search looks at: the cluster, its pods by rank, and the disruption budgets."""
+class Surroundings(msgspec.Struct):
+    """What every search looks at: the cluster, its pods by rank, and the disruption budgets.
+
+    `rows_for_candidates` is how many rows the last search tried for how many candidates: the next
+    one will hardly do with fewer. It decides how many are tried at once, never which count.
+    """
 
     snapshot: Snapshot
     importance: Importance
     budgets: Budgets
+    rows_for_candidates: tuple[int, int] = (1, 1)
 
 
 class _Tried(msgspec.Struct, frozen=True):
@@ -78,6 +83,7 @@ class Search:
         self._pod = pod
         self._now_ns = now_ns
         self._tried: list[_Tried] = []
+        self._found: tuple[IntArray, IntArray] | None = None
 
     def run(self, rows: IntArray, wanted: int) -> None:
         """Try rows in this order until enough are candidates, one without broken budgets."""
@@ -94,6 +100,8 @@ class Search:
             clean, total = int(cleans[last]), int(totals[last])
             at += len(tried.rows)
             self._tried.append(_cut(tried, last + 1))
+        if total:
+            self._around.rows_for_candidates = (self.tried, total)
 
     def _rows_at_once(self, missing: int, tried: int, found: int) -> int:
         """Return how many rows to try next: as many as will do at the rate so far, and a few."""
@@ -101,13 +109,20 @@ class Search:
             return 1
         if missing <= 0:  # only one is missing that breaks no budget, and nobody knows where
             return tried
-        expected = missing * tried // found if found else max(missing, tried)
-        return expected * 9 // 8 + _MORE_ROWS
+        if not found:
+            rows, candidates = self._around.rows_for_candidates
+            return max(missing * rows // candidates, tried) * 9 // 8 + _MORE_ROWS
+        return missing * tried // found * 9 // 8 + _MORE_ROWS
+
+    @property
+    def tried(self) -> int:
+        """How many rows were tried out."""
+        return sum(len(each.rows) for each in self._tried)
 
     # -- what came of it -----------------------------------------------------------------------
 
-    def best(self) -> list[str]:
-        """Return the names of the candidates that lose least, equal by every criterion.
+    def best(self) -> IntArray:
+        """Return int64: rows of the candidates that lose least, equal by every criterion.
 
         In no order; empty when there is no candidate.
         """
@@ -115,22 +130,27 @@ class Search:
         for criterion in range(CRITERIA):
             if len(rows) <= 1:
                 break
-            least = costs[:, criterion] == costs[:, criterion].min()
-            rows, costs = rows[least], costs[least]
-        names = self._around.snapshot.names
-        return [names[row] for row in rows.tolist()]
+            of_it = costs[:, criterion]
+            least = of_it == of_it.min()
+            if not least.all():
+                rows, costs = rows[least], costs[least]
+        return rows
 
-    def chosen(self, ties: list[str]) -> str:
-        """Return the one to take of the candidates that lose least: the first by name.
+    def chosen(self, ties: IntArray) -> int:
+        """Return the row to take of the candidates that lose least: the first by name.
 
         Where those they would lose have not started, it is the last: upstream looks at the clock
         for each anew, so the one that is asked last seems to have started last.
         """
+        ranks = self._around.importance.name_ranks()[ties]
+        first = int(ties[ranks.argmin()])
         rows, costs = self._candidates()
-        row = self._around.snapshot.row_of(ties[0])
-        started = -int(costs[rows == row, CRITERIA - 1][0])
-        # By code point, which is the order of bytes as well.
-        return max(ties) if started == self._now_ns else min(ties)
+        if -int(costs[rows == first, CRITERIA - 1][0]) != self._now_ns:
+            return first
+        victims = self.candidate(first).victims
+        starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
+        waits = NOT_STARTED in starts and min(starts) > self._now_ns
+        return int(ties[ranks.argmax()]) if waits else first
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return every candidate, those that break no budget first, each in the order tried."""
@@ -166,11 +186,18 @@ class Search:
 
     def _candidates(self) -> tuple[IntArray, IntArray]:
         """Return rows and costs of the candidates, without broken budgets first, each capped."""
+        if self._found is None:
+            self._found = self._capped()
+        return self._found
+
+    def _capped(self) -> tuple[IntArray, IntArray]:
         if not self._tried:
             return np.empty(0, np.int64), np.empty((0, CRITERIA), np.int64)
         rows = np.concatenate([each.rows[each.candidate] for each in self._tried])
         costs = np.concatenate([each.costs[each.candidate] for each in self._tried])
         clean = np.flatnonzero(costs[:, 0] == 0)[: self._wanted]
+        if len(clean) == len(rows):
+            return rows, costs
         broken = np.flatnonzero(costs[:, 0] != 0)[: self._wanted]
         order = np.concatenate([clean, broken])
         return rows[order], costs[order]

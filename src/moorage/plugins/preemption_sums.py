@@ -100,13 +100,8 @@ def dry_run_many(
         back = lower[at] & fits
         if not back.any():
             continue
-        amounts = {name: array[at] * back for name, array in ranked.requests.items()}
-        trial.shift(amounts, back.astype(np.int64))
-        gone = back & ~trial.judge_sums()
-        if gone.any():
-            victim[at] = gone
-            less = {name: -amount * gone for name, amount in amounts.items()}
-            trial.shift(less, -gone.astype(np.int64))
+        amounts = {name: array[at] for name, array in ranked.requests.items()}
+        victim[at] = trial.put_back(amounts, back)
     return Victims(lower, victim, verdict, protection)
 
 

@@ -32,6 +32,7 @@ from moorage.service.hint_map import build_hints
 from moorage.service.ingest import PodStore
 from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.waiting import PreBinding, WaitingPods
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -71,10 +72,12 @@ class Nominations(Mapping[str, Sequence[PodInfo]]):
         self._nominator = nominator
         self._by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._moved: dict[str, None] = {}
+        self.log: KeyLog[str] = KeyLog()
         nominator.on_change = self._note
 
     def _note(self, node_name: str) -> None:
         self._moved[node_name] = None
+        self.log.append(node_name)
 
     def _current(self) -> dict[str, tuple[PodInfo, ...]]:
         for node_name in self._moved:
@@ -157,7 +160,7 @@ def build_core(
     )
     effects.activate_pods = queue.activate
     nominations = Nominations(queue.nominator)
-    snapshot.nominations = nominations
+    snapshot.nominations, snapshot.nominations_log = nominations, nominations.log
     return Core(
         snapshot=snapshot,
         profiles=profiles,

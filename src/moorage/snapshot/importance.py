@@ -34,11 +34,17 @@ Rows = NDArray[np.int64]
 
 @lru_cache(maxsize=65536)
 def _parsed_ns(text: str) -> int:
-    return parse_rfc3339(text)
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        return int(NOT_STARTED)
 
 
 def start_ns(pod: PodInfo) -> int:
-    """Return when a pod was started, nanoseconds, or `NOT_STARTED`."""
+    """Return when a pod was started, nanoseconds, or `NOT_STARTED`.
+
+    A time that cannot be read tells nothing; it must not keep others from being looked at.
+    """
     text = pod.pod.status.start_time
     return int(NOT_STARTED) if text is None else _parsed_ns(text)
 
@@ -74,6 +80,8 @@ class Importance:
         self._table = table
         self._structure = -1
         self._positions = (0, 0)
+        self._names_structure = -1
+        self._name_ranks = np.empty(0, np.int64)
         self._reset(0)
 
     def take(self, rows: Rows) -> RankedPods:
@@ -88,6 +96,18 @@ class Importance:
             self._start[index, :ranks],
             {name: array[index, :ranks] for name, array in self._requests.items()},
         )
+
+    def name_ranks(self) -> Rows:
+        """Return int64, (n,): the place of each row's node in the order of names."""
+        if self._names_structure != self._table.columns.structure:
+            self._names_structure = self._table.columns.structure
+            # By code point, which is the order of bytes as well.
+            names = list(self._table.names)
+            self._name_ranks = np.empty(len(names), np.int64)
+            self._name_ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(
+                len(names)
+            )
+        return self._name_ranks
 
     def pods(self, row: int) -> tuple[PodInfo, ...]:
         """Return a row's pods by rank, as last taken."""

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from moorage.api.node import Node, Taint
 from moorage.snapshot.affinity_terms import AffinityTerms
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.node_info import NodeInfo
+from moorage.snapshot.nominated_rows import NominatedRows, NominatedSums
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
@@ -44,6 +46,8 @@ class Snapshot(ResourceColumns):
     ----------
     nominations
         Pods nominated to a node, by node name; set by whoever owns the nominator.
+    nominations_log
+        Names of nodes whose nominated pods changed; None where nobody keeps it.
     groups
         Pod groups and who of their members has a place; none until somebody sets a source.
     """
@@ -52,6 +56,8 @@ class Snapshot(ResourceColumns):
         super().__init__(NodeTable() if table is None else table)
         self.listers = Listers() if listers is None else listers
         self.nominations: Nominations = {}
+        self.nominations_log: KeyLog[str] | None = None
+        self._nominated = NominatedRows(self.table)
         self.groups = PodGroups()
 
     # -- rows ----------------------------------------------------------------------------------
@@ -141,6 +147,10 @@ class Snapshot(ResourceColumns):
     def volume_pods(self) -> VolumePods:
         """The pods on nodes that have volumes other pods may clash with."""
         return self.table.volume_pods
+
+    def nominated_before(self, pod: PodInfo) -> NominatedSums:
+        """Return the sums of the nominated pods that a pod has to leave room for."""
+        return self._nominated.before(pod, self.nominations, self.nominations_log)
 
     # -- what if -------------------------------------------------------------------------------
 

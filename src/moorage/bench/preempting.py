@@ -1,0 +1,144 @@
+"""Pods that take the places of others: popped, decided, their victims evicted, tried again.
+
+Part of `engine_run`. What the API server and the kubelets would say in between is said at once:
+a nomination is seen in the pod's status, and a victim is gone as soon as it is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import UsageError
+from moorage.engine.decision import Decision, Outcome
+from moorage.framework.preemption import TRIED
+from moorage.service.core import Core
+from moorage.service.failure import FailureHandler
+from moorage.service.ingest import PodIngest
+from moorage.snapshot.pod_info import PodInfo
+from moorage.state.queued_pod import QueuedPod
+
+# A pod is tried once to find room and once to take it; more only if somebody was faster.
+_TRIES_MAX = 4
+
+
+class Preempting:
+    """One wave of preemptors.
+
+    Parameters
+    ----------
+    core, pods
+        The scheduler, and where it hears of pods.
+    profile
+        Which of its profiles decides.
+    clock
+        For measuring.
+
+    Attributes
+    ----------
+    victims
+        (pod, node) in the order of eviction.
+    decisions_ns
+        Time of every decision, of a pod's first and of its second one.
+    seconds_by_part
+        Where the time went.
+    """
+
+    def __init__(self, core: Core, pods: PodIngest, profile: str, *, clock: Clock) -> None:
+        self._core = core
+        self._pods = pods
+        self._cycle = core.cycles[profile]
+        self._failures = FailureHandler(core.queue, core.store.get, recorder=None, writes=None)
+        self._clock = clock
+        self._spent_ns = dict.fromkeys(("queue", "decide", "evict", "assume", "confirm"), 0)
+        self._searching_ns = 0
+        self._tried = 0
+        self.victims: list[tuple[str, str]] = []
+        self.decisions_ns: list[int] = []
+
+    @property
+    def seconds_by_part(self) -> dict[str, float]:
+        """Where the time went."""
+        return {name: spent / NS_PER_SECOND for name, spent in self._spent_ns.items()}
+
+    @property
+    def candidates_per_second(self) -> float:
+        """Nodes tried out for a second of decisions that looked for room."""
+        return self._tried * NS_PER_SECOND / self._searching_ns if self._searching_ns else 0.0
+
+    def run(self, pods: Sequence[Pod]) -> list[tuple[str, str]]:
+        """Schedule pods that are all there from the beginning; return (pod, node).
+
+        Raises
+        ------
+        UsageError
+            There is no room for one of them, whoever is evicted.
+        """
+        now = self._clock.monotonic_ns
+        begin = now()
+        for pod in pods:
+            self._pods.on_add(pod)
+        self._spent_ns["queue"] += now() - begin
+        placements: list[tuple[str, str]] = []
+        for _ in range(_TRIES_MAX * len(pods)):
+            if len(placements) == len(pods):
+                break
+            node_name = self._next()
+            if node_name:
+                placements.append(node_name)
+        else:
+            raise UsageError("the workload does not settle: pods are tried again and again")
+        return placements
+
+    def _next(self) -> tuple[str, str] | None:
+        """Try the next pod; return it and its node if it got one."""
+        core, now, spent_ns = self._core, self._clock.monotonic_ns, self._spent_ns
+        start = now()
+        queued = core.queue.pop()
+        if queued is None:
+            raise UsageError("the workload does not fit: pods wait for room that nobody makes")
+        popped = now()
+        decision = self._cycle.decide(PodInfo(queued.pod))
+        decided = now()
+        spent_ns["queue"] += popped - start
+        spent_ns["decide"] += decided - popped
+        self.decisions_ns.append(decided - popped)
+        if decision.outcome is not Outcome.BIND:
+            self._searching_ns += decided - popped
+            self._make_room(queued, decision)
+            spent_ns["evict"] += now() - decided
+            return None
+        core.cache.assume_pod(queued.pod, decision.node_name)
+        core.queue.nominator.delete(queued.pod)
+        core.queue.done(queued.uid)
+        assumed = now()
+        spec = msgspec.structs.replace(queued.pod.spec, node_name=decision.node_name)
+        self._pods.on_update(queued.pod, msgspec.structs.replace(queued.pod, spec=spec))
+        spent_ns["assume"] += assumed - decided
+        spent_ns["confirm"] += now() - assumed
+        return queued.pod.full_name, decision.node_name
+
+    def _make_room(self, queued: QueuedPod, decision: Decision) -> None:
+        """Nominate, and have the watch tell of the nomination and of the victims' end."""
+        if not decision.victims or decision.nomination is None:
+            raise UsageError(
+                f"the workload does not fit: {queued.pod.full_name}: {decision.message}"
+            )
+        self._tried += decision.state.find(TRIED) or 0
+        self._failures.handle(
+            queued,
+            decision.status,
+            decision.diagnosis,
+            message=decision.message,
+            nomination=decision.nomination,
+        )
+        node_name = decision.nomination.node_name
+        old = queued.pod
+        status = msgspec.structs.replace(old.status, nominated_node_name=node_name)
+        self._pods.on_update(old, msgspec.structs.replace(old, status=status))
+        for victim in decision.victims:
+            self._pods.on_delete(victim, missed=False)
+            self.victims.append((victim.full_name, node_name))
