@@ -1,0 +1,489 @@
+"""Waves of preemptors on a whole sandbox: budgets kept by the controller, faults, an autoscaler.
+
+In virtual time, but for one story over real HTTP. What single decisions choose is for the tests
+of the plugin; one preemption step by step is in tests/service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import (
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+)
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import ManualClock, SystemClock
+from moorage.base.errors import ApiError, TransportError
+from moorage.base.rng import Random, Streams
+from moorage.client.http_transport import open_transport
+from moorage.client.kubeconfig import load_kubeconfig
+from moorage.client.requests import Selection
+from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.client.writes import Client
+from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
+from moorage.controllers.disruption import DisruptionController
+from moorage.nodeagent.templates import complete
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.sandbox.server import SandboxServer
+from moorage.sandbox.settings import ServerSettings
+from moorage.service.scheduler import Scheduler
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+
+Story = Callable[[VirtualCluster], Awaitable[None]]
+QUICK = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
+
+
+def priority(name: str, value: int, **fields: Any) -> Manifest:
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**kind, "metadata": {"name": name}, "value": value, **fields}
+
+
+CLASSES = [priority("low", -5), priority("high", 1000)]
+
+
+def low(name: str, *, app: str = "", cpu: str = "2", **fields: Any) -> Manifest:
+    labels = {"app": app} if app else None
+    return pod_manifest(name, cpu=cpu, priorityClassName="low", labels=labels, **fields)
+
+
+def high(name: str, *, cpu: str = "2", **fields: Any) -> Manifest:
+    return pod_manifest(name, cpu=cpu, priorityClassName="high", **fields)
+
+
+def budget(name: str, selector: Any, least: int | str) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minAvailable": least, "selector": selector},
+    }
+
+
+def of_app(app: str) -> Manifest:
+    return {"matchLabels": {"app": app}}
+
+
+class Seen:
+    """What the API showed of pods, from a watch: nominations, and who was marked for eviction."""
+
+    def __init__(self) -> None:
+        self.nominated: dict[str, list[str]] = {}
+        self.bound: dict[str, str] = {}
+        self.marked: dict[str, str] = {}
+        self.gone: set[str] = set()
+
+    async def follow(self, client: Client) -> None:
+        while True:
+            try:
+                async for event in client.watch(PODS, Selection()):
+                    self._note(event)
+            except (ApiError, TransportError):
+                await aio.sleep(0.01)
+
+    def _note(self, event: Any) -> None:
+        pod = event["object"]
+        name, status = pod["metadata"]["name"], pod.get("status", {})
+        if event["type"] == "DELETED":
+            self.gone.add(name)
+        if node_name := pod["spec"].get("nodeName"):
+            self.bound[name] = node_name
+        nominated = status.get("nominatedNodeName", "")
+        known = self.nominated.setdefault(name, [])
+        if nominated and [nominated] != known[-1:]:
+            known.append(nominated)
+        for each in status.get("conditions") or []:
+            if each["type"] == "DisruptionTarget" and each["status"] == "True":
+                self.marked[name] = each["reason"]
+
+
+class Faulty:
+    """A transport that loses or refuses a share of the calls that evict.
+
+    A lost call may have been acted upon or not: the caller cannot know.
+    """
+
+    def __init__(self, inner: Transport, rng: Random, share: float) -> None:
+        self.inner = inner
+        self.rng = rng
+        self.share = share
+        self.faults = 0
+
+    async def request(self, call: Call) -> Answer:
+        evicting = "/pods/low" in call.path and call.method in ("PATCH", "DELETE")
+        if not evicting or self.rng.random() >= self.share:
+            return await self.inner.request(call)
+        self.faults += 1
+        kind = self.rng.randrange(5)
+        if kind == 0:
+            raise TransportError("the connection was dropped before the call")
+        if kind == 1:
+            await self.inner.request(call)
+            raise TransportError("the connection was dropped before the answer")
+        code = (409, 429, 500)[kind - 2]
+        text = b'{"kind":"Status","status":"Failure","message":"fault","code":%d}' % code
+        return Answer(code, {}, text)
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        return self.inner.stream(call)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def play(
+    story: Story,
+    *,
+    nodes: Sequence[Manifest],
+    around: Callable[[Transport], Transport] | None = None,
+    classes: Sequence[Manifest] = CLASSES,
+    kept: bool = True,
+) -> None:
+    """Run a story in a cluster, whose budgets are kept unless told otherwise."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=nodes, around=around) as cluster:
+            tasks = TaskOwner()
+            try:
+                if kept:
+                    made = DisruptionController(cluster.client, clock=clock, streams=Streams(3))
+                    tasks.spawn(made.run(), name="disruption")
+                    await made.ready.wait()
+                await cluster.create(*classes)
+                await story(cluster)
+                cluster.scheduler.core.queue.validate()
+            finally:
+                await tasks.cancel_all()
+
+    run_virtual(main(), clock)
+
+
+@asynccontextmanager
+async def watched(cluster: VirtualCluster) -> AsyncIterator[Seen]:
+    seen, tasks = Seen(), TaskOwner()
+    tasks.spawn(seen.follow(cluster.client), name="seen")
+    try:
+        yield seen
+    finally:
+        await tasks.cancel_all()
+
+
+async def running(cluster: VirtualCluster, *names: str, seconds: float = 60.0) -> None:
+    await cluster.until(
+        lambda: all(cluster.phase_of(name) == "Running" for name in names), seconds=seconds
+    )
+
+
+def allowed(cluster: VirtualCluster, name: str) -> int:
+    record = cluster.server.store.shelf("poddisruptionbudgets.policy").get(("default", name))
+    assert record is not None
+    return int(record.decode()["status"].get("disruptionsAllowed", 0))
+
+
+def nominated(cluster: VirtualCluster, name: str) -> str:
+    return str((cluster.pod(name) or {}).get("status", {}).get("nominatedNodeName") or "")
+
+
+# -- waves -----------------------------------------------------------------------------------------
+
+
+def test_a_wave_lands_where_it_was_nominated_and_leaves_protected_pods_alone():
+    """Ten full nodes, half of the pods protected; as many preemptors as there are others."""
+    protected = [f"low-kept-{i}" for i in range(10)]
+    others = [f"low-{i}" for i in range(10)]
+    wave = [f"high-{i}" for i in range(10)]
+
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(budget("kept", of_app("kept"), 10))
+        grace: dict[str, Any] = {"terminationGracePeriodSeconds": 5}
+        stop = {"moorage.dev/stop-seconds": "3"}
+        for kept, other in zip(protected, others, strict=True):
+            await cluster.create(low(kept, app="kept"), low(other, annotations=stop, **grace))
+        await running(cluster, *protected, *others)
+        async with watched(cluster) as seen:
+            began = cluster.seconds
+            await cluster.create(*[high(name) for name in wave])
+            await running(cluster, *wave)
+        assert cluster.seconds - began >= 3  # victims stopped in peace
+        assert seen.marked == dict.fromkeys(others, "PreemptionByScheduler")
+        assert seen.gone == set(others)
+        assert [cluster.phase_of(name) for name in protected] == ["Running"] * 10
+        landed = {name: [cluster.node_of(name)] for name in wave}
+        assert {name: seen.nominated[name] for name in wave} == landed  # nominated once
+        assert len(cluster.scheduler.core.queue.nominator) == 0
+
+    play(story, nodes=[node_manifest(f"n{i}") for i in range(10)])
+
+
+def test_a_budget_is_broken_only_where_nothing_else_makes_room():
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(budget("all", {}, 2))
+        await cluster.create(low("low-a", app="a"), low("low-b", app="a"))
+        await running(cluster, "low-a", "low-b")
+        await cluster.until(lambda: allowed(cluster, "all") == 0)
+        async with watched(cluster) as seen:
+            await cluster.create(high("high"))
+            await running(cluster, "high")
+        assert len(seen.gone) == 1
+
+    play(story, nodes=[node_manifest("n1")])
+
+
+@pytest.mark.parametrize(
+    ("odd", "kept"),
+    [
+        pytest.param(budget("b", of_app("nobody"), 1), True, id="a budget that matches nobody"),
+        pytest.param(budget("b", None, 1), True, id="a budget without a selector"),
+        pytest.param(budget("b", {}, 2), True, id="an empty selector protects nobody here"),
+        pytest.param(budget("b", of_app("a"), 1), False, id="a budget whose status nobody keeps"),
+    ],
+)
+def test_odd_budgets_keep_nobody_from_his_place(odd: Manifest, kept: bool) -> None:
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(low("low-a", app="a"), low("low-b", app="a"), odd)
+        await running(cluster, "low-a", "low-b")
+        await cluster.create(high("high"))
+        await running(cluster, "high")
+        assert sum(cluster.pod(name) is None for name in ("low-a", "low-b")) == 1
+
+    play(story, nodes=[node_manifest("n1")], kept=kept)
+
+
+def test_a_preemptor_deleted_midway_frees_its_nomination_for_the_next():
+    async def story(cluster: VirtualCluster) -> None:
+        stop = {"moorage.dev/stop-seconds": "8"}
+        await cluster.create(low("low-a", cpu="4", annotations=stop))
+        await running(cluster, "low-a")
+        await cluster.create(high("first", cpu="4"))
+        await cluster.until(lambda: nominated(cluster, "first") == "n1")
+        await cluster.client.delete(PODS, "first", namespace="default")
+        await cluster.until(lambda: cluster.pod("first") is None)
+        assert len(cluster.scheduler.core.queue.nominator) == 0
+        await cluster.create(low("next", cpu="4"))
+        await running(cluster, "next")
+        assert cluster.pod("low-a") is None
+
+    play(story, nodes=[node_manifest("n1")])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wave_lands_whatever_happens_to_the_calls(seed: int):
+    """Nobody is lost: every low pod runs or was evicted, and for each preemptor but one goes."""
+    lows = [f"low-{i}" for i in range(16)]
+    wave = [f"high-{i}" for i in range(10)]
+    faulty: list[Faulty] = []
+
+    def around(inner: Transport) -> Transport:
+        faulty.append(Faulty(inner, Streams(seed).stream("faults"), 0.4))
+        return faulty[0]
+
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(*[low(name) for name in lows])
+        await running(cluster, *lows)
+        async with watched(cluster) as seen:
+            await cluster.create(*[high(name) for name in wave])
+            await running(cluster, *wave, seconds=300)
+        left = [name for name in lows if cluster.phase_of(name) == "Running"]
+        assert faulty[0].faults
+        assert len(left) == len(lows) - len(wave)
+        assert set(left) | seen.gone == set(lows)
+        assert not set(left) & seen.gone
+        assert len(cluster.scheduler.core.queue.nominator) == 0
+
+    play(story, nodes=[node_manifest(f"n{i}") for i in range(8)], around=around)
+
+
+def test_a_wave_over_real_http_with_dropped_and_refused_calls(tmp_path: Path):
+    lows = [f"low-{i}" for i in range(8)]
+    wave = [f"high-{i}" for i in range(5)]
+    templates = [complete(node_manifest(f"n{i}")) for i in range(4)]
+    clock = SystemClock()
+
+    async def main() -> None:
+        server = SandboxServer(ServerSettings(nodes=templates, seed=1), clock=clock)
+        (tmp_path / "kubeconfig").write_text(await server.start())
+        kubeconfig = load_kubeconfig([tmp_path / "kubeconfig"], must_exist=True)
+        assert kubeconfig is not None
+        access = kubeconfig.access("", clock=clock)
+        tasks, ready = TaskOwner(), asyncio.Event()
+        transport = open_transport(access, clock=clock)
+        faulty = Faulty(open_transport(access, clock=clock), Streams(5).stream("faults"), 0.5)
+        client = Client(transport, rng=Streams(1).stream("test"))
+        scheduler = Scheduler(
+            LoadedConfiguration(default_config()),
+            in_tree_registry(),
+            faulty,
+            clock=clock,
+            streams=Streams(1),
+            host="story",
+        )
+        try:
+            tasks.spawn(server.play_nodes(ready.set), name="nodes")
+            tasks.spawn(scheduler.run(), name="scheduler")
+            await ready.wait()
+            await scheduler.ready.wait()
+            for each in CLASSES:
+                await client.create(PRIORITY_CLASSES, each)
+            await _all_run(client, [low(name, annotations=QUICK) for name in lows])
+            await client.create(POD_DISRUPTION_BUDGETS, budget("b", {}, 0), namespace="default")
+            await _all_run(client, [high(name, annotations=QUICK) for name in wave])
+            pods = await _pods(client)
+            assert sum(name.startswith("low") for name in pods) == len(lows) - len(wave)
+            assert faulty.faults
+        finally:
+            await tasks.cancel_all()
+            await faulty.close()
+            await transport.close()
+            await server.stop()
+
+    asyncio.run(main())
+
+
+async def _all_run(client: Client, manifests: Sequence[Manifest]) -> None:
+    names = [each["metadata"]["name"] for each in manifests]
+    for each in manifests:
+        await client.create(PODS, each, namespace="default")
+    async with asyncio.timeout(60):
+        phases: dict[str, str] = {}
+        while any(phases.get(name) != "Running" for name in names):
+            await aio.sleep(0.1)
+            phases = await _pods(client)
+
+
+async def _pods(client: Client) -> dict[str, str]:
+    listed: Any = await client.list(PODS)
+    return {each["metadata"]["name"]: each["status"]["phase"] for each in listed["items"]}
+
+
+# -- priority classes ------------------------------------------------------------------------------
+
+
+def test_priority_comes_from_classes_and_never_means_waiting():
+    classes = [
+        priority("plain", 10, globalDefault=True),
+        priority("patient", 5000, preemptionPolicy="Never"),
+        priority("high", 1000),
+    ]
+
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest("plain", cpu="4"))
+        await running(cluster, "plain")
+        found: Any = cluster.pod("plain")
+        assert (found["spec"]["priority"], found["spec"]["priorityClassName"]) == (10, "plain")
+        await cluster.create(pod_manifest("patient", cpu="4", priorityClassName="patient"))
+        await cluster.until(lambda: cluster.condition_of("patient")[1] == "Unschedulable")
+        assert cluster.condition_of("patient")[2] == (
+            "0/1 nodes are available: 1 Insufficient cpu. "
+            "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+        )
+        assert cluster.phase_of("plain") == "Running"
+        # Who preempts gets the place, though who waits has more priority and comes first after.
+        await cluster.create(high("high", cpu="4"))
+        await cluster.until(lambda: cluster.pod("plain") is None)
+        await running(cluster, "patient")
+        await cluster.create(
+            pod_manifest(
+                "critical",
+                namespace="kube-system",
+                cpu="4",
+                priorityClassName="system-cluster-critical",
+            )
+        )
+        await cluster.until(lambda: cluster.phase_of("critical", "kube-system") == "Running")
+        assert cluster.pod("patient") is None
+
+    play(story, nodes=[node_manifest("n1")], classes=classes)
+
+
+# -- an autoscaler ---------------------------------------------------------------------------------
+
+
+class Autoscaler:
+    """Adds a node whenever a pod is unschedulable and hopes for no node."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        self.cluster = cluster
+        self.added: list[str] = []
+        self.asked_by: dict[str, None] = {}
+
+    async def run(self) -> None:
+        while True:
+            for key in self.cluster.placements():
+                name = key.partition("/")[2]
+                unschedulable = self.cluster.condition_of(name)[:2] == ("False", "Unschedulable")
+                if not unschedulable or nominated(self.cluster, name) or name in self.asked_by:
+                    continue
+                self.asked_by[name] = None
+                self.added.append(f"new-{len(self.added)}")
+                await self.cluster.play([node_manifest(self.added[-1])])
+            await aio.sleep(0.5)
+
+
+def test_an_autoscaler_adds_nodes_for_those_who_wait_and_for_nobody_else():
+    async def story(cluster: VirtualCluster) -> None:
+        scaler, tasks = Autoscaler(cluster), TaskOwner()
+        tasks.spawn(scaler.run(), name="autoscaler")
+        try:
+            await cluster.create(low("low-a", cpu="3"))
+            await running(cluster, "low-a")
+            # Gated, and placed at once: neither asks for a node.
+            await cluster.create(low("gated", cpu="3", gates=["wait"]), low("low-b", cpu="1"))
+            await running(cluster, "low-b")
+            await aio.sleep(3)
+            assert scaler.added == []
+            assert cluster.condition_of("gated")[:2] == ("False", "SchedulingGated")
+            # Preempts: has a nomination from the moment it is unschedulable, so no node is added.
+            await cluster.create(high("high", cpu="3"))
+            await running(cluster, "high")
+            assert scaler.added == []
+            assert cluster.condition_of("high")[0] == "True"
+            assert nominated(cluster, "high") == ""
+            # Waits: nobody may go for it.
+            await cluster.create(low("low-c", cpu="3"))
+            await running(cluster, "low-c")
+            assert (scaler.added, list(scaler.asked_by)) == (["new-0"], ["low-c"])
+            assert cluster.node_of("low-c") == "new-0"
+            assert cluster.condition_of("low-c")[0] == "True"
+        finally:
+            await tasks.cancel_all()
+
+    play(story, nodes=[node_manifest("n1")])
+
+
+def test_condition_and_nomination_appear_in_one_write():
+    """So that an autoscaler never sees a preemptor without its nomination."""
+    shown: list[tuple[str, str]] = []
+
+    async def follow(cluster: VirtualCluster) -> None:
+        async for event in cluster.client.watch(PODS, Selection()):
+            pod: Any = event["object"]
+            for each in pod["status"].get("conditions") or []:
+                if pod["metadata"]["name"] == "high" and each["type"] == "PodScheduled":
+                    told = each["status"], pod["status"].get("nominatedNodeName", "")
+                    shown.extend([told] if [told] != shown[-1:] else [])
+
+    async def story(cluster: VirtualCluster) -> None:
+        tasks = TaskOwner()
+        tasks.spawn(follow(cluster), name="follow")
+        try:
+            await cluster.create(low("low-a", cpu="3"))
+            await running(cluster, "low-a")
+            await cluster.create(high("high", cpu="3"))
+            await running(cluster, "high")
+        finally:
+            await tasks.cancel_all()
+
+    play(story, nodes=[node_manifest("n1")])
+    assert shown == [("False", "n1"), ("True", "")]
