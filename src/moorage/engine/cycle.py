@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +16,7 @@ from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, r
 from moorage.engine.sampling import Rotation, Sampler
 from moorage.engine.scope import WHOLE, Scope
 from moorage.engine.scoring import ask_score, normalized, run_scores
+from moorage.engine.search import Search, diagnose, with_row
 from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, ShapeCache
 from moorage.engine.shape_entry import Entry, Scores
@@ -34,58 +34,11 @@ from moorage.framework.runner import (
     run_pre_filter,
     run_pre_score,
 )
-from moorage.framework.status import Code, Status, unresolvable, unschedulable
+from moorage.framework.status import Status, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-
-
-class Search(msgspec.Struct, frozen=True):
-    """Which rows were filtered, with what verdict, and what PreFilter had said before.
-
-    Parameters
-    ----------
-    pre_filter
-        The outcome of PreFilter.
-    view
-        The rows filtered; none when PreFilter rejected the pod.
-    verdict
-        The verdict on them.
-    entry
-        The shape's entry when its cached answers were used for all rows.
-    nominated_row
-        The row of the pod's own nominated node when it fits there and nothing else was asked.
-    nominated_rejectors
-        The plugins that turned the pod away from its nominated node, when it does not fit there.
-    start
-        Where in the order of nodes the search began.
-    within
-        The rows the attempt could choose from; None means all.
-    """
-
-    pre_filter: PreFilterOutcome
-    view: NodeView
-    verdict: FilterPass
-    entry: Entry | None = None
-    nominated_row: int | None = None
-    nominated_rejectors: frozenset[str] = frozenset()
-    start: int = 0
-    within: NodeView | None = None
-
-    @property
-    def absent_status(self) -> Status:
-        """Status of the nodes that were not filtered.
-
-        Upstream names the plugins from the set it collects rejectors in, so one that had turned
-        the pod away from its nominated node is named too, though it restricted nothing.
-        """
-        if self.pre_filter.status.rejected:
-            return self.pre_filter.status
-        if self.pre_filter.node_names is None:
-            return unresolvable()
-        names = " ".join(sorted(self.pre_filter.plugins | self.nominated_rejectors))
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
 class Cycle:
@@ -212,7 +165,7 @@ class Cycle:
         start = self._sampler.rotation.start
         view, verdict = self._looked_at(entry, outcome, state, pod, within=within)
         if nominated is not None:
-            view, verdict = _with_row(view, verdict, nominated[2], nominated[1])
+            view, verdict = with_row(view, verdict, nominated[2], nominated[1])
         self._sampler.rotation.advance(len(view), self.snapshot.num_nodes)
         rejectors = frozenset() if nominated is None else nominated[1].rejectors(self.profile)
         return Search(
@@ -311,12 +264,12 @@ class Cycle:
         self, state: CycleState, pod: PodInfo, search: Search, *, rows: NDArray[np.int64]
     ) -> ScoreArray:
         if search.entry is None or self.shapes is None:
-            return run_scores(self.profile, state, pod, self.snapshot.rows(rows)).total_n
+            return run_scores(self.profile, state, pod, self._view_of(rows)).total_n
         known = self._known_scores(search.entry, state, pod)
+        feasible = self._view_of(rows)
         if known is None:
-            return run_scores(self.profile, state, pod, self.snapshot.rows(rows)).total_n
-        total_n = known.fixed_n[rows] if len(rows) < len(known.fixed_n) else known.fixed_n.copy()
-        feasible = self.snapshot.rows(rows)
+            return run_scores(self.profile, state, pod, feasible).total_n
+        total_n = known.fixed_n.copy() if feasible.is_all else known.fixed_n[rows]
         fresh = self.shapes.fresh_plugins
         if fresh:
             self._pre_score_fresh(state, pod, feasible, known.skipped)
@@ -331,12 +284,18 @@ class Cycle:
             elif self.profile.normalizer(plugin) is None or plugin.name in known.flat:
                 continue  # in the fixed sum already, or the same for every node
             else:
-                raw_n = known.raw[plugin.name][rows]
+                raw_n = known.raw[plugin.name]
+                raw_n = raw_n.copy() if feasible.is_all else raw_n[rows]
             total_n += weight * normalized(self.profile, plugin, state, pod, raw_n=raw_n)
         if known.flat_total is None:
             known.flat_total = self._flat_part(state, pod, known.flat)
         total_n += known.flat_total
         return total_n
+
+    def _view_of(self, rows: NDArray[np.int64]) -> NodeView:
+        """Return the view of ascending rows; of all of them no column is copied."""
+        every = len(rows) == self.snapshot.num_nodes
+        return self.snapshot.all() if every else self.snapshot.rows(rows)
 
     def _known_scores(self, entry: Entry, state: CycleState, pod: PodInfo) -> Scores | None:
         """Return the scores of every row, or None when only feasible rows can be scored."""
@@ -461,43 +420,3 @@ class Cycle:
         return Decision(
             outcome=outcome, pod=pod, state=state, status=status, nomination=CLEAR_NOMINATION
         )
-
-
-def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
-    """Say why no row passed; the PostFilter part is added later."""
-    outcome, verdict = search.pre_filter, search.verdict
-    num_nodes = snapshot.num_nodes if search.within is None else len(search.within)
-    if outcome.status.rejected:
-        pending = outcome.status.code is Code.PENDING
-        return Diagnosis(
-            num_nodes=num_nodes,
-            unschedulable_plugins=outcome.plugins,
-            pending_plugins=outcome.plugins if pending else frozenset(),
-            pre_filter_message=outcome.status.message,
-        )
-    counts = verdict.reason_counts(profile.handle.reasons)
-    left_out = num_nodes - len(search.view)
-    if left_out and outcome.node_names is not None:
-        for reason in search.absent_status.reasons:
-            counts[reason] = counts.get(reason, 0) + left_out
-    return Diagnosis(
-        num_nodes=num_nodes,
-        reason_counts=counts,
-        unschedulable_plugins=outcome.plugins | verdict.rejectors(profile),
-        pending_plugins=verdict.pending(profile),
-    )
-
-
-def _with_row(
-    view: NodeView, verdict: FilterPass, row: int, own: FilterPass
-) -> tuple[NodeView, FilterPass]:
-    """Make sure the nominated node's own verdict is recorded, left out by PreFilter or not."""
-    rows = view.row_numbers()
-    if view.is_all or row in rows:
-        return view, verdict
-    wider = NodeView(view.size_of_all, np.append(rows, row))
-    joined = FilterPass(0)
-    joined.code_n = np.append(verdict.code_n, own.code_n)
-    joined.reason_n = np.append(verdict.reason_n, own.reason_n)
-    joined.plugin_n = np.append(verdict.plugin_n, own.plugin_n)
-    return wider, joined

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from moorage.engine.cycle import Cycle, Search, diagnose
+from moorage.engine.cycle import Cycle
 from moorage.engine.filtering import (
     CycleError,
     FilterPass,
@@ -20,6 +20,7 @@ from moorage.engine.filtering import (
     run_filters,
 )
 from moorage.engine.scoring import ScoreTable, run_scores
+from moorage.engine.search import Search, diagnose
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError
-from moorage.engine.cycle import Cycle, Search, diagnose
+from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
 from moorage.engine.filtering import EXTENDED, CycleError
+from moorage.engine.search import Search, diagnose
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES
 from moorage.framework.extender import EXTENDER, SCORE_FACTOR, Extender, Victims

@@ -22,9 +22,9 @@ from moorage.client.event_series import shorten
 from moorage.client.extender import HttpExtender
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.extenders import Extender
-from moorage.engine.cycle import Search
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extended import ExtendedCycle, Heard, Rows
+from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import in_order

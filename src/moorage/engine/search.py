@@ -1,0 +1,105 @@
+"""What a search for nodes found, and why it found none: between filtering and the decision.
+
+Rules: scheduling spec, cycle sections 3.2, 3.4 and 4.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from moorage.engine.filtering import FilterPass
+from moorage.engine.shape_entry import Entry
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.profile import Profile
+from moorage.framework.runner import PreFilterOutcome
+from moorage.framework.status import Code, Status, unresolvable
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+class Search(msgspec.Struct, frozen=True):
+    """Which rows were filtered, with what verdict, and what PreFilter had said before.
+
+    Parameters
+    ----------
+    pre_filter
+        The outcome of PreFilter.
+    view
+        The rows filtered; none when PreFilter rejected the pod.
+    verdict
+        The verdict on them.
+    entry
+        The shape's entry when its cached answers were used for all rows.
+    nominated_row
+        The row of the pod's own nominated node when it fits there and nothing else was asked.
+    nominated_rejectors
+        The plugins that turned the pod away from its nominated node, when it does not fit there.
+    start
+        Where in the order of nodes the search began.
+    within
+        The rows the attempt could choose from; None means all.
+    """
+
+    pre_filter: PreFilterOutcome
+    view: NodeView
+    verdict: FilterPass
+    entry: Entry | None = None
+    nominated_row: int | None = None
+    nominated_rejectors: frozenset[str] = frozenset()
+    start: int = 0
+    within: NodeView | None = None
+
+    @property
+    def absent_status(self) -> Status:
+        """Status of the nodes that were not filtered.
+
+        Upstream names the plugins from the set it collects rejectors in, so one that had turned
+        the pod away from its nominated node is named too, though it restricted nothing.
+        """
+        if self.pre_filter.status.rejected:
+            return self.pre_filter.status
+        if self.pre_filter.node_names is None:
+            return unresolvable()
+        names = " ".join(sorted(self.pre_filter.plugins | self.nominated_rejectors))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+
+
+def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
+    """Say why no row passed; the PostFilter part is added later."""
+    outcome, verdict = search.pre_filter, search.verdict
+    num_nodes = snapshot.num_nodes if search.within is None else len(search.within)
+    if outcome.status.rejected:
+        pending = outcome.status.code is Code.PENDING
+        return Diagnosis(
+            num_nodes=num_nodes,
+            unschedulable_plugins=outcome.plugins,
+            pending_plugins=outcome.plugins if pending else frozenset(),
+            pre_filter_message=outcome.status.message,
+        )
+    counts = verdict.reason_counts(profile.handle.reasons)
+    left_out = num_nodes - len(search.view)
+    if left_out and outcome.node_names is not None:
+        for reason in search.absent_status.reasons:
+            counts[reason] = counts.get(reason, 0) + left_out
+    return Diagnosis(
+        num_nodes=num_nodes,
+        reason_counts=counts,
+        unschedulable_plugins=outcome.plugins | verdict.rejectors(profile),
+        pending_plugins=verdict.pending(profile),
+    )
+
+
+def with_row(
+    view: NodeView, verdict: FilterPass, row: int, own: FilterPass
+) -> tuple[NodeView, FilterPass]:
+    """Make sure the nominated node's own verdict is recorded, left out by PreFilter or not."""
+    rows = view.row_numbers()
+    if view.is_all or row in rows:
+        return view, verdict
+    wider = NodeView(view.size_of_all, np.append(rows, row))
+    joined = FilterPass(0)
+    joined.code_n = np.append(verdict.code_n, own.code_n)
+    joined.reason_n = np.append(verdict.reason_n, own.reason_n)
+    joined.plugin_n = np.append(verdict.plugin_n, own.plugin_n)
+    return wider, joined
