@@ -91,6 +91,8 @@ VOLUME_ATTACHMENTS = _type(
 )
 LEASES = _type("coordination.k8s.io/v1", "Lease", "leases")
 EVENTS = _type("events.k8s.io/v1", "Event", "events", short="ev")
+RESOURCE_QUOTAS = _type("v1", "ResourceQuota", "resourcequotas", short="quota")
+LIMIT_RANGES = _type("v1", "LimitRange", "limitranges", short="limits")
 CUSTOM_RESOURCE_DEFINITIONS = _type(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
@@ -111,6 +113,8 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     SECRETS,
     SERVICE_ACCOUNTS,
     CORE_EVENTS,
+    RESOURCE_QUOTAS,
+    LIMIT_RANGES,
     DEPLOYMENTS,
     REPLICA_SETS,
     STATEFUL_SETS,

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from moorage.apiserver.admission import Admission
 from moorage.apiserver.binding import bind
 from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
@@ -26,6 +27,7 @@ from moorage.apiserver.openapi_frame import (
     takes_only_openapi_protobuf,
 )
 from moorage.apiserver.pages import PageKeeper
+from moorage.apiserver.quota import Quotas
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
@@ -91,12 +93,14 @@ class ApiServer:
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
+        self._quotas = Quotas(self._world)
         self._expiry = EventExpiry(self._world)
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
             namespaces=Namespaces(self._world, self._deleter),
             expiry=self._expiry,
+            admission=Admission(self._world, self._quotas),
         )
         self._scaler = Scaler(self._world, self._writer)
 
@@ -128,6 +132,14 @@ class ApiServer:
         served = self._catalog.find(obj["apiVersion"], _plural(self._catalog, obj))
         namespace = obj["metadata"].get("namespace") or ""
         return self._writer.create_object(Target(served=served, namespace=namespace), obj)
+
+    def reload(self) -> None:
+        """Take up what the stored objects mean for the server, after a store was restored.
+
+        Custom resources are served by their definitions; quotas are counted.
+        """
+        self._definitions.load()
+        self._quotas.load()
 
     def close(self) -> None:
         """End all watch streams."""

@@ -20,6 +20,9 @@ from moorage.base.rng import Random
 # Namespaces and priority classes are looked at for every pod; equal bytes are decoded once.
 _read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
 
+Tell = Callable[[Served, Record | None, Record | None], None]
+"""Told of a write: what was served, and the records before and after."""
+
 
 class World:
     """The server's state and surroundings.
@@ -42,16 +45,23 @@ class World:
         self.clock = clock
         self.rng = rng
         # Shelf -> told of every write to it, (record before, record after); see `on_write`.
-        self._told: dict[str, Callable[[Served, Record | None, Record | None], None]] = {}
+        self._told: dict[str, Tell] = {}
+        # Namespace -> told of every write in it.
+        self._told_in: dict[str, Tell] = {}
 
-    def on_write(
-        self, shelf: str, tell: Callable[[Served, Record | None, Record | None], None]
-    ) -> None:
+    def on_write(self, shelf: str, tell: Tell) -> None:
         """Tell of every write to a shelf: what was served, and the records before and after.
 
         A record is None where the object did not exist, or does no longer.
         """
         self._told[shelf] = tell
+
+    def on_write_in(self, namespace: str, tell: Tell | None) -> None:
+        """Tell of every write in a namespace, as `on_write` does; None ends it."""
+        if tell is None:
+            self._told_in.pop(namespace, None)
+        else:
+            self._told_in[namespace] = tell
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
         """Return a stored object, None when there is none; read-only and perhaps shared."""
@@ -67,19 +77,22 @@ class World:
 
     def put(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""
-        tell = self._told.get(served.shelf)
-        if tell is None:
-            return self.store.put(served.shelf, stored, served.fields(stored))
         meta = stored["metadata"]
-        before = self.store.shelf(served.shelf).get((meta.get("namespace") or "", meta["name"]))
+        namespace = meta.get("namespace") or ""
+        tell, tell_in = self._told.get(served.shelf), self._told_in.get(namespace)
+        if tell is None and tell_in is None:
+            return self.store.put(served.shelf, stored, served.fields(stored))
+        before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
         record = self.store.put(served.shelf, stored, served.fields(stored))
-        tell(served, before, record)
+        for each in (tell_in, tell):
+            if each is not None:
+                each(served, before, record)
         return record
 
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
         record = self.store.remove(served.shelf, key, stored)
-        tell = self._told.get(served.shelf)
-        if tell is not None:
-            tell(served, record, None)
+        for each in (self._told_in.get(record.namespace), self._told.get(served.shelf)):
+            if each is not None:
+                each(served, record, None)
         return record

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from moorage.apiserver.admission import Admission
 from moorage.apiserver.applying.calls import (
     check_options,
     manager_name,
@@ -74,6 +75,8 @@ class Writer:
         Says whether a namespace takes new objects.
     expiry
         Told of events written.
+    admission
+        Asked before an object is stored.
     """
 
     def __init__(
@@ -83,11 +86,13 @@ class Writer:
         deleter: Deleter,
         namespaces: Namespaces,
         expiry: EventExpiry,
+        admission: Admission,
     ) -> None:
         self._world = world
         self._deleter = deleter
         self._namespaces = namespaces
         self._expiry = expiry
+        self._admission = admission
 
     def create(self, target: Target, request: Request, query: Query) -> Written:
         """Store a new object.
@@ -142,6 +147,7 @@ class Writer:
         errors = kind.validate(obj, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
+        self._admission.check(target.served, obj, None)
         key = (meta.get("namespace") or "", meta["name"])
         if world.store.shelf(target.served.shelf).get(key) is not None:
             raise already_exists(kind.resource, meta["name"])
@@ -268,6 +274,8 @@ class Writer:
         _set_managed(new, sent if writing is None else track(old, new, sent, writing))
         if new == old:
             return record
+        if subresource is None:
+            self._admission.check(served, new, old)
         if dry_run or not _ends(new["metadata"]):
             return self._save(served, new, dry_run=dry_run)
         if served.shelf == NAMESPACES:

@@ -10,6 +10,7 @@ from moorage.api.names import dns_label_faults
 from moorage.apiserver.kind import ScalePaths
 from moorage.apiserver.kinds import (
     check_core,
+    check_limits,
     check_pod,
     check_storage,
     check_workload,
@@ -107,6 +108,21 @@ KINDS = (
         fields=fields.event_fields("involvedObject"),
         name_rule=name_rules.path_segment_name,
         check=check_core.check_event,
+    ),
+    ServedKind(
+        resource=resources.RESOURCE_QUOTAS,
+        columns=check_limits.QUOTA_COLUMNS,
+        cells=check_limits.quota_cells,
+        defaults=check_limits.default_quota,
+        has_status=True,
+        check=check_limits.check_quota,
+    ),
+    ServedKind(
+        resource=resources.LIMIT_RANGES,
+        columns=check_limits.LIMIT_RANGE_COLUMNS,
+        cells=check_limits.limit_range_cells,
+        defaults=check_limits.default_limit_range,
+        check=check_limits.check_limit_range,
     ),
     ServedKind(
         resource=resources.REPLICATION_CONTROLLERS,

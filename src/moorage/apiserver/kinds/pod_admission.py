@@ -2,7 +2,7 @@
 
 Place in the flow: `prepare_create` of pods, after defaulting and before validation. Mirrors
 kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
-defaulttolerationseconds,serviceaccount}.
+defaulttolerationseconds,limitranger,serviceaccount}.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
+from moorage.apiserver.kinds.limit_ranges import default_from_limit_ranges
 from moorage.apiserver.kinds.tree import Json, attach, child, containers, items, objects, text
 
 # Seconds a pod stays on a node that is not ready or cannot be reached, unless it says otherwise.
@@ -33,6 +34,7 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
     spec = attach(obj, "spec")
     if not text(spec, "serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    default_from_limit_ranges(obj, ctx)
     admit_priority(obj, ctx, resource)
     add_default_tolerations(spec)
     merge_label_keys(obj)

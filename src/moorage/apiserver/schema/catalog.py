@@ -12,7 +12,13 @@ from functools import cache
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.schema import core_table, extension_table, group_table, pod_table
+from moorage.apiserver.schema import (
+    core_table,
+    extension_table,
+    group_table,
+    pod_table,
+    quota_table,
+)
 from moorage.apiserver.schema.language import Definition, Field, TypeRef, parse_table
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -36,6 +42,7 @@ _TABLES = (
     (META, core_table.META),
     (CORE, pod_table.POD),
     (CORE, core_table.CORE),
+    (CORE, quota_table.QUOTA),
     (PACKAGES["apiextensions.k8s.io/v1"], extension_table.EXTENSIONS),
     (PACKAGES["apps/v1"], group_table.APPS),
     (PACKAGES["batch/v1"], group_table.BATCH),

@@ -1,0 +1,49 @@
+"""Last question before an object is stored: do the limits of its namespace allow it.
+
+Place in the flow: `writing` asks once an object is known to be valid. Admission that changes
+objects belongs to the kinds (``prepare_create``).
+"""
+
+from __future__ import annotations
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.limit_ranges import limit_faults
+from moorage.apiserver.kinds.tree import text
+from moorage.apiserver.quota import Quotas
+from moorage.apiserver.status import forbidden
+from moorage.apiserver.views import Served
+from moorage.apiserver.world import World
+
+
+class Admission:
+    """Holds objects against limit ranges and quotas.
+
+    Parameters
+    ----------
+    world
+        Where these are.
+    quotas
+        What is counted.
+    """
+
+    def __init__(self, world: World, quotas: Quotas) -> None:
+        self._world = world
+        self._quotas = quotas
+
+    def check(self, served: Served, new: Obj, old: Obj | None) -> None:
+        """Refuse what breaks a bound; ``old`` is None for a new object.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        if not served.kind.resource.namespaced:
+            return
+        # A bound holds from when it is set: what is there already may stay.
+        if old is None and served.shelf in ("pods", "persistentvolumeclaims"):
+            faults = limit_faults(served.shelf, new, self._world)
+            if faults:
+                why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+                raise forbidden(served.kind.resource, text(new, "metadata", "name"), why)
+        self._quotas.check(served, new, old)

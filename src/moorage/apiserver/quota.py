@@ -1,0 +1,189 @@
+"""ResourceQuota at work: what a namespace uses is counted, and what would be too much refused.
+
+Place in the flow: `admission` asks before an object is stored, `world` tells of every write in a
+namespace that has quotas. Upstream, a controller recounts now and then; here the count follows
+every write at once, so ``status.used`` is always what there is. Mirrors kubernetes v1.36
+apiserver pkg/admission/plugin/resourcequota and pkg/quota/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moorage.api.quantity import parse_quantity
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.limit_ranges import spelled
+from moorage.apiserver.kinds.tree import child, objects, text
+from moorage.apiserver.kinds.usage import Amounts, matches_scopes, usage
+from moorage.apiserver.record import Record
+from moorage.apiserver.status import forbidden
+from moorage.apiserver.views import Served
+from moorage.apiserver.world import World
+
+QUOTAS = "resourcequotas"
+# Of these, a quota that bounds them asks every container to name them.
+_TO_BE_NAMED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
+
+
+class Quotas:
+    """Counts what namespaces use, and refuses what would be more than their quotas.
+
+    Parameters
+    ----------
+    world
+        Where quotas and everything else are.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._served = world.catalog.by_plural(QUOTAS)
+        # Namespace -> name of a quota -> what is used of each resource it bounds, nano units.
+        self._used: dict[str, dict[str, Amounts]] = {}
+        world.on_write(QUOTAS, self._quota_written)
+
+    def load(self) -> None:
+        """Count anew for every stored quota; after a store has been restored."""
+        for record in list(self._world.store.shelf(QUOTAS).records()):
+            self._quota_written(self._served, None, record)
+
+    def check(self, served: Served, new: Obj, old: Obj | None) -> None:
+        """Refuse an object that would take more than a quota leaves.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        namespace = text(new, "metadata", "namespace")
+        resource, shelf = served.kind.resource, served.shelf
+        for name in sorted(self._used.get(namespace, ())):
+            quota = self._world.lookup(QUOTAS, namespace, name)
+            assert quota is not None, "quotas counted for exist"
+            spec = child(quota, "spec")
+            if not matches_scopes(spec, shelf, new):
+                continue
+            if shelf == "pods" and old is None:
+                _refuse_unnamed(resource, new, quota)
+            before: Amounts = {}
+            if old is not None and matches_scopes(spec, shelf, old):
+                before = usage(shelf, old)
+            self._refuse_excess(resource, new, quota, _increase(usage(shelf, new), before))
+
+    def _refuse_excess(self, resource: ResourceType, new: Obj, quota: Obj, wanted: Amounts) -> None:
+        hard = child(quota, "spec", "hard")
+        used = self._used[text(quota, "metadata", "namespace")][text(quota, "metadata", "name")]
+        exceeded = [
+            name
+            for name in sorted(hard)
+            if wanted.get(name, 0) > 0
+            and used.get(name, 0) + wanted[name] > parse_quantity(hard[name])
+        ]
+        if not exceeded:
+            return
+        asked = ",".join(f"{n}={spelled(wanted[n], hard[n])}" for n in exceeded)
+        taken = ",".join(f"{n}={spelled(used.get(n, 0), hard[n])}" for n in exceeded)
+        bound = ",".join(f"{n}={hard[n]}" for n in exceeded)
+        why = (
+            f"exceeded quota: {text(quota, 'metadata', 'name')}, requested: {asked}, "
+            f"used: {taken}, limited: {bound}"
+        )
+        raise forbidden(resource, text(new, "metadata", "name"), why)
+
+    def _quota_written(self, served: Served, before: Record | None, after: Record | None) -> None:
+        """Count for a quota that is new or bounds something else; stop for one that is gone."""
+        if after is None:
+            assert before is not None, "something was there to be removed"
+            self._drop(before)
+            return
+        quota = after.decode()
+        hard = child(quota, "spec", "hard")
+        counted = self._used.get(after.namespace, {}).get(after.name)
+        if counted is None or set(counted) != set(hard):
+            counted = self._count(after.namespace, quota)
+            self._used.setdefault(after.namespace, {})[after.name] = counted
+            self._world.on_write_in(after.namespace, self._written)
+        self._tell(after.namespace, after.name)
+
+    def _drop(self, gone: Record) -> None:
+        left = self._used.get(gone.namespace, {})
+        left.pop(gone.name, None)
+        if not left:
+            self._used.pop(gone.namespace, None)
+            self._world.on_write_in(gone.namespace, None)
+
+    def _count(self, namespace: str, quota: Obj) -> Amounts:
+        """Add up everything in a namespace."""
+        spec = child(quota, "spec")
+        total: Amounts = dict.fromkeys(child(spec, "hard"), 0)
+        for served in self._world.catalog.shelves():
+            if not served.kind.resource.namespaced:
+                continue
+            shelf = served.shelf
+            for record in self._world.store.shelf(shelf).records(namespace):
+                obj = record.decode()
+                if matches_scopes(spec, shelf, obj):
+                    _add(total, usage(shelf, obj), 1)
+        return total
+
+    def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
+        """Follow one write in a namespace with quotas."""
+        namespace = (after or before).namespace  # type: ignore[union-attr]
+        old = before.decode() if before else None
+        new = after.decode() if after else None
+        for name in sorted(self._used.get(namespace, ())):
+            quota = self._world.lookup(QUOTAS, namespace, name)
+            if quota is None:
+                continue
+            spec = child(quota, "spec")
+            used = self._used[namespace][name]
+            counted = dict(used)
+            for obj, sign in ((old, -1), (new, 1)):
+                if obj is not None and matches_scopes(spec, served.shelf, obj):
+                    _add(counted, usage(served.shelf, obj), sign)
+            if counted != used:
+                self._used[namespace][name] = counted
+                self._tell(namespace, name)
+
+    def _tell(self, namespace: str, name: str) -> None:
+        """Write what is used into a quota's status."""
+        record = self._world.store.shelf(QUOTAS).get((namespace, name))
+        assert record is not None, "quotas counted for exist"
+        quota = record.decode()
+        hard, used = child(quota, "spec", "hard"), self._used[namespace][name]
+        told = {
+            "hard": dict(hard),
+            "used": {each: spelled(used[each], hard[each]) for each in sorted(hard)},
+        }
+        if quota.get("status") != told:
+            quota["status"] = told
+            self._world.put(self._served, quota)
+
+
+def _add(total: Amounts, more: Amounts, sign: int) -> None:
+    for name in total.keys() & more.keys():
+        total[name] += sign * more[name]
+
+
+def _increase(after: Amounts, before: Amounts) -> Amounts:
+    return {name: nano - before.get(name, 0) for name, nano in after.items()}
+
+
+def _refuse_unnamed(resource: ResourceType, pod: Obj, quota: Obj) -> None:
+    """Refuse a pod of which a container does not say what a quota bounds."""
+    bounded = [name for name in sorted(child(quota, "spec", "hard")) if name in _TO_BE_NAMED]
+    missing: dict[str, set[str]] = {}
+    for container in _all_containers(pod):
+        for name in bounded:
+            part = "limits" if name.startswith("limits.") else "requests"
+            if name.rpartition(".")[2] not in child(container, "resources", part):
+                missing.setdefault(name, set()).add(text(container, "name"))
+    if missing:
+        listed = "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in missing)
+        why = f"failed quota: {text(quota, 'metadata', 'name')}: must specify {listed}"
+        raise forbidden(resource, text(pod, "metadata", "name"), why)
+
+
+def _all_containers(pod: Obj) -> Iterable[Obj]:
+    yield from objects(pod, "spec", "containers")
+    yield from objects(pod, "spec", "initContainers")
