@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.base.errors import ConfigError
@@ -389,6 +391,30 @@ def test_reserve_names_the_plugin_and_unreserve_is_contained() -> None:
     status = run_reserve(made, CycleState(), POD, "a")
     assert status == error('running Reserve plugin "Mine": boom')
     assert containment.failures == {("Mine", "Reserve", RAISED): 1}
+
+
+ANSWERS = st.dictionaries(
+    st.sampled_from("abcdef"), st.tuples(st.booleans(), st.integers(0, 100)), min_size=1
+)
+
+
+@given(ANSWERS)
+def test_scalar_and_vector_form_decide_alike(answers: dict[str, tuple[bool, int]]) -> None:
+    names = list(answers)
+
+    def column(index: int) -> Any:
+        def method(state: object, asked: object, view: Any) -> Any:
+            return np.array([answers[names[row]][index] for row in view.row_numbers()])
+
+        return method
+
+    scalar, _ = decide(
+        *names,
+        filter_node=by_node(**{name: passes for name, (passes, _) in answers.items()}),
+        score_node=by_node(**{name: score for name, (_, score) in answers.items()}),
+    )
+    vector, _ = decide(*names, filter=column(0), score=column(1))
+    assert (scalar.node_name, scalar.message) == (vector.node_name, vector.message)
 
 
 # -- ordering the queue ----------------------------------------------------------------------------

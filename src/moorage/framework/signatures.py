@@ -102,6 +102,7 @@ def parameter_faults(
             found = places[index].name
             if found != name and found in by_place:
                 yield f"takes `{found}` where it is given `{name}`"
+                return  # one that changed places makes another one wrong, too
         elif inspect.Parameter.VAR_POSITIONAL not in kinds:
             yield f"takes no `{name}`"
     names = {p.name for p in given}

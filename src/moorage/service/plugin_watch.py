@@ -177,9 +177,11 @@ class PluginWatch:
             if running.is_late and told is not running:
                 told = running
                 _log.error(
-                    "%s cannot be interrupted; the process is ended if it goes on for %g s",
+                    "%s was told to stop and goes on; %s",
                     running.label,
-                    self._end_seconds,
+                    f"the process ends {self._end_seconds:g} s after it began"
+                    if self._end_seconds
+                    else "it is told again",
                 )
             running.is_late = True
             signal.pthread_kill(self._main_ident, signal.SIGURG)
