@@ -108,8 +108,8 @@ def test_a_reference_is_followed(folder: Path, reference: str, name: str) -> Non
         ),
         pytest.param(
             "house_rules:NUMBER",
-            "house_rules:NUMBER: a int is no plugin: use a class, or decorate a function "
-            "(@plugin.filter, ...)",
+            "house_rules:NUMBER: a value of type int is no plugin: use a class, or decorate a "
+            "function (@plugin.filter, ...)",
             id="a number",
         ),
     ],

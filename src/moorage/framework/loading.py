@@ -67,7 +67,9 @@ def entry_of(value: object, *, origin: str) -> PluginEntry:
         if not isinstance(name, str) or not name:
             faults.append("its name is no text")
     else:
-        kind = "a function without a decorator" if callable(value) else f"a {type(value).__name__}"
+        kind = f"a value of type {type(value).__name__}"
+        if callable(value):
+            kind = "a function without a decorator"
         raise ConfigError(
             [f"{kind} is no plugin: use a class, or decorate a function (@plugin.filter, ...)"],
             source=origin,
