@@ -17,6 +17,7 @@ import click
 
 from docs import event_tables, failure_paths, state_tables
 from docs.flags_page import flags_page
+from docs.metrics_page import metrics_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
 
@@ -75,6 +76,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "pod-states.md"] = state_tables.state_page()
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
     found[REFERENCE / "flags.md"] = flags_page()
+    found[REFERENCE / "metrics.md"] = metrics_page()
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 
 

@@ -98,9 +98,9 @@ class ServerRun:
             place = Path(folder)
             kubeconfig = place / "kubeconfig"
             server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
-            flags = ("run", "--kubeconfig", str(kubeconfig), "--seed", str(self._streams.seed))
-            flags = (*flags, "--secure-port", "0")
-            scheduler = Child("scheduler", flags, log=place / "scheduler.log")
+            flags = ("run", "--kubeconfig", str(kubeconfig), "--secure-port", "0")
+            seed = ("--seed", str(self._streams.seed))
+            scheduler = Child("scheduler", (*flags, *seed), log=place / "scheduler.log")
             try:
                 await server.start()
                 await wait_for(kubeconfig, server, seconds=_START_SECONDS)

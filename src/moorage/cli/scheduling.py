@@ -9,6 +9,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -20,7 +21,7 @@ from moorage.base.rng import Streams
 from moorage.cli.overrides import with_flags
 from moorage.cli.plugins import with_plugins
 from moorage.cli.render import yaml_text
-from moorage.cli.serving import health_server, serving_of
+from moorage.cli.serving import health_server, metric_pages, serving_of
 from moorage.client.auth import ServerAccess
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
@@ -32,11 +33,14 @@ from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
 from moorage.framework.containment import Containment
+from moorage.observe.calls import CallFacts
 from moorage.plugins.in_tree import IN_TREE
 from moorage.sandbox.settings import SANDBOX_MARK
 from moorage.service.core import build_core
 from moorage.service.health import HealthServer
 from moorage.service.leader import Candidacy
+from moorage.service.metered import MeteredTransport
+from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
@@ -111,7 +115,8 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
     watch = PluginWatch(config.own.plugin_budget_seconds, clock)
-    known = with_plugins(config, options.plugins, containment=Containment(watch))
+    containment = Containment(watch)
+    known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
         click.echo(f"moorage: {note}", err=True)
     guard = WriteGuard()
@@ -120,13 +125,13 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     lease_transport = open_transport(
         access, clock=clock, user_agent="moorage-scheduler/leader-election"
     )
-    host = socket.gethostname()
+    host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
     try:
         await look_at_server(transport, streams)
         scheduler = Scheduler(
             known.config,
             known.registry,
-            transport,
+            MeteredTransport(transport, calls, clock),
             clock=clock,
             streams=streams,
             host=host,
@@ -140,8 +145,18 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
         # kube-scheduler's own debugging signal: log belief against truth.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
         _log.info("scheduling for %s with seed %d", access.server, streams.seed)
+        metrics = exposition_of(
+            scheduler,
+            calls=calls,
+            containment=containment,
+            gates=config.gates,
+            disabled=str(options.flags.get("disabled-metrics", "")).split(","),
+        )
+        server = health_server(
+            serving, scheduler, known.config, clock, metric_pages(scheduler, metrics)
+        )
         with watch:
-            await _served(scheduler, health_server(serving, scheduler, known.config, clock, {}))
+            await _served(scheduler, server)
     finally:
         await transport.close()
         await lease_transport.close()

@@ -12,6 +12,8 @@ from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
+from moorage.observe.exposition import Exposition
+from moorage.observe.resources import resources_page
 from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, Serving
 from moorage.service.scheduler import Scheduler
 
@@ -95,6 +97,20 @@ def health_server(
         checks=checks,
         pages={"/configz": configz, **pages},
     )
+
+
+def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMaker]:
+    """Return the pages of a scheduler's metrics, by path."""
+
+    async def everything(accept: str) -> Page:
+        return Page(*metrics.text(accept))
+
+    async def resources(accept: str) -> Page:
+        # Of several replicas only the one that schedules tells, or sums would be wrong.
+        leads = scheduler.elector is None or scheduler.elector.leading
+        return Page(*resources_page(scheduler.core.store.all() if leads else (), accept))
+
+    return {"/metrics": everything, "/metrics/resources": resources}
 
 
 def _passes() -> bool:

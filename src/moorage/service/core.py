@@ -27,6 +27,7 @@ from moorage.framework.points import PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
+from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
 from moorage.service.hint_map import build_hints
 from moorage.service.ingest import PodStore
@@ -63,6 +64,7 @@ class Core(msgspec.Struct, frozen=True):
     waiting: WaitingPods
     pre_binding: PreBinding
     effects: LivePluginEffects
+    queue_facts: QueueFacts
 
 
 class Nominations(Mapping[str, Sequence[PodInfo]]):
@@ -148,8 +150,10 @@ def build_core(
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
     rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
+    queue_facts = QueueFacts()
     queue = SchedulingQueue(
         clock=clock,
+        observer=queue_facts,
         sort_key=_sort_key(next(iter(profiles.values()))),
         pre_enqueue={name: _gates(profile) for name, profile in profiles.items()},
         hints={name: build_hints(profile) for name, profile in profiles.items()},
@@ -176,6 +180,7 @@ def build_core(
         waiting=waiting,
         pre_binding=PreBinding(),
         effects=effects,
+        queue_facts=queue_facts,
     )
 
 

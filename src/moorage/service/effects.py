@@ -257,6 +257,12 @@ class Effects:
         """Tell that a pod is bound, and have the pods tried again that were waiting for that."""
         queued, decision = binding.queued, binding.decision
         self._facts.bound += 1
+        self._facts.attempts.scheduled(
+            queued.uid,
+            queued.profile,
+            attempts=queued.attempts,
+            first_attempt_ns=queued.initial_attempt_ns,
+        )
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
             self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
         self._scheduled(queued, decision.node_name)

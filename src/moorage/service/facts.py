@@ -8,6 +8,7 @@ import msgspec
 
 from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
+from moorage.observe.attempts import AttemptFacts
 
 _KEPT = 200  # decisions; enough for a screen and a debugging session
 
@@ -44,6 +45,8 @@ class Facts:
         Bindings the API server accepted, and the ones that failed.
     undecodable
         Objects left alone because they cannot be read or their values make no sense.
+    attempts
+        What metrics tell about attempts.
     recent
         The last decisions, oldest first.
     """
@@ -56,10 +59,16 @@ class Facts:
         self.bound = 0
         self.bind_failures = 0
         self.undecodable = 0
+        self.attempts = AttemptFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 
     def note(self, decision: Decision) -> None:
         """Count a decision."""
+        self.attempts.decided(decision.pod.uid)
+        if decision.diagnosis is not None and decision.diagnosis.post_filter_message:
+            self.attempts.preempted(0)
+        elif decision.victims:
+            self.attempts.preempted(len(decision.victims))
         self.decisions += 1
         self.rejected += decision.outcome is Outcome.REJECT
         self.errors += decision.outcome is Outcome.ERROR

@@ -16,6 +16,7 @@ from moorage.client.events import EventRecorder
 from moorage.engine.decision import Nomination
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status
+from moorage.observe.attempts import AttemptFacts
 from moorage.service.pod_writes import PodWrites, reference, sendable
 from moorage.state.nominations import NominatingInfo
 from moorage.state.queue import SchedulingQueue
@@ -37,6 +38,8 @@ class FailureHandler:
         The pod as the API last showed it.
     recorder, writes
         Where the report goes; None where nothing is written (benchmarks of the engine alone).
+    attempts
+        Told of every attempt that ends here; None where nobody counts.
     """
 
     def __init__(
@@ -46,11 +49,13 @@ class FailureHandler:
         *,
         recorder: EventRecorder | None,
         writes: PodWrites | None,
+        attempts: AttemptFacts | None = None,
     ) -> None:
         self._queue = queue
         self._lookup = lookup
         self._recorder = recorder
         self._writes = writes
+        self._attempts = attempts
 
     def handle(
         self,
@@ -76,6 +81,8 @@ class FailureHandler:
         nomination
             Change to its nomination; None leaves it alone.
         """
+        if self._attempts is not None:
+            self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
         queued.rejected_by(
             diagnosis.unschedulable_plugins if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),

@@ -159,6 +159,11 @@ class Elector:
         return self._identity
 
     @property
+    def lease_name(self) -> str:
+        """Name of the Lease."""
+        return self._rule.name
+
+    @property
     def holder(self) -> str:
         """Who was last seen to hold the lease, "" for nobody."""
         return str(_spec(self._object).get("holderIdentity") or "")

@@ -100,6 +100,7 @@ class Pump:
             queued = self._queue.pop()
             if queued is None:
                 break
+            self._facts.attempts.began(queued.uid)
             asking = self.attempt((queued,))
             if asking is not None:
                 await asking
@@ -230,5 +231,7 @@ class Pump:
             if self._recorder is not None:
                 note = f"skip schedule deleting pod: {pod.full_name}"
                 self._recorder.record(failed_scheduling(pod, note))
-            return True
-        return self._cache.is_assumed(pod.metadata.uid)
+        elif not self._cache.is_assumed(pod.metadata.uid):
+            return False
+        self._facts.attempts.dropped(pod.metadata.uid)
+        return True

@@ -135,6 +135,7 @@ class Scheduler:
         self._recorder = EventRecorder(client, host=host, clock=clock, rng=streams.stream("events"))
         self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
         self._pump: Pump | None = None
+        self._effects: Effects | None = None
         self._node_reflector: Reflector[Node] | None = None
         self.synced = False
         """Whether every first list is in."""
@@ -164,6 +165,11 @@ class Scheduler:
             if self.elector is not None:
                 # Only now, when nothing is left that could write.
                 await self.elector.release()
+
+    @property
+    def bindings(self) -> int:
+        """Number of bindings on their way to the API server."""
+        return 0 if self._effects is None else self._effects.binding
 
     def compare(self) -> Mismatch:
         """Compare what is believed with what the watches last showed, and log the result.
@@ -225,10 +231,14 @@ class Scheduler:
     def _make_pump(self) -> Pump:
         core = self.core
         failures = FailureHandler(
-            core.queue, core.store.get, recorder=self._recorder, writes=self._writes
+            core.queue,
+            core.store.get,
+            recorder=self._recorder,
+            writes=self._writes,
+            attempts=self.facts.attempts,
         )
         core.effects.record = self._recorder.record
-        effects = Effects(
+        self._effects = effects = Effects(
             core,
             failures=failures,
             tasks=self._tasks,

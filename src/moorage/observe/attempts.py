@@ -1,0 +1,110 @@
+"""What attempts report: how long they took, how they ended, whom they evicted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.observe.catalogue import METRICS
+from moorage.observe.series import Histogram
+
+_ATTEMPTS_TOLD = 15
+_SCHEDULED, _UNSCHEDULABLE, _ERROR = "scheduled", "unschedulable", "error"
+_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
+
+
+def _histogram(name: str) -> Histogram:
+    return Histogram(_BOUNDS[f"scheduler_{name}"])
+
+
+class AttemptFacts:
+    """Numbers about attempts, as kube-scheduler counts them.
+
+    Parameters
+    ----------
+    clock
+        Durations by its monotonic time; ages of pods by its wall time.
+
+    Notes
+    -----
+    Attempts under way are known by uid: an attempt begins when its pod is popped and ends when the
+    pod is bound or goes back.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began_ns: dict[str, int] = {}
+        self.results: Counter[tuple[str, str]] = Counter()
+        """Attempts by (result, profile)."""
+        self.durations: dict[tuple[str, str], Histogram] = {}
+        """Of attempts, seconds, by (result, profile)."""
+        self.algorithm = _histogram("scheduling_algorithm_duration_seconds")
+        self.attempts = _histogram("pod_scheduling_attempts")
+        self.sli: dict[str, Histogram] = {}
+        """From first attempt to binding, seconds, by number of attempts."""
+        self.preemptions = 0
+        """Attempts that looked for victims."""
+        self.victims = _histogram("preemption_victims")
+
+    @property
+    def under_way(self) -> int:
+        """Number of attempts that have begun and not ended."""
+        return len(self._began_ns)
+
+    def began(self, uid: str) -> None:
+        """Note that an attempt for a pod begins."""
+        self._began_ns[uid] = self._clock.monotonic_ns()
+
+    def decided(self, uid: str) -> None:
+        """Note that the deciding part is over."""
+        began_ns = self._began_ns.get(uid)
+        if began_ns is not None:
+            now_ns = self._clock.monotonic_ns()
+            self.algorithm.observe((now_ns - began_ns) / NS_PER_SECOND)
+
+    def dropped(self, uid: str) -> None:
+        """Forget an attempt that is not to be counted."""
+        self._began_ns.pop(uid, None)
+
+    def scheduled(
+        self, uid: str, profile: str, *, attempts: int, first_attempt_ns: int | None
+    ) -> None:
+        """Note that a pod is bound.
+
+        Parameters
+        ----------
+        attempts
+            How many it took, this one included.
+        first_attempt_ns
+            When it first entered activeQ, wall-clock nanoseconds; None if not known.
+        """
+        self._ended(uid, _SCHEDULED, profile)
+        self.attempts.observe(attempts)
+        if first_attempt_ns is None:
+            return
+        told = str(attempts) if attempts < _ATTEMPTS_TOLD else f"{_ATTEMPTS_TOLD}+"
+        histogram = self.sli.get(told)
+        if histogram is None:
+            histogram = self.sli[told] = _histogram("pod_scheduling_sli_duration_seconds")
+        histogram.observe((self._clock.now_ns() - first_attempt_ns) / NS_PER_SECOND)
+
+    def returned(self, uid: str, profile: str, *, rejected: bool) -> None:
+        """Note that an attempt failed: rejected by plugins, or ended by an error."""
+        self._ended(uid, _UNSCHEDULABLE if rejected else _ERROR, profile)
+
+    def preempted(self, victims: int) -> None:
+        """Note that an attempt looked for victims, and how many it found."""
+        self.preemptions += 1
+        if victims:
+            self.victims.observe(victims)
+
+    def _ended(self, uid: str, result: str, profile: str) -> None:
+        key = result, profile
+        self.results[key] += 1
+        began_ns = self._began_ns.pop(uid, None)
+        if began_ns is None:
+            return
+        histogram = self.durations.get(key)
+        if histogram is None:
+            histogram = self.durations[key] = _histogram("scheduling_attempt_duration_seconds")
+        histogram.observe((self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND)

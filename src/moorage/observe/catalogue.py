@@ -1,0 +1,249 @@
+"""Every metric by name, type, labels and buckets, for the program, its page and its tests.
+
+Source: kubernetes v1.36 ``pkg/scheduler/metrics``, client-go and component-base; names, labels and
+buckets are theirs, because dashboards depend on them. The help texts are our own.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from moorage.observe.series import exponential
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One metric.
+
+    Parameters
+    ----------
+    name
+        Whole, as it is written; counters end in ``_total``.
+    kind
+        Its type.
+    help
+        What it tells, a sentence without full stop.
+    labels
+        Their names, in order.
+    buckets
+        Upper bounds, for histograms.
+    observed
+        Whether moorage fills it; one that it does not is declared, and has no samples.
+    own
+        Whether only moorage has it.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    observed: bool = True
+    own: bool = False
+
+
+_MS: Final = exponential(0.001, 2, 15)
+_TEN_MS: Final = exponential(0.01, 2, 20)
+_TENTH_MS: Final = exponential(0.0001, 2, 12)
+_TEN_US: Final = exponential(0.00001, 1.5, 20)
+_CALL: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_P: Final = "scheduler_"
+
+METRICS: Final[tuple[Metric, ...]] = (
+    # --- attempts ---------------------------------------------------------------------------
+    Metric(
+        f"{_P}schedule_attempts_total",
+        "counter",
+        "Attempts by how they ended: scheduled, unschedulable, error",
+        ("result", "profile"),
+    ),
+    Metric(
+        f"{_P}scheduling_attempt_duration_seconds",
+        "histogram",
+        "An attempt from its beginning to its end, binding included",
+        ("result", "profile"),
+        _MS,
+    ),
+    Metric(
+        f"{_P}scheduling_algorithm_duration_seconds",
+        "histogram",
+        "The deciding part of an attempt",
+        (),
+        _MS,
+    ),
+    Metric(
+        f"{_P}pod_scheduling_attempts",
+        "histogram",
+        "How many attempts a pod took until it was bound",
+        (),
+        exponential(1, 2, 5),
+    ),
+    Metric(
+        f"{_P}pod_scheduling_sli_duration_seconds",
+        "histogram",
+        "From a pod's first attempt to its binding, by the number of attempts",
+        ("attempts",),
+        _TEN_MS,
+    ),
+    Metric(
+        f"{_P}pod_scheduled_after_flush_total",
+        "counter",
+        "Pods bound after the periodic flush brought them back; stays 0, as in kube-scheduler",
+    ),
+    # --- queue ------------------------------------------------------------------------------
+    Metric(f"{_P}pending_pods", "gauge", "Pods in each part of the queue", ("queue",)),
+    Metric(
+        f"{_P}queue_incoming_pods_total",
+        "counter",
+        "Pods that entered a part of the queue, by what brought them",
+        ("queue", "event"),
+    ),
+    Metric(
+        f"{_P}unschedulable_pods",
+        "gauge",
+        "Queued pods by the plugin that rejected them last",
+        ("plugin", "profile"),
+    ),
+    Metric(f"{_P}inflight_events", "gauge", "Events kept for pods in flight", ("event",)),
+    Metric(
+        f"{_P}queueing_hint_execution_duration_seconds",
+        "histogram",
+        "One call of a requeue hint",
+        ("plugin", "event", "hint"),
+        _TEN_US,
+        observed=False,
+    ),
+    Metric(
+        f"{_P}event_handling_duration_seconds",
+        "histogram",
+        "Taking in one watch event",
+        ("event",),
+        _TENTH_MS,
+        observed=False,
+    ),
+    # --- framework --------------------------------------------------------------------------
+    Metric(
+        f"{_P}framework_extension_point_duration_seconds",
+        "histogram",
+        "All plugins of an extension point",
+        ("extension_point", "status", "profile"),
+        _TENTH_MS,
+        observed=False,
+    ),
+    Metric(
+        f"{_P}plugin_execution_duration_seconds",
+        "histogram",
+        "One plugin at one extension point, sampled",
+        ("plugin", "extension_point", "status"),
+        _TEN_US,
+        observed=False,
+    ),
+    Metric(
+        f"{_P}plugin_evaluation_total",
+        "counter",
+        "Calls of plugins",
+        ("plugin", "extension_point", "profile"),
+        observed=False,
+    ),
+    # --- preemption, permit -----------------------------------------------------------------
+    Metric(f"{_P}preemption_attempts_total", "counter", "Attempts that looked for victims"),
+    Metric(
+        f"{_P}preemption_victims",
+        "histogram",
+        "Victims of an attempt that found some",
+        (),
+        exponential(1, 2, 7),
+    ),
+    Metric(
+        f"{_P}preemption_goroutines_duration_seconds",
+        "histogram",
+        "Evicting the victims of one preemptor",
+        ("result",),
+        _TEN_MS,
+        observed=False,
+    ),
+    Metric(
+        f"{_P}preemption_goroutines_execution_total",
+        "counter",
+        "Background evictions by their end",
+        ("result",),
+        observed=False,
+    ),
+    Metric(
+        f"{_P}permit_wait_duration_seconds",
+        "histogram",
+        "How long pods waited at Permit",
+        ("result",),
+        _MS,
+        observed=False,
+    ),
+    # --- cache, tasks -----------------------------------------------------------------------
+    Metric(f"{_P}cache_size", "gauge", "What the cache holds", ("type",)),
+    Metric(f"{_P}goroutines", "gauge", "Tasks under way: bindings", ("operation",)),
+    # --- batching: replicas are recognised by shape here, so there is nothing to tell ----------
+    Metric(
+        f"{_P}batch_attempts_total",
+        "counter",
+        "Attempts that could reuse a list of nodes",
+        ("profile", "result"),
+        observed=False,
+    ),
+    Metric(
+        f"{_P}batch_cache_flushed_total",
+        "counter",
+        "Lists of nodes dropped",
+        ("profile", "reason"),
+        observed=False,
+    ),
+    Metric(
+        f"{_P}get_node_hint_duration_seconds",
+        "histogram",
+        "Looking for a node in a list kept",
+        ("hinted", "profile"),
+        exponential(0.00001, 2, 12),
+        observed=False,
+    ),
+    Metric(
+        f"{_P}store_schedule_results_duration_seconds",
+        "histogram",
+        "Keeping a list of nodes",
+        ("profile",),
+        exponential(0.00001, 2, 12),
+        observed=False,
+    ),
+    # --- shared by Kubernetes' components -----------------------------------------------------
+    Metric("leader_election_master_status", "gauge", "1 while holding the Lease", ("name",)),
+    Metric(
+        "rest_client_requests_total",
+        "counter",
+        "Calls to the API server; code is <error> where no answer came",
+        ("code", "method", "host"),
+    ),
+    Metric(
+        "rest_client_request_duration_seconds",
+        "histogram",
+        "Calls to the API server, until the whole answer is there",
+        ("verb", "host"),
+        _CALL,
+    ),
+    Metric("kubernetes_feature_enabled", "gauge", "Feature gates, 1 where on", ("name", "stage")),
+    # --- moorage's own ------------------------------------------------------------------------
+    Metric(
+        "moorage_plugin_failures_total",
+        "counter",
+        "Failures of plugins from outside that were contained",
+        ("plugin", "extension_point", "kind"),
+        own=True,
+    ),
+    Metric(
+        "moorage_build_info",
+        "gauge",
+        "Always 1; the label tells the version",
+        ("version",),
+        own=True,
+    ),
+)
+"""In the order they are written."""

@@ -1,0 +1,89 @@
+"""Where the numbers of `moorage.observe.catalogue` come from in a running scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from importlib import metadata
+
+from moorage.config.feature_gates import GATES, FeatureGates
+from moorage.framework.containment import Containment
+from moorage.observe.calls import CallFacts
+from moorage.observe.exposition import Exposition, Sample, Source
+from moorage.observe.series import Histogram
+from moorage.service.scheduler import Scheduler
+
+_S = "scheduler_"
+
+
+def exposition_of(
+    scheduler: Scheduler,
+    *,
+    calls: CallFacts,
+    containment: Containment,
+    gates: FeatureGates,
+    disabled: Collection[str] = (),
+) -> Exposition:
+    """Return the metrics of a scheduler; numbers are read when somebody asks.
+
+    Parameters
+    ----------
+    calls
+        What its transport reports.
+    containment
+        What plugins from outside did wrong.
+    gates
+        The feature gates in force.
+    disabled
+        Names of metrics to leave out.
+    """
+    attempts, core = scheduler.facts.attempts, scheduler.core
+    queue = core.queue_facts
+    sources: dict[str, Source] = {
+        f"{_S}schedule_attempts_total": attempts.results.items,
+        f"{_S}scheduling_attempt_duration_seconds": attempts.durations.items,
+        f"{_S}scheduling_algorithm_duration_seconds": lambda: [((), attempts.algorithm)],
+        f"{_S}pod_scheduling_attempts": lambda: [((), attempts.attempts)],
+        f"{_S}pod_scheduling_sli_duration_seconds": lambda: _one_label(attempts.sli.items()),
+        f"{_S}pod_scheduled_after_flush_total": lambda: [((), 0.0)],
+        f"{_S}pending_pods": lambda: _one_label(queue.pending_pods.items()),
+        f"{_S}queue_incoming_pods_total": queue.incoming_pods.items,
+        f"{_S}unschedulable_pods": queue.rejected_pods.items,
+        f"{_S}inflight_events": lambda: _one_label(queue.events_in_flight.items()),
+        f"{_S}preemption_attempts_total": lambda: [((), float(attempts.preemptions))],
+        f"{_S}preemption_victims": lambda: [((), attempts.victims)],
+        f"{_S}cache_size": lambda: _cache_size(scheduler),
+        f"{_S}goroutines": lambda: [(("binding",), float(scheduler.bindings))],
+        "leader_election_master_status": lambda: _leading(scheduler),
+        "rest_client_requests_total": lambda: [
+            ((code, method, calls.host), float(count))
+            for (code, method), count in calls.answers.items()
+        ],
+        "rest_client_request_duration_seconds": lambda: [
+            ((method, calls.host), histogram) for method, histogram in calls.durations.items()
+        ],
+        "kubernetes_feature_enabled": lambda: [
+            ((gate.name, "" if gate.stage == "GA" else gate.stage), float(gates(gate.name)))
+            for gate in GATES
+        ],
+        "moorage_plugin_failures_total": containment.failures.items,
+        "moorage_build_info": lambda: [((metadata.version("moorage"),), 1.0)],
+    }
+    return Exposition(sources, disabled=disabled)
+
+
+def _one_label(items: Iterable[tuple[str, float | Histogram]]) -> Iterator[Sample]:
+    for label, value in items:
+        yield (label,), value
+
+
+def _cache_size(scheduler: Scheduler) -> Iterator[Sample]:
+    counts = scheduler.core.cache.counts()
+    yield ("assumed_pods",), float(counts.assumed_pods)
+    yield ("nodes",), float(counts.nodes)
+    yield ("pods",), float(counts.pods)
+
+
+def _leading(scheduler: Scheduler) -> Iterator[Sample]:
+    elector = scheduler.elector
+    if elector is not None:
+        yield (elector.lease_name,), float(elector.leading)

@@ -1,0 +1,278 @@
+"""Metrics: names, labels and buckets are kube-scheduler's, and the numbers are what happened.
+
+Left out: the port they are served on (``tests/service/test_health``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from moorage.api.codec import decode
+from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock
+from moorage.config.feature_gates import DEFAULT_GATES
+from moorage.framework.containment import Containment
+from moorage.observe.attempts import AttemptFacts
+from moorage.observe.calls import CallFacts
+from moorage.observe.catalogue import METRICS
+from moorage.observe.exposition import Exposition
+from moorage.observe.resources import resources_page
+from moorage.observe.series import Histogram, exponential
+from moorage.service.metrics import exposition_of
+from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+
+SPEC = """
+schedule_attempts_total counter result,profile
+scheduling_attempt_duration_seconds histogram result,profile exp(0.001,2,15)
+scheduling_algorithm_duration_seconds histogram - exp(0.001,2,15)
+pod_scheduling_attempts histogram - exp(1,2,5)
+pod_scheduling_sli_duration_seconds histogram attempts exp(0.01,2,20)
+pod_scheduled_after_flush_total counter -
+pending_pods gauge queue
+queue_incoming_pods_total counter queue,event
+unschedulable_pods gauge plugin,profile
+inflight_events gauge event
+queueing_hint_execution_duration_seconds histogram plugin,event,hint exp(0.00001,1.5,20)
+event_handling_duration_seconds histogram event exp(0.0001,2,12)
+framework_extension_point_duration_seconds histogram extension_point,status,profile exp(0.0001,2,12)
+plugin_execution_duration_seconds histogram plugin,extension_point,status exp(0.00001,1.5,20)
+plugin_evaluation_total counter plugin,extension_point,profile
+preemption_attempts_total counter -
+preemption_victims histogram - exp(1,2,7)
+preemption_goroutines_duration_seconds histogram result exp(0.01,2,20)
+preemption_goroutines_execution_total counter result
+permit_wait_duration_seconds histogram result exp(0.001,2,15)
+cache_size gauge type
+goroutines gauge operation
+batch_attempts_total counter profile,result
+batch_cache_flushed_total counter profile,reason
+get_node_hint_duration_seconds histogram hinted,profile exp(0.00001,2,12)
+store_schedule_results_duration_seconds histogram profile exp(0.00001,2,12)
+"""
+"""Scheduling spec, metrics section 1, the core metrics of v1.36, in its order and words."""
+
+
+def buckets(text: str) -> tuple[float, ...]:
+    start, factor, count = text.removeprefix("exp(").removesuffix(")").split(",")
+    return exponential(float(start), float(factor), int(count))
+
+
+def test_the_scheduler_metrics_are_those_of_the_specification() -> None:
+    wanted = []
+    for line in SPEC.split("\n")[1:-1]:
+        name, kind, labels, *rest = line.split()
+        wanted.append(
+            (
+                f"scheduler_{name}",
+                kind,
+                () if labels == "-" else tuple(labels.split(",")),
+                buckets(rest[0]) if rest else (),
+            )
+        )
+    assert [
+        (metric.name, metric.kind, metric.labels, metric.buckets)
+        for metric in METRICS
+        if metric.name.startswith("scheduler_")
+    ] == wanted
+
+
+def test_buckets_are_prometheus_own() -> None:
+    assert exponential(0.001, 2, 4) == (0.001, 0.002, 0.004, 0.008)
+
+
+@given(st.lists(st.floats(0, 10)), st.lists(st.floats(0, 10), unique=True, max_size=8))
+def test_a_histogram_counts_what_is_at_most_the_bound(
+    values: list[float], bounds: list[float]
+) -> None:
+    histogram = Histogram(sorted(bounds))
+    for value in values:
+        histogram.observe(value)
+    wanted = [sum(value <= bound for value in values) for bound in sorted(bounds)]
+    assert [count for _, count in histogram.cumulated()] == [*wanted, len(values)]
+    assert histogram.count == len(values)
+    assert math.isclose(histogram.total, math.fsum(values), abs_tol=1e-9)
+
+
+def test_an_attempt_is_counted_by_its_end_and_its_duration() -> None:
+    clock = ManualClock()
+    facts = AttemptFacts(clock)
+    first = clock.now_ns()
+    facts.began("a")
+    clock.advance(0.003)
+    facts.decided("a")
+    facts.returned("a", "p", rejected=True)
+    facts.began("a")
+    clock.advance(1)
+    facts.decided("a")
+    clock.advance(1)
+    facts.scheduled("a", "p", attempts=20, first_attempt_ns=first)
+    facts.began("b")
+    facts.returned("b", "p", rejected=False)
+    facts.began("c")
+    facts.dropped("c")
+    assert dict(facts.results) == {
+        ("unschedulable", "p"): 1,
+        ("scheduled", "p"): 1,
+        ("error", "p"): 1,
+    }
+    assert facts.durations["scheduled", "p"].total == pytest.approx(2)
+    assert facts.durations["unschedulable", "p"].total == pytest.approx(0.003)
+    assert facts.algorithm.count == 2
+    assert facts.algorithm.total == pytest.approx(1.003)
+    assert {told: h.total for told, h in facts.sli.items()} == {"15+": pytest.approx(2.003)}
+    assert facts.attempts.total == 20
+    assert facts.under_way == 0
+
+
+def test_what_is_disabled_is_left_out_and_unknown_names_are_mistakes() -> None:
+    text, _ = Exposition({}, disabled=["scheduler_cache_size"]).text("")
+    assert b"scheduler_pending_pods" in text
+    assert b"scheduler_cache_size" not in text
+    with pytest.raises(LookupError, match="no such metrics: scheduler_wombats"):
+        Exposition({"scheduler_wombats": list})
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        pytest.param("", "text/plain", id="plain text by default"),
+        pytest.param(
+            "application/openmetrics-text; version=1.0.0",
+            "application/openmetrics-text",
+            id="OpenMetrics where it is asked for",
+        ),
+    ],
+)
+def test_the_format_is_what_the_reader_takes(accept: str, content_type: str) -> None:
+    assert Exposition({}).text(accept)[1].startswith(content_type)
+
+
+Numbers = dict[tuple[str, ...], float]
+
+
+def numbers(text: bytes) -> Numbers:
+    """Return every sample by its name and the values of its labels, these by their names."""
+    found: Numbers = {}
+    for family in text_string_to_metric_families(text.decode()):
+        for sample in family.samples:
+            found[(sample.name, *(value for _, value in sorted(sample.labels.items())))] = (
+                sample.value
+            )
+    return found
+
+
+def chosen(found: Numbers, names: Iterable[str]) -> Numbers:
+    return {key: value for key, value in found.items() if key[0] in set(names)}
+
+
+def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=[node_manifest("n1", cpu="2")]) as cluster:
+            await cluster.create(*(pod_manifest(name, cpu="1") for name in ("a", "b", "c")))
+            await cluster.until(lambda: cluster.condition_of("c")[1] == "Unschedulable")
+            await cluster.until(lambda: cluster.scheduler.facts.bound == 2)
+            calls = CallFacts("server")
+            calls.answered("POST", 201, 0.01)
+            calls.answered("POST", None, 2.0)
+            metrics = exposition_of(
+                cluster.scheduler,
+                calls=calls,
+                containment=Containment(),
+                gates=DEFAULT_GATES,
+            )
+            found = numbers(metrics.text("")[0])
+            profile = "default-scheduler"
+            assert chosen(found, ["scheduler_schedule_attempts_total"]) == {
+                ("scheduler_schedule_attempts_total", profile, "scheduled"): 2,
+                ("scheduler_schedule_attempts_total", profile, "unschedulable"): 1,
+            }
+            assert chosen(found, ["scheduler_pending_pods"]) == {
+                ("scheduler_pending_pods", "active"): 0,
+                ("scheduler_pending_pods", "backoff"): 0,
+                ("scheduler_pending_pods", "unschedulable"): 1,
+                ("scheduler_pending_pods", "gated"): 0,
+            }
+            assert chosen(found, ["scheduler_unschedulable_pods"]) == {
+                ("scheduler_unschedulable_pods", "NodeResourcesFit", profile): 1
+            }
+            assert chosen(found, ["scheduler_queue_incoming_pods_total"]) == {
+                ("scheduler_queue_incoming_pods_total", "UnschedulablePodAdd", "active"): 3,
+                (
+                    "scheduler_queue_incoming_pods_total",
+                    "ScheduleAttemptFailure",
+                    "unschedulable",
+                ): 1,
+            }
+            assert chosen(found, ["scheduler_cache_size"]) == {
+                ("scheduler_cache_size", "assumed_pods"): 0,
+                ("scheduler_cache_size", "nodes"): 1,
+                ("scheduler_cache_size", "pods"): 2,
+            }
+            assert found[("scheduler_preemption_attempts_total",)] == 1
+            assert found[("scheduler_pod_scheduling_attempts_count",)] == 2
+            assert found["leader_election_master_status", "kube-scheduler"] == 1
+            assert chosen(found, ["rest_client_requests_total"]) == {
+                ("rest_client_requests_total", "201", "server", "POST"): 1,
+                ("rest_client_requests_total", "<error>", "server", "POST"): 1,
+            }
+            assert found["kubernetes_feature_enabled", "OpportunisticBatching", "BETA"] == 1
+            assert cluster.scheduler.facts.attempts.under_way == 0
+
+    run_virtual(main(), clock)
+
+
+def test_every_metric_said_to_be_observed_has_a_source() -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
+            metrics = exposition_of(
+                cluster.scheduler,
+                calls=CallFacts("server"),
+                containment=Containment(),
+                gates=DEFAULT_GATES,
+            )
+            wanted = {metric.name for metric in METRICS if metric.observed}
+            assert metrics.sources == wanted
+
+    run_virtual(main(), clock)
+
+
+def pod(text: str) -> Pod:
+    return decode(Pod, text)
+
+
+def test_the_resources_of_pods_are_told_by_pod_resource_and_unit() -> None:
+    running = pod(
+        '{"metadata": {"namespace": "ns", "name": "a"}, "status": {"phase": "Running"},'
+        ' "spec": {"nodeName": "n", "schedulerName": "s", "priority": 7,'
+        ' "overhead": {"cpu": "50m", "memory": "1Mi"}, "containers": ['
+        '{"name": "x", "resources": {"requests": {"cpu": "250m", "memory": "1Gi", "x.io/gpu": "2"},'
+        ' "limits": {"cpu": "1", "x.io/gpu": "2"}}}]}}'
+    )
+    over = pod(
+        '{"metadata": {"namespace": "ns", "name": "b"}, "status": {"phase": "Succeeded"},'
+        ' "spec": {"nodeName": "n", "containers": [{"name": "x", "resources":'
+        ' {"requests": {"cpu": "1"}}}]}}'
+    )
+    text, _ = resources_page([over, running], "")
+    request, limit = "kube_pod_resource_request", "kube_pod_resource_limit"
+    # namespace, node, pod, priority, resource, scheduler, unit
+    who = ("ns", "n", "a", "7")
+    assert numbers(text) == {
+        (request, *who, "cpu", "s", "cores"): 0.3,
+        (request, *who, "memory", "s", "bytes"): 2**30 + 2**20,
+        (request, *who, "x.io/gpu", "s", ""): 2,
+        (limit, *who, "cpu", "s", "cores"): 1.05,
+        (limit, *who, "x.io/gpu", "s", ""): 2,
+    }
