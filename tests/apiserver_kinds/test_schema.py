@@ -51,7 +51,11 @@ def model(name: str) -> Any:
     raise AssertionError(f"the official client has no {name}")
 
 
-@pytest.mark.parametrize("name", sorted(catalog.DEFINITIONS))
+# Not in the official client: alpha, and another version of it there.
+ALPHA = "io.k8s.api.scheduling.v1alpha2."
+
+
+@pytest.mark.parametrize("name", sorted(n for n in catalog.DEFINITIONS if not n.startswith(ALPHA)))
 def test_no_field_of_the_public_api_is_missing(name):
     known = set(model(name).attribute_map.values())
     ours = set(catalog.DEFINITIONS[name].fields)

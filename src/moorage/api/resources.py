@@ -80,6 +80,8 @@ POD_DISRUPTION_BUDGETS = _type(
 PRIORITY_CLASSES = _type(
     "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc", scope="cluster"
 )
+POD_GROUPS = _type("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups")
+WORKLOADS = _type("scheduling.k8s.io/v1alpha2", "Workload", "workloads")
 STORAGE_CLASSES = _type(
     "storage.k8s.io/v1", "StorageClass", "storageclasses", short="sc", scope="cluster"
 )
@@ -122,6 +124,8 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     JOBS,
     POD_DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
+    POD_GROUPS,
+    WORKLOADS,
     STORAGE_CLASSES,
     CSI_NODES,
     CSI_DRIVERS,

@@ -34,7 +34,8 @@ from moorage.engine.scope import Scope
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import of_one_node
 from moorage.framework.group import (
-    GROUP_TRIAL,
+    GROUP_PHASE,
+    ON_TRIAL,
     FilledPlacement,
     GroupPostFilterPlugin,
     Placement,
@@ -136,7 +137,7 @@ class GroupCycle:
             return Member(decision)
         trial.add_pod(pod, row)
         self._groups.assume(pod.uid)
-        decision.state.write(GROUP_TRIAL, True)
+        decision.state.write(GROUP_PHASE, ON_TRIAL)
         status = run_reserve(self._profile, decision.state, pod, node_name)
         if status.ok:
             permit = run_permit(self._profile, decision.state, pod, node_name).status
@@ -146,7 +147,7 @@ class GroupCycle:
         run_unreserve(self._profile, decision.state, pod, node_name)
         self._groups.forget(pod.uid)
         trial.remove_pod(pod.uid)
-        decision.state.delete(GROUP_TRIAL)
+        decision.state.delete(GROUP_PHASE)
         diagnosis = of_one_node(node_name, status) if status.rejected else None
         return Member(
             msgspec.structs.replace(
@@ -165,7 +166,7 @@ class GroupCycle:
                 state, pod = member.decision.state, member.decision.pod
                 run_unreserve(self._profile, state, pod, member.node_name)
                 self._groups.forget(pod.uid)
-                state.delete(GROUP_TRIAL)
+                state.delete(GROUP_PHASE)
 
     # -- one placement of several --------------------------------------------------------------
 

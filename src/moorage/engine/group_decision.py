@@ -116,6 +116,21 @@ class GroupDecision(msgspec.Struct, frozen=True):
             member = self.members[index] if index < len(self.members) else None
             yield self._verdict(pod, member)
 
+    def explanation(self, pods: Sequence[PodInfo]) -> str:
+        """Say who of the pods of an attempt has no place, and what is short; for people."""
+        without = [each for each in self.members if not each.node_name]
+        text = self.status.message
+        if not self.members or self.outcome is GroupOutcome.BROKEN:
+            return text
+        if not without:
+            return f"{text}: all {len(pods)} pods tried have a place, more are needed"
+        first = without[0]
+        others = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        return (
+            f"{text}: {len(pods) - len(without)} of {len(pods)} pods tried have a place, "
+            f"{first.decision.pod.key}{others} {'have' if others else 'has'} none: {first.message}"
+        )
+
     def _verdict(self, pod: PodInfo, member: Member | None) -> Verdict:
         if self.outcome is GroupOutcome.BROKEN:
             own = member is not None and member.broke

@@ -10,7 +10,7 @@ Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -22,9 +22,13 @@ from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
-GROUP_TRIAL: StateKey[bool] = StateKey("group trial")
-"""True while Reserve and Permit run on trial: what they decide is taken back, so that nobody may
-be allowed, rejected or activated on its account."""
+ON_TRIAL: Final = "on trial"
+CARRIED_OUT: Final = "carried out"
+
+GROUP_PHASE: StateKey[str] = StateKey("group phase")
+"""`ON_TRIAL` while Reserve and Permit of a member are taken back afterwards, so that nobody may be
+allowed, rejected or activated on their account; `CARRIED_OUT` when they run for real, one member
+after another, every other one that can be tried being tried too. Absent for a pod on its own."""
 
 
 class Placement(msgspec.Struct, frozen=True):

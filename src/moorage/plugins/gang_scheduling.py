@@ -15,6 +15,7 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
@@ -33,6 +34,7 @@ class GangScheduling:
     def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
+        self._effects = handle.effects
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Let a member in when its group exists and has enough pods, running ones counted."""
@@ -51,8 +53,12 @@ class GangScheduling:
         return SUCCESS
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Hold a member until enough others have a place; the one that completes them passes."""
-        del state, node_name
+        """Hold a member until enough others have a place; the one that completes them passes.
+
+        Members that wait are let go with it. Where they are not tried together anyway, those
+        without a place are tried at once.
+        """
+        del node_name
         groups = self._snapshot.groups
         key = groups.key_of(pod.pod)
         if key is None:
@@ -63,8 +69,16 @@ class GangScheduling:
                 f'failed to get podGroup {key.full_name}: podgroup.scheduling.k8s.io "{key.name}" '
                 "not found"
             ), 0.0
-        if terms.gang and groups.members(key).placed < terms.minimum:
+        if not terms.gang:
+            return SUCCESS, 0.0
+        members, phase = groups.members(key), state.find(GROUP_PHASE)
+        if members.placed < terms.minimum:
+            if phase is None:
+                state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
             return Status(Code.WAIT, (TOO_FEW_PLACED,)), terms.wait_seconds
+        if phase is None or (phase == CARRIED_OUT and members.placed == terms.minimum):
+            for each in members.assumed:
+                self._effects.allow(each, self.name)
         return SUCCESS, 0.0
 
     def events_to_register(self) -> Sequence[EventRegistration]:

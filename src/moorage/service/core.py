@@ -14,6 +14,7 @@ from moorage.api.pod import Pod
 from moorage.api.workloads import Namespace
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
+from moorage.config.feature_gates import GENERIC_WORKLOAD
 from moorage.config.merge import expand_profiles
 from moorage.config.own import LoadedConfiguration, QueueCompat
 from moorage.config.types import KubeSchedulerConfiguration
@@ -33,8 +34,10 @@ from moorage.service.hint_map import build_hints
 from moorage.service.ingest import PodStore
 from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.waiting import PreBinding, WaitingPods
+from moorage.snapshot.group_sources import ApiGroups
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
@@ -136,15 +139,25 @@ def build_core(
     ConfigError
         A profile cannot be built; every fault is listed.
     """
-    snapshot, reasons = Snapshot(), ReasonTable()
+    gates, snapshot, reasons = config.gates, Snapshot(), ReasonTable()
+    if gates(GENERIC_WORKLOAD):
+        snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
     store = PodStore()
     evictions = EvictionLedger(store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
     profiles: dict[str, Profile] = {}
-    for spec in expand_profiles(config.scheduler, registry):
+    for spec in expand_profiles(config.scheduler, registry, gates=gates):
         handle = Handle(
-            spec.scheduler_name, snapshot, reasons, clock, streams, client, evictions, effects
+            spec.scheduler_name,
+            snapshot,
+            reasons,
+            clock,
+            streams,
+            client,
+            evictions,
+            effects,
+            gates,
         )
         profiles[spec.scheduler_name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
@@ -172,7 +185,7 @@ def build_core(
             name: _cycle(profile)(profile, snapshot, draw, reuse=reuse, rotation=rotation)
             for name, profile in profiles.items()
         },
-        cache=Cache(snapshot.table, clock, lifecycle=lifecycle),
+        cache=Cache(snapshot.table, clock, lifecycle=lifecycle, groups=snapshot.groups),
         queue=queue,
         store=store,
         nominations=nominations,

@@ -16,6 +16,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
+
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
@@ -35,6 +37,37 @@ _log = logging.getLogger(__name__)
 CallOff = Callable[[str], bool]
 
 _IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Event
+
+
+class Preemptor(msgspec.Struct, frozen=True):
+    """For whom room is being made.
+
+    Parameters
+    ----------
+    uid
+        Of the pod, or of the group.
+    pods
+        The pod, or the members of the group that wait.
+    node_name
+        The node it hopes for, and the place in the victims' Events.
+    group
+        Whether it is a group, which hopes for the cluster as a whole.
+    """
+
+    uid: str
+    pods: tuple[Pod, ...]
+    node_name: str
+    group: bool = False
+
+    @property
+    def what(self) -> str:
+        """The word for it in conditions and Events."""
+        return "podgroup" if self.group else "pod"
+
+    @property
+    def scheduler_name(self) -> str:
+        """Whose it is."""
+        return self.pods[0].spec.scheduler_name
 
 
 class EvictionLedger:
@@ -126,28 +159,49 @@ class Evictor:
 
         To be called before the preemptor goes back to the queue, so that the gate knows.
         """
-        victims = [pod for pod in decision.victims if not pod.metadata.deletion_timestamp]
-        if not victims or decision.nomination is None:
-            return
-        preemptor, node_name = decision.pod.pod, decision.nomination.node_name
-        self._ledger.begin(preemptor.uid)
-        work = self._make_room(preemptor, node_name, victims)
-        self._tasks.spawn(work, name=f"preemption for {decision.pod.key}")
+        if decision.nomination is not None:
+            pod = decision.pod.pod
+            preemptor = Preemptor(pod.uid, (pod,), decision.nomination.node_name)
+            self._start(preemptor, decision.victims)
 
-    async def _make_room(self, preemptor: Pod, node_name: str, victims: Sequence[Pod]) -> None:
+    def start_for_group(self, uid: str, pods: Sequence[Pod], victims: Sequence[Pod]) -> None:
+        """Start evicting the victims of a pod group as a whole, as `start` does.
+
+        Parameters
+        ----------
+        uid
+            Of the group.
+        pods
+            Its members that wait.
+        victims
+            Pods anywhere in the cluster, most important first.
+        """
+        self._start(Preemptor(uid, tuple(pods), "cluster", group=True), victims)
+
+    def _start(self, preemptor: Preemptor, all_victims: Sequence[Pod]) -> None:
+        victims = [pod for pod in all_victims if not pod.metadata.deletion_timestamp]
+        if not victims:
+            return
+        self._ledger.begin(preemptor.uid)
+        work = self._make_room(preemptor, victims)
+        self._tasks.spawn(work, name=f"preemption for {preemptor.what} {preemptor.uid}")
+
+    async def _make_room(self, preemptor: Preemptor, victims: Sequence[Pod]) -> None:
         try:
-            done = await self._clear_lower_nominations(preemptor, node_name)
+            done = preemptor.group or await self._clear_lower_nominations(
+                preemptor.pods[0], preemptor.node_name
+            )
             *others, last = victims
-            evictions = [self._evict(victim, preemptor, node_name) for victim in others]
+            evictions = [self._evict(victim, preemptor) for victim in others]
             if all(await asyncio.gather(*evictions)):
                 self._ledger.only(preemptor.uid, last)
-                done &= await self._evict(last, preemptor, node_name)
+                done &= await self._evict(last, preemptor)
             else:
                 done = False
         finally:
             self._ledger.end(preemptor.uid)
         if not done:
-            self._queue.activate([preemptor])
+            self._queue.activate(preemptor.pods)
 
     async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> bool:
         """Send lower pods that hope for the same node back to look for another."""
@@ -166,19 +220,19 @@ class Evictor:
 
         return await self._written(pod, write, "clearing the nomination of")
 
-    async def _evict(self, victim: Pod, preemptor: Pod, node_name: str) -> bool:
+    async def _evict(self, victim: Pod, preemptor: Preemptor) -> bool:
         """Mark a victim and delete it; one that is gone already needs no Event.
 
         One that is not bound yet is called off instead, if it still can be.
         """
         if self._call_off(victim.uid):
-            self._recorder.record(_preempted(victim, preemptor, f"{node_name}{_IN_MEMORY}"))
+            self._recorder.record(_preempted(victim, preemptor, _IN_MEMORY))
             return True
         there = False
 
         async def write() -> None:
             nonlocal there
-            body = self._disruption_patch(victim, preemptor.spec.scheduler_name)
+            body = self._disruption_patch(victim, preemptor)
             if body is not None:
                 await self._client.patch_pod_status(reference(victim), body)
             there = await self._client.delete_pod(reference(victim))
@@ -186,16 +240,19 @@ class Evictor:
         if not await self._written(victim, write, "evicting"):
             return False
         if there:
-            self._recorder.record(_preempted(victim, preemptor, node_name))
+            self._recorder.record(_preempted(victim, preemptor))
         return True
 
-    def _disruption_patch(self, victim: Pod, scheduler_name: str) -> bytes | None:
+    def _disruption_patch(self, victim: Pod, preemptor: Preemptor) -> bytes | None:
         status = self._writes.status_in_hand(victim)
         condition = Condition(
             type="DisruptionTarget",
             status="True",
             reason="PreemptionByScheduler",
-            message=f"{scheduler_name}: preempting to accommodate a higher priority pod",
+            message=(
+                f"{preemptor.scheduler_name}: preempting to accommodate a higher priority "
+                f"{preemptor.what}"
+            ),
         )
         now = rfc3339(self._clock.now_ns())
         changed = changed_condition(status.conditions, condition, now=now)
@@ -220,13 +277,13 @@ class Evictor:
         return not failed and not task.cancelled()
 
 
-def _preempted(victim: Pod, preemptor: Pod, where: str) -> EventNote:
+def _preempted(victim: Pod, preemptor: Preemptor, how: str = "") -> EventNote:
     return EventNote(
         regarding=reference(victim),
-        related=reference(preemptor),
-        controller=preemptor.spec.scheduler_name,
+        related=reference(preemptor.pods[0]),
+        controller=preemptor.scheduler_name,
         type="Normal",
         reason="Preempted",
         action="Preempting",
-        note=f"Preempted by pod {preemptor.uid} on node {where}",
+        note=f"Preempted by {preemptor.what} {preemptor.uid} on node {preemptor.node_name}{how}",
     )

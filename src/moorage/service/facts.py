@@ -6,8 +6,10 @@ from collections import deque
 
 import msgspec
 
+from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
+from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
 
 _KEPT = 200  # decisions; enough for a screen and a debugging session
@@ -61,6 +63,13 @@ class Facts:
         self.undecodable = 0
         self.attempts = AttemptFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
+
+    def note_failure(self, pod: Pod, status: Status, message: str) -> None:
+        """Count an attempt that ended without a place, for a pod that was not decided on alone."""
+        self.decisions += 1
+        self.rejected += status.rejected
+        self.errors += not status.rejected
+        self.recent.append(DecisionRecord(self._clock.now_ns(), pod.full_name, "", message))
 
     def note(self, decision: Decision) -> None:
         """Count a decision."""

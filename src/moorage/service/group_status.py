@@ -5,11 +5,29 @@ Rules: scheduling spec, gang section A4 number 6, and core api section 4.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
-from moorage.api.meta import Condition
+import msgspec
+
+from moorage.api.codec import encode
+from moorage.api.meta import Condition, ObjectReference
+from moorage.api.pod import Pod
+from moorage.api.pod_group import PodGroup
+from moorage.api.resources import POD_GROUPS
+from moorage.base.clock import Clock, rfc3339
+from moorage.base.errors import MoorageError
+from moorage.client.event_series import EventNote
+from moorage.client.events import EventRecorder
+from moorage.client.writes import Client
 from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.service.pod_writes import PodWrites
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+
+_log = logging.getLogger(__name__)
 
 SCHEDULED: Final = "PodGroupScheduled"
 
@@ -59,4 +77,116 @@ def _same(one: Condition, other: Condition) -> bool:
         other.reason,
         other.message,
         other.observed_generation,
+    )
+
+
+class GroupReports:
+    """Writes what came of a group's attempts: its condition, and an Event that says who blocks it.
+
+    Parameters
+    ----------
+    lister
+        The PodGroups as the API last showed them.
+    client
+        The API verbs.
+    writes
+        Keeps writes about one object in order.
+    recorder
+        Events.
+    clock
+        For transition times.
+    """
+
+    def __init__(
+        self,
+        lister: Lister[PodGroup],
+        client: Client,
+        *,
+        writes: PodWrites,
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._lister = lister
+        self._client = client
+        self._writes = writes
+        self._recorder = recorder
+        self._clock = clock
+        # By uid, what was written last: the watch shows it later.
+        self._written: dict[str, Condition] = {}
+
+    def report(self, key: GroupKey, found: GroupDecision, pods: Sequence[PodInfo]) -> None:
+        """Write what came of an attempt; groups that are no PodGroup have none."""
+        group = self._lister.get(key.name, key.namespace)
+        if key.door or group is None:
+            return
+        if found.outcome is not GroupOutcome.PLACED:
+            self._recorder.record(_refused(group, found.explanation(pods), pods[0].pod))
+        before = self._known(group)
+        wanted = condition_after(found, before, generation=group.metadata.generation)
+        if wanted is None:
+            return
+        old = next((each for each in before if each.type == SCHEDULED), None)
+        same = old is not None and old.status == wanted.status
+        now = rfc3339(self._clock.now_ns())
+        when = old.last_transition_time if same and old is not None else now
+        condition = msgspec.structs.replace(wanted, last_transition_time=when)
+        self._written[group.metadata.uid] = condition
+        self._writes.after_earlier(
+            group.metadata.uid,
+            lambda: self._patch(group, condition),
+            name=f"status of pod group {key.full_name}",
+        )
+
+    def gone(self, group: PodGroup) -> None:
+        """Forget a group that was deleted."""
+        self._written.pop(group.metadata.uid, None)
+
+    def _known(self, group: PodGroup) -> list[Condition]:
+        """Return the group's conditions, with what was written and not yet seen."""
+        written = self._written.get(group.metadata.uid)
+        shown = group.status.conditions
+        if written is None or written in shown:
+            return shown
+        return [*(each for each in shown if each.type != written.type), written]
+
+    async def _patch(self, group: PodGroup, condition: Condition) -> None:
+        body = {
+            "lastTransitionTime": condition.last_transition_time,
+            "message": condition.message,
+            "observedGeneration": condition.observed_generation,
+            "reason": condition.reason,
+            "status": condition.status,
+            "type": condition.type,
+        }
+        try:
+            await self._client.patch(
+                POD_GROUPS,
+                group.metadata.name,
+                encode({"status": {"conditions": [body]}}),
+                namespace=group.metadata.namespace,
+                subresource="status",
+            )
+        except MoorageError as problem:
+            # The next attempt writes it again; a status is a report, not a decision.
+            self._written.pop(group.metadata.uid, None)
+            name = f"{group.metadata.namespace}/{group.metadata.name}"
+            _log.warning("status of pod group %s was not written: %s", name, problem)
+
+
+def _refused(group: PodGroup, note: str, member: Pod) -> EventNote:
+    metadata = group.metadata
+    return EventNote(
+        regarding=ObjectReference(
+            kind=POD_GROUPS.kind,
+            api_version=POD_GROUPS.api_version,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+        ),
+        controller=member.spec.scheduler_name,
+        type="Warning",
+        reason="FailedScheduling",
+        action="Scheduling",
+        note=note,
     )

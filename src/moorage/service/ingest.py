@@ -35,6 +35,7 @@ NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_POD_ADD = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
 
 
 def _quantity(name: str, amount: Quantity) -> None:
@@ -172,6 +173,8 @@ class PodIngest(_Reporting):
         Totals.
     waiting
         The pods held at Permit; None where none is.
+    announce
+        Whether a pod without a node that appears may help others: members of a gang wait for it.
     """
 
     def __init__(
@@ -184,8 +187,11 @@ class PodIngest(_Reporting):
         writes: PodWrites | None,
         facts: Facts,
         waiting: WaitingPods | None = None,
+        announce: bool = False,
     ) -> None:
         super().__init__("Pod", facts)
+        self._groups = cache.groups
+        self._announce = announce
         self._cache = cache
         self._queue = queue
         self._store = store
@@ -201,7 +207,10 @@ class PodIngest(_Reporting):
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._responsible(pod):
+            self._groups.put(pod)
             self._queue.add(pod)
+            if self._announce:
+                self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Take in a changed pod; one that cannot be read leaves the version before in place."""
@@ -260,6 +269,7 @@ class PodIngest(_Reporting):
     def _unassigned_update(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             return
+        self._groups.put(new)
         if self._cache.is_assumed(new.metadata.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(new)
@@ -270,6 +280,7 @@ class PodIngest(_Reporting):
             self._nomination_gone(old)
 
     def _unassigned_delete(self, pod: Pod) -> None:
+        self._groups.remove(pod.uid)
         self._queue.delete(pod)
         if self._cache.is_assumed(pod.metadata.uid):
             self._assumed_deleted(pod)

@@ -13,6 +13,7 @@ import msgspec
 
 from moorage.api import resources
 from moorage.api.changes import Resource
+from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.resources import ResourceType
 from moorage.api.volume import (
@@ -99,3 +100,6 @@ WATCHED: Final[tuple[WatchedKind, ...]] = (
     _K(resources.POD_DISRUPTION_BUDGETS, PodDisruptionBudget, "pod_disruption_budgets", "1.21"),
     _K(resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", "1.14"),
 )
+
+POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP)
+"""Watched only with the feature gate GenericWorkload; a server serves it only with its own."""

@@ -23,6 +23,7 @@ from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler, failed_scheduling
+from moorage.service.group_attempt import GroupAttempts
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.cache import Cache
 from moorage.state.queue import SchedulingQueue
@@ -76,6 +77,8 @@ class Pump:
         self._failures = failures
         self._recorder = recorder
         self._facts = facts
+        self.groups: GroupAttempts | None = None
+        """Takes the pods that belong to groups; None where there are no groups."""
         self._wake = asyncio.Event()
         queue.on_wake = self._wake.set
 
@@ -100,11 +103,13 @@ class Pump:
             queued = self._queue.pop()
             if queued is None:
                 break
+            done += 1
             self._facts.attempts.began(queued.uid)
+            if self.groups is not None and self.groups.take(queued):
+                continue
             asking = self.attempt((queued,))
             if asking is not None:
                 await asking
-            done += 1
         return done
 
     def attempt(self, entries: Sequence[QueuedPod]) -> Awaitable[None] | None:
@@ -132,7 +137,7 @@ class Pump:
         """
         taking: list[QueuedPod] = []
         for queued in entries:
-            if self._skip(queued.pod):
+            if self.skip(queued.pod):
                 self._queue.done(queued.uid)
             else:
                 taking.append(queued)
@@ -176,7 +181,7 @@ class Pump:
         cycle = self._cycles.get(queued.profile)
         if cycle is None:
             _log.error("profile not found for scheduler name %r", queued.profile)
-        if cycle is None or self._skip(queued.pod):
+        if cycle is None or self.skip(queued.pod):
             self._queue.done(queued.uid)
             return None
         if isinstance(cycle, ExtendedCycle) and cycle.asks_about(queued.pod):
@@ -225,7 +230,7 @@ class Pump:
             queued, status, None, message=status.message, nomination=CLEAR_NOMINATION
         )
 
-    def _skip(self, pod: Pod) -> bool:
+    def skip(self, pod: Pod) -> bool:
         """Whether the pod needs no attempt (scheduling spec, cycle section 1)."""
         if pod.metadata.deletion_timestamp:
             if self._recorder is not None:

@@ -26,6 +26,7 @@ from moorage.client.reflector import Reflector
 from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
+from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
@@ -36,8 +37,10 @@ from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.flushes import flush_backoff, flush_leftover
+from moorage.service.group_attempt import GroupAttempts
+from moorage.service.group_status import GroupReports
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
-from moorage.service.kinds import WATCHED
+from moorage.service.kinds import POD_GROUP, WATCHED
 from moorage.service.leader import Candidacy, Elector, lease_rule
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
@@ -94,6 +97,7 @@ class Scheduler:
         candidacy: Candidacy | None = None,
     ) -> None:
         self._config = config.scheduler
+        self._gates = config.gates
         self.elector: Elector | None = None
         """Holds the lease that allows to write; None without leader election."""
         if config.scheduler.leader_election.leader_elect:
@@ -267,7 +271,26 @@ class Scheduler:
             evictor=evictor,
             facts=self.facts,
         )
+        if self._gates(GENERIC_WORKLOAD):
+            self._pump.groups = GroupAttempts(
+                core,
+                effects=effects,
+                failures=failures,
+                evictor=evictor,
+                reports=self._group_reports(),
+                facts=self.facts,
+                skip=self._pump.skip,
+            )
         return self._pump
+
+    def _group_reports(self) -> GroupReports:
+        return GroupReports(
+            self.core.snapshot.listers.pod_groups,
+            self._client,
+            writes=self._writes,
+            recorder=self._recorder,
+            clock=self._clock,
+        )
 
     def _wake_pump(self) -> None:
         if self._pump is not None:
@@ -284,6 +307,7 @@ class Scheduler:
             writes=self._writes,
             facts=facts,
             waiting=core.waiting,
+            announce=self._gates(GANG_SCHEDULING),
         )
         self._node_reflector = self._reflector(
             resources.NODES, Node, nodes, whole=self._extenders.nodes
@@ -294,7 +318,7 @@ class Scheduler:
                 resources.PODS, Pod, pods, fields=POD_FIELDS, whole=self._extenders.pods
             ),
         ]
-        for kind in WATCHED:
+        for kind in (*WATCHED, POD_GROUP) if self._gates(GENERIC_WORKLOAD) else WATCHED:
             lister = getattr(core.snapshot.listers, kind.lister)
             handler: ListerIngest[Any] = ListerIngest(
                 kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts

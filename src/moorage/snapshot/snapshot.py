@@ -162,4 +162,5 @@ class Snapshot(ResourceColumns):
         """Return an independent copy, for work that outlives the attempt or awaits."""
         twin = Snapshot(self.table.copy(), self.listers)
         twin.nominations = {name: tuple(pods) for name, pods in self.nominations.items()}
+        twin.groups = self.groups  # read only: no group is tried on a fork
         return twin

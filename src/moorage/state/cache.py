@@ -29,6 +29,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.base.errors import CacheCorruptedError, CacheError
+from moorage.snapshot.pod_groups import PodGroups
 from moorage.state.cache_records import CacheCounts, CacheDump
 from moorage.state.contracts import NodeTableLike
 from moorage.state.lifecycle import Lifecycle, PodState
@@ -70,12 +71,20 @@ class Cache:
         Source of the stories' times.
     lifecycle
         The lifecycle shared with queue and service; made here when not given.
+    groups
+        Pod groups, told of every member that gets or loses a place; nobody has one when not given.
     """
 
     def __init__(
-        self, table: NodeTableLike, clock: Clock, *, lifecycle: Lifecycle | None = None
+        self,
+        table: NodeTableLike,
+        clock: Clock,
+        *,
+        lifecycle: Lifecycle | None = None,
+        groups: PodGroups | None = None,
     ) -> None:
         self._table = table
+        self.groups = PodGroups() if groups is None else groups
         self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
         self._nodes: dict[str, Node] = {}
         # uid -> what is held, assumed or added.
@@ -273,6 +282,7 @@ class Cache:
         self.lifecycle.move(pod, PodState.ASSUMED, cause=f"assumed on {node_name}")
         self._assumed[pod.uid] = None
         self._put(assumed, node_name)
+        self.groups.assume(pod.uid)
 
     def _forget(self, pod: Pod, node_name: str) -> None:
         held = self._pods[pod.uid]
@@ -283,10 +293,12 @@ class Cache:
             )
         self.lifecycle.move(held.pod, PodState.IN_FLIGHT, cause=f"forgotten on {held.node_name}")
         self._take(pod.uid)
+        self.groups.forget(pod.uid)
 
     def _add(self, pod: Pod, node_name: str) -> None:
         self.lifecycle.move(pod, PodState.BOUND, cause=f"seen on {node_name}")
         self._put(pod, node_name)
+        self.groups.put(pod)
 
     def _confirm(self, pod: Pod, node_name: str) -> None:
         assumed_on = self._pods[pod.uid].node_name
@@ -299,16 +311,19 @@ class Cache:
             )
         self.lifecycle.move(pod, PodState.BOUND, cause=f"confirmed on {node_name}")
         self._exchange(pod, node_name)
+        self.groups.put(pod)
 
     def _replace(self, pod: Pod, node_name: str) -> None:
         self._must_agree(pod, node_name)
         self._exchange(pod, node_name)
+        self.groups.put(pod)
 
     def _remove(self, pod: Pod, node_name: str) -> None:
         if node_name:
             self._must_agree(pod, node_name)
         self.lifecycle.move(pod, PodState.GONE, cause="removed from the cache")
         self._take(pod.uid)
+        self.groups.remove(pod.uid)
 
     def _must_agree(self, pod: Pod, node_name: str) -> None:
         held = self._pods[pod.uid]

@@ -15,6 +15,7 @@ from moorage.apiserver.kinds import (
     group_coordination,
     group_core,
     group_events,
+    group_pod_groups,
     group_policy,
     group_scheduling,
     group_storage,
@@ -30,6 +31,7 @@ GROUPS: tuple[tuple[ServedKind, ...], ...] = (
     group_events.KINDS,
     group_policy.KINDS,
     group_scheduling.KINDS,
+    group_pod_groups.KINDS,
     group_storage.KINDS,
 )
 

@@ -34,6 +34,7 @@ PACKAGES: Mapping[str, str] = {
     "events.k8s.io/v1": "io.k8s.api.events.v1",
     "policy/v1": "io.k8s.api.policy.v1",
     "scheduling.k8s.io/v1": "io.k8s.api.scheduling.v1",
+    "scheduling.k8s.io/v1alpha2": "io.k8s.api.scheduling.v1alpha2",
     "storage.k8s.io/v1": "io.k8s.api.storage.v1",
 }
 
@@ -50,6 +51,7 @@ _TABLES = (
     (PACKAGES["events.k8s.io/v1"], group_table.EVENTS),
     (PACKAGES["policy/v1"], group_table.POLICY),
     (PACKAGES["scheduling.k8s.io/v1"], group_table.SCHEDULING),
+    (PACKAGES["scheduling.k8s.io/v1alpha2"], group_table.GROUPS),
     (PACKAGES["storage.k8s.io/v1"], group_table.STORAGE),
 )
 

@@ -26,6 +26,8 @@ KINDS: Mapping[str, str] = {
     "Job": "Runs pods until enough of them have succeeded.",
     "PodDisruptionBudget": "Limits how many pods of a set may be evicted at the same time.",
     "PriorityClass": "Gives a name to a priority of pods.",
+    "PodGroup": "Pods that are scheduled together.",
+    "Workload": "Templates of the pod groups that a workload is made of.",
     "StorageClass": "Describes one way of making volumes.",
     "CSINode": "Lists the storage drivers of a node.",
     "CSIDriver": "Describes what a storage driver can do.",

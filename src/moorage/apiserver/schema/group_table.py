@@ -81,6 +81,29 @@ SCHEDULING = """
 PriorityClass = @ description globalDefault:b preemptionPolicy value!:i
 """
 
+GROUPS = """
+WorkloadPodGroupTemplateReference = podGroupTemplateName! workloadName!
+PodGroupTemplateReference = workload:WorkloadPodGroupTemplateReference
+GangSchedulingPolicy = minCount!:i
+PodGroupSchedulingPolicy = basic:{} gang:GangSchedulingPolicy
+TopologyConstraint = key!
+PodGroupSchedulingConstraints = topology:[TopologyConstraint]
+PodGroupResourceClaim = name! resourceClaimName resourceClaimTemplateName
+PodGroupSpec = disruptionMode podGroupTemplateRef:PodGroupTemplateReference priority:i
+    priorityClassName resourceClaims:[PodGroupResourceClaim]*name
+    schedulingConstraints:PodGroupSchedulingConstraints schedulingPolicy!:PodGroupSchedulingPolicy
+PodGroupResourceClaimStatus = name! resourceClaimName
+PodGroupStatus = conditions:[Condition]*type
+    resourceClaimStatuses:[PodGroupResourceClaimStatus]*name
+PodGroup = @ spec!:PodGroupSpec status:PodGroupStatus
+WorkloadControllerReference = apiGroup kind! name!
+PodGroupTemplate = disruptionMode name! priority:i priorityClassName
+    resourceClaims:[PodGroupResourceClaim]*name
+    schedulingConstraints:PodGroupSchedulingConstraints schedulingPolicy!:PodGroupSchedulingPolicy
+WorkloadSpec = controllerRef:WorkloadControllerReference podGroupTemplates!:[PodGroupTemplate]*name
+Workload = @ spec!:WorkloadSpec
+"""
+
 STORAGE = """
 StorageClass = @ allowVolumeExpansion:b allowedTopologies:[TopologySelectorTerm] mountOptions:[]
     parameters:{} provisioner! reclaimPolicy volumeBindingMode

@@ -1,0 +1,204 @@
+"""Attempts of pod groups: gathers the members from the queue, decides, and carries the outcome out.
+
+The first member that is popped brings the others along, from wherever they wait. Either enough of
+them are assumed, reserved and permitted, in one step without an await, and each is bound in a task
+of its own; or none is, and nothing is held while the group waits.
+
+Rules: scheduling spec, gang section A4 and cycle section 9 (kubernetes v1.36
+``pkg/scheduler/schedule_one_podgroup.go``). Departures: nobody is evicted for a group that would
+not fit with their room either; a Reserve that fails for real leaves no part of the group behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from moorage.api.pod import Pod
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import CLEAR_NOMINATION
+from moorage.engine.extended import ExtendedCycle
+from moorage.engine.group import GroupCycle
+from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
+from moorage.framework.profile import Profile
+from moorage.framework.status import Status, error
+from moorage.service.core import Core
+from moorage.service.effects import Effects
+from moorage.service.evictions import Evictor
+from moorage.service.facts import Facts
+from moorage.service.failure import FailureHandler
+from moorage.service.group_status import GroupReports
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+_PLUGIN = "GangScheduling"
+_EXTENDERS = "extenders are not asked about pod groups yet: leave them out of the profile"
+
+
+class GroupAttempts:
+    """Runs the attempts of pods that belong to groups.
+
+    Parameters
+    ----------
+    core
+        The state and the cycles.
+    effects, failures, evictor, facts
+        Where outcomes go; no evictor where nobody is evicted.
+    reports
+        The groups' own status and Events; None where nothing is written.
+    skip
+        Whether a pod needs no attempt.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        *,
+        effects: Effects,
+        failures: FailureHandler,
+        evictor: Evictor | None,
+        reports: GroupReports | None,
+        facts: Facts,
+        skip: Callable[[Pod], bool],
+    ) -> None:
+        self._core = core
+        self._queue = core.queue
+        self._groups = core.snapshot.groups
+        self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
+        self._effects = effects
+        self._failures = failures
+        self._evictor = evictor
+        self._reports = reports
+        self._facts = facts
+        self._skip = skip
+
+    def take(self, first: QueuedPod) -> bool:
+        """Run the attempt of a popped pod's group; False if the pod belongs to none."""
+        key = self._groups.key_of(first.pod)
+        if key is None:
+            return False
+        # 1. Whose attempt is it?
+        entries = [entry for entry in self._gathered(first, key) if not self._skipped(entry)]
+        if not entries:
+            return True
+        # 2. Do they name one profile, and can it decide about them?
+        cycle, problem = self._cycle_of(entries)
+        if cycle is None:
+            self._fail_all(entries, error(problem))
+            return True
+        # 3. Where do they go?
+        pods = [PodInfo(entry.pod) for entry in entries]
+        try:
+            found = self._cycles[cycle.profile.name].decide(key, pods)
+        except Exception as broken:
+            _log.exception("attempt for pod group %s broke", key.full_name)
+            self._fail_all(entries, error(str(broken) or type(broken).__name__))
+            return True
+        # 4. There, or back to the queue.
+        self._evict(key, found, entries)
+        self._carry_out(cycle.profile, entries, pods, found)
+        self._all_or_none(key)
+        if self._reports is not None:
+            self._reports.report(key, found, pods)
+        return True
+
+    # -- who -----------------------------------------------------------------------------------
+
+    def _gathered(self, first: QueuedPod, key: GroupKey) -> list[QueuedPod]:
+        """Take the other members out of the queue; the most important and oldest come first."""
+        entries = [first]
+        for pod in self._groups.members(key).waiting_pods():
+            if pod.uid != first.uid:
+                entry = self._queue.pop_specific(pod)
+                if entry is not None:
+                    entries.append(entry)
+        entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
+        return entries
+
+    def _skipped(self, entry: QueuedPod) -> bool:
+        if not self._skip(entry.pod):
+            return False
+        self._queue.done(entry.uid)
+        return True
+
+    def _cycle_of(self, entries: Sequence[QueuedPod]) -> tuple[Cycle | None, str]:
+        names = list(dict.fromkeys(entry.profile for entry in entries))
+        if len(names) > 1:
+            return None, (
+                "all pods in a single pod group should have the same .spec.schedulerName set, "
+                f'got: "{names[0]}" and "{names[1]}"'
+            )
+        cycle = self._core.cycles.get(names[0])
+        if cycle is None:
+            return None, f'profile not found for scheduler name "{names[0]}"'
+        if isinstance(cycle, ExtendedCycle) and any(cycle.asks_about(e.pod) for e in entries):
+            return None, _EXTENDERS
+        return cycle, ""
+
+    # -- what becomes of them ------------------------------------------------------------------
+
+    def _evict(self, key: GroupKey, found: GroupDecision, entries: Sequence[QueuedPod]) -> None:
+        """Start evictions, before the pods go back, so that PreEnqueue knows of them."""
+        if self._evictor is None or found.outcome is not GroupOutcome.PREEMPTING:
+            return
+        for member in found.members:
+            if member.preempts and member.decision.victims:
+                self._evictor.start(member.decision)
+        terms = self._groups.source.terms_of(key)
+        if found.victims and terms is not None:
+            self._evictor.start_for_group(
+                terms.uid, [entry.pod for entry in entries], found.victims
+            )
+
+    def _carry_out(
+        self,
+        profile: Profile,
+        entries: Sequence[QueuedPod],
+        pods: Sequence[PodInfo],
+        found: GroupDecision,
+    ) -> None:
+        verdicts = list(zip(entries, found.verdicts(pods), strict=True))
+        for entry, verdict in verdicts:
+            if verdict.decision is not None:
+                self._facts.note(verdict.decision)
+                verdict.decision.state.write(GROUP_PHASE, CARRIED_OUT)
+                self._effects.carry_out(profile, entry, verdict.decision)
+        for entry, verdict in verdicts:
+            if verdict.decision is None:
+                self._facts.note_failure(entry.pod, verdict.status, verdict.message)
+                # Without rejectors it comes back by backoff, as members always do. With them it
+                # would be popped again at once while nothing else waits, and the group with it.
+                # Who is gated while others are evicted needs them: their hints let it in again.
+                self._failures.handle(
+                    entry,
+                    verdict.status,
+                    verdict.diagnosis if self._is_gated(entry) else None,
+                    message=verdict.message,
+                    nomination=verdict.nomination,
+                )
+
+    def _is_gated(self, entry: QueuedPod) -> bool:
+        """Whether PreEnqueue keeps the pod out until evictions for it, or its group, are over."""
+        terms = self._groups.terms_of(entry.pod)
+        running = self._core.evictions.running_for
+        return running(entry.uid) or (terms is not None and running(terms.uid))
+
+    def _all_or_none(self, key: GroupKey) -> None:
+        """Turn away the members held at Permit if Reserve failed for so many that they wait."""
+        terms, members = self._groups.source.terms_of(key), self._groups.members(key)
+        if terms is None or not terms.gang or members.placed >= terms.minimum:
+            return
+        text = f"only {members.placed} of {terms.minimum} pods of the group could be reserved"
+        for pod in members.assumed_pods():
+            self._core.effects.reject(pod.uid, _PLUGIN, text)
+
+    def _fail_all(self, entries: Sequence[QueuedPod], status: Status) -> None:
+        for entry in entries:
+            self._facts.note_failure(entry.pod, status, status.message)
+            self._failures.handle(
+                entry, status, None, message=status.message, nomination=CLEAR_NOMINATION
+            )

@@ -1,0 +1,246 @@
+"""Pod groups on a live scheduler in virtual time: all or none, the group's condition, preemption.
+
+Not covered: which nodes are chosen (the recordings), the other doors to groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import POD_GROUPS, PODS
+from moorage.base import aio
+from moorage.base.clock import ManualClock
+from moorage.config.feature_gates import feature_gates
+from moorage.config.own import LoadedConfiguration
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+
+GANGS = ("GenericWorkload", "GangScheduling")
+
+
+def group(name: str = "g", *, least: int | None = 2, **spec: Any) -> Manifest:
+    policy: Manifest = {"basic": {}} if least is None else {"gang": {"minCount": least}}
+    return {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }
+
+
+def member(name: str, *, of: str = "g", cpu: str = "1", **fields: Any) -> Manifest:
+    return pod_manifest(name, cpu=cpu, schedulingGroup={"podGroupName": of}, **fields)
+
+
+def nodes(count: int, *, cpu: str = "1") -> list[Manifest]:
+    return [node_manifest(f"n{index}", cpu=cpu, memory="8Gi") for index in range(count)]
+
+
+class Cluster(VirtualCluster):
+    def group(self, name: str = "g") -> Manifest:
+        record = self.server.store.shelf("podgroups.scheduling.k8s.io").get(("default", name))
+        assert record is not None
+        return record.decode()
+
+    def condition(self, name: str = "g") -> tuple[str, str, str]:
+        for each in self.group(name).get("status", {}).get("conditions") or []:
+            if each["type"] == "PodGroupScheduled":
+                return each["status"], each["reason"], each["message"]
+        return "", "", ""
+
+    def bound(self, *names: str) -> bool:
+        return all(self.node_of(name) for name in names)
+
+    def members(self) -> None:
+        self.scheduler.core.snapshot.groups.validate()
+
+
+def play(
+    story: Callable[[Cluster], Any], *, cluster: list[Manifest], gates: tuple[str, ...] = GANGS
+) -> None:
+    clock = ManualClock()
+    config = LoadedConfiguration(gates=feature_gates(dict.fromkeys(gates, True)))
+
+    async def main() -> None:
+        async with Cluster(clock, nodes=cluster, config=config) as live:
+            await story(live)
+            live.members()
+
+    run_virtual(main(), clock)
+
+
+def test_members_that_fit_are_bound_together_and_the_group_says_so():
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=3), *(member(f"p{i}") for i in range(3)))
+        await live.until(lambda: live.bound("p0", "p1", "p2"))
+        await live.until(lambda: live.condition() == ("True", "Scheduled", ""))
+        found = live.scheduler.core.snapshot.groups.all()
+        ((_, members),) = found.items()
+        await live.until(lambda: len(members.assigned) == 3)
+
+    play(story, cluster=nodes(3))
+
+
+def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
+        await live.until(lambda: live.condition()[0] == "False")
+        assert live.condition()[1:] == ("Unschedulable", "pod group is unschedulable")
+        await live.create(pod_manifest("single", cpu="1"))
+        await live.until(lambda: live.bound("single"))
+        assert not any(live.node_of(f"p{i}") for i in range(4))
+        assert live.scheduler.core.cache.counts().assumed_pods == 0
+        (event, *_) = await live.events("g", reason="FailedScheduling")
+        assert event["message"] == (
+            "pod group is unschedulable: 3 of 4 pods tried have a place, default/p3 has none: "
+            "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+        )
+
+    play(story, cluster=nodes(3))
+
+
+def test_two_gangs_that_fit_alone_run_one_after_the_other():
+    async def story(live: Cluster) -> None:
+        for name in ("a", "b"):
+            await live.create(group(name, least=4))
+            await live.create(*(member(f"{name}{i}", of=name) for i in range(4)))
+        first, second = [f"a{i}" for i in range(4)], [f"b{i}" for i in range(4)]
+        await live.until(lambda: live.bound(*first) or live.bound(*second))
+        done, other = (first, second) if live.bound(*first) else (second, first)
+        assert not any(live.node_of(name) for name in other)
+        for name in done:
+            await live.client.delete(PODS, name, namespace="default")
+        await live.until(lambda: live.bound(*other), seconds=120)
+
+    play(story, cluster=nodes(6))
+
+
+@pytest.mark.parametrize(
+    ("least", "created", "expected"),
+    [
+        pytest.param(3, 2, 0, id="too few members of a gang wait"),
+        pytest.param(2, 3, 3, id="more than the least are placed too"),
+        pytest.param(None, 1, 1, id="a basic group does not wait for anybody"),
+    ],
+)
+def test_when_members_start(least, created, expected):
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=least), *(member(f"p{i}") for i in range(created)))
+        await aio.sleep(20)
+        assert sum(bool(live.node_of(f"p{i}")) for i in range(created)) == expected
+
+    play(story, cluster=nodes(4))
+
+
+def test_members_wait_for_their_group_and_for_each_other():
+    async def story(live: Cluster) -> None:
+        await live.create(member("p0"))
+        await aio.sleep(5)
+        await live.create(group(least=2))
+        await aio.sleep(5)
+        assert not live.node_of("p0")
+        await live.create(member("p1"))
+        await live.until(lambda: live.bound("p0", "p1"), seconds=5)
+
+    play(story, cluster=nodes(2))
+
+
+def test_a_member_that_comes_late_joins_those_that_run_and_the_condition_stays():
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=2), member("p0"), member("p1"))
+        await live.until(lambda: live.condition()[0] == "True")
+        await live.create(member("p2", cpu="5"))
+        await live.until(lambda: live.condition_of("p2")[1] == "Unschedulable")
+        await live.create(member("p3"))
+        await live.until(lambda: live.bound("p3"))
+        assert live.condition() == ("True", "Scheduled", "")
+
+    play(story, cluster=nodes(3))
+
+
+def test_a_member_deleted_while_the_group_waits_leaves_it_waiting():
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=2), member("p0", cpu="5"), member("p1"))
+        await live.until(lambda: live.condition()[0] == "False")
+        await live.client.delete(PODS, "p0", namespace="default")
+        await aio.sleep(20)
+        assert not live.node_of("p1")
+        await live.create(member("p2"))
+        await live.until(lambda: live.bound("p1", "p2"))
+
+    play(story, cluster=nodes(2))
+
+
+def test_members_that_name_different_schedulers_fail_with_both_names():
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=2), member("p0"), member("p1", schedulerName="other"))
+        await live.create(member("p2"))
+        await aio.sleep(5)
+        # The pod of a scheduler that is not ours is not ours to count either.
+        assert live.bound("p0", "p2")
+
+    play(story, cluster=nodes(3))
+
+
+def test_a_gang_preempts_pods_of_lower_priority_only_if_that_makes_room_for_it():
+    async def story(live: Cluster) -> None:
+        await live.create(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "high"},
+                "value": 100,
+            }
+        )
+        await live.create(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
+        await live.until(lambda: live.bound("low0", "low1"))
+        high = {"priorityClassName": "high"}
+        await live.create(group(least=3), *(member(f"p{i}", **high) for i in range(3)))
+        await aio.sleep(30)
+        assert live.bound("low0", "low1"), "evicted for a gang that does not fit anyway"
+        await live.create(group("h", least=2), *(member(f"h{i}", of="h", **high) for i in range(2)))
+        await live.until(lambda: live.bound("h0", "h1"), seconds=90)
+        await live.until(lambda: live.condition("h")[0] == "True")
+
+    play(story, cluster=nodes(2))
+
+
+def test_with_workload_aware_preemption_the_group_preempts_as_a_whole():
+    async def story(live: Cluster) -> None:
+        await live.create(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
+        await live.until(lambda: live.bound("low0", "low1"))
+        await live.create(group(least=2, priority=100), member("p0"), member("p1"))
+        await live.until(lambda: live.bound("p0", "p1"), seconds=90)
+        (event, *_) = await live.events("low0", reason="Preempted")
+        uid = live.group()["metadata"]["uid"]
+        assert event["message"] == f"Preempted by podgroup {uid} on node cluster"
+
+    play(story, cluster=nodes(2), gates=(*GANGS, "WorkloadAwarePreemption"))
+
+
+def test_a_topology_constraint_keeps_a_group_in_one_domain():
+    zoned = nodes(4)
+    for index, each in enumerate(zoned):
+        each["metadata"]["labels"] = {"zone": "a" if index == 0 else "b"}
+
+    async def story(live: Cluster) -> None:
+        topology = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
+        await live.create(group(least=3, **topology), *(member(f"p{i}") for i in range(3)))
+        await live.until(lambda: live.bound("p0", "p1", "p2"))
+        assert sorted(live.node_of(f"p{i}") for i in range(3)) == ["n1", "n2", "n3"]
+
+    play(story, cluster=zoned, gates=(*GANGS, "TopologyAwareWorkloadScheduling"))
+
+
+def test_without_the_gates_a_group_means_nothing():
+    async def story(live: Cluster) -> None:
+        await live.create(group(least=4), member("p0"))
+        await live.until(lambda: live.bound("p0"))
+        assert live.condition() == ("", "", "")
+
+    play(story, cluster=nodes(1), gates=())
