@@ -1,0 +1,62 @@
+"""A real kubectl drains a node of a real ``moorage up``: budgets are asked, and obeyed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.kubectl.test_transcript import Kubectl
+from tests.sandbox.process import Up
+
+PODS = """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, labels: {app: web}, annotations: {moorage.dev/stop-seconds: "0.1"}}
+spec: {nodeName: node-01, containers: [{name: main, image: "nginx:1"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1, labels: {app: web}, annotations: {moorage.dev/stop-seconds: "0.1"}}
+spec: {nodeName: node-01, containers: [{name: main, image: "nginx:1"}]}
+"""
+DRAIN = ("drain", "node-01", "--force", "--timeout=30s")
+
+
+def test_a_drain_goes_as_far_as_the_budget_allows(tmp_path: Path, kubectl_path: Path) -> None:
+    with Up(tmp_path, "--nodes", "2", "--empty", "--seed", "1") as up:
+        (tmp_path / "pods.yaml").write_text(PODS)
+        kubectl = Kubectl(kubectl_path, tmp_path, up.started().kubeconfig)
+        kubectl.run("apply", "-f", "pods.yaml")
+        kubectl.run("wait", "--for=condition=Ready", "pod", "--all", "--timeout=20s")
+        kubectl.run("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/web")
+        dry = kubectl.run(*DRAIN, "--dry-run=server")
+        assert dry.endswith("node/node-01 drained (server dry run)\n"), dry
+        assert kubectl.run("get", "pods", "-o", "name") == "pod/web-0\npod/web-1\n"
+        stuck = _refused(kubectl)
+        assert "Cannot evict pod as it would violate the pod's disruption budget." in stuck
+        assert kubectl.run("get", "pods", "-o", "name").count("pod/") == 1
+        kubectl.run("delete", "pdb", "web")
+        done = kubectl.run(*DRAIN)
+        assert done.endswith("node/node-01 drained\n"), done
+        assert kubectl.run("get", "pods", "-o", "name") == ""
+
+
+def _refused(kubectl: Kubectl) -> str:
+    """Drain until the last pod is refused, and stop there: kubectl tries again for ever."""
+    draining = kubectl.watch(*DRAIN)
+    assert draining.stdout is not None
+    said = ""
+    try:
+        for line in draining.stdout:
+            said += line
+            if "will retry after 5s" in line:
+                break
+    finally:
+        draining.kill()
+        draining.wait(timeout=10)
+        draining.stdout.close()
+    return said
