@@ -39,7 +39,7 @@ def typed(block: str, directory: Path) -> str:
         env={**os.environ, "KUBECONFIG": str(directory / ".moorage" / "kubeconfig")},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,  # a pod may not be there yet; what has to be in the output is asserted
     ).stdout
 
 
@@ -63,12 +63,14 @@ def test_the_tutorials_filter_decides_in_a_running_sandbox(tmp_path: Path) -> No
     (tmp_path / "first_plugin.py").write_text(filter_)
     with Up(tmp_path, *arguments(start)) as up:
         up.until(taken.strip())
-        up.until("zonal-a  unschedulable")
+        # Looked at until it is so: the pods have only just been created.
+        looks = (typed(describe, tmp_path) for _ in range(20))
+        assert any(refused.strip() in each for each in looks)
         rows = [line.split() for line in typed(list_pods, tmp_path).splitlines()[1:]]
         pods = {row[0]: row[6] for row in rows}
         assert len(pods) == 30
         assert not {"node-01", "node-04"} & set(pods.values())
-        assert refused.strip() in typed(describe, tmp_path)
+        assert "node-02" in pods.values()
 
 
 def test_the_tutorials_score_decides(tmp_path: Path) -> None:
