@@ -18,10 +18,12 @@ from moorage.api.codec import encode
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Container, Pod, PodSpec, Resources
-from moorage.base.errors import ExtenderError, ExtenderSilentError
+from moorage.base.errors import ExtenderError, ExtenderSilentError, NotLeadingError
 from moorage.client import extender as extender_module
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
+from moorage.client.guard import WriteGuard
+from moorage.client.transport import Answer, Call
 from moorage.client.whole import WholeObjects
 from tests.client.test_http_transport import Handler, hang, serving
 
@@ -309,3 +311,25 @@ def test_whole_objects():
     assert objects.whole(other) == encode(other)
     objects.drop(("ns", "p"))
     assert (len(objects), objects.whole(pod())) == (0, encode(pod()))
+
+
+async def test_it_is_not_told_to_bind_when_we_may_not_write_any_more() -> None:
+    class Unreached:
+        async def request(self, call: Call) -> Answer:
+            raise AssertionError(f"sent: {call}")
+
+        def stream(self, call: Call) -> Any:
+            raise AssertionError(f"sent: {call}")
+
+        async def close(self) -> None:
+            pass
+
+    def refuse() -> None:
+        raise NotLeadingError("not the leader")
+
+    guard = WriteGuard()
+    guard.check = refuse
+    settings = ExtenderSettings(url="http://x", **VERBS)
+    extender = HttpExtender(settings, Unreached(), whole=encode, guard=guard)
+    with pytest.raises(ExtenderError, match="not the leader"):
+        await extender.bind(pod(), "n1")

@@ -22,11 +22,13 @@ from moorage.base.errors import (
     ExtenderError,
     ExtenderSilentError,
     KubeconfigError,
+    NotLeadingError,
     RefusedError,
     TransportError,
 )
 from moorage.client import extender_wire as wire
 from moorage.client.extender_wire import Victims, Whole
+from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, Transport
 
@@ -101,9 +103,19 @@ class HttpExtender:
         To its host; closed by its owner.
     whole
         Gives the JSON of objects it is sent.
+    guard
+        Asked before it is told to bind: for others that is a write of ours.
     """
 
-    def __init__(self, settings: ExtenderSettings, transport: Transport, *, whole: Whole) -> None:
+    def __init__(
+        self,
+        settings: ExtenderSettings,
+        transport: Transport,
+        *,
+        whole: Whole,
+        guard: WriteGuard | None = None,
+    ) -> None:
+        self._guard = guard or WriteGuard()
         self._settings = settings
         self._transport = transport
         self._whole = whole
@@ -193,8 +205,12 @@ class HttpExtender:
         ExtenderSilentError
             It gave no answer: the pod may be bound nevertheless.
         ExtenderError
-            It failed, or said so.
+            It failed, or said so, or we may not write any more.
         """
+        try:
+            self._guard.check()
+        except NotLeadingError as refused:
+            raise ExtenderError(str(refused)) from refused
         answer = await self._send(self._settings.bind_verb, wire.bind_body(pod, node_name))
         problem = wire.read_error(answer)
         if problem:

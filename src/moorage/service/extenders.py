@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess
 from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
+from moorage.client.guard import WriteGuard
 from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
 from moorage.config.extenders import Extender, ExtenderTLSConfig
@@ -28,6 +29,8 @@ class OpenExtenders:
     ----------
     extenders
         The part of the configuration; checked already.
+    guard
+        Asked before one is told to bind.
 
     Attributes
     ----------
@@ -43,7 +46,7 @@ class OpenExtenders:
         A certificate or key cannot be read.
     """
 
-    def __init__(self, extenders: Sequence[Extender]) -> None:
+    def __init__(self, extenders: Sequence[Extender], guard: WriteGuard | None = None) -> None:
         whole_nodes = any(not each.node_cache_capable for each in extenders)
         whole_victims = any(e.preempt_verb and not e.node_cache_capable for e in extenders)
         self.nodes = WholeObjects() if whole_nodes else None
@@ -53,7 +56,9 @@ class OpenExtenders:
         for index, extender in enumerate(extenders):
             transport = OneTryTransport(_access(extender, f"extenders[{index}]"))
             self._transports.append(transport)
-            self.extenders.append(HttpExtender(settings_of(extender), transport, whole=self._whole))
+            self.extenders.append(
+                HttpExtender(settings_of(extender), transport, whole=self._whole, guard=guard)
+            )
 
     async def close(self) -> None:
         """Close the connections."""

@@ -100,10 +100,11 @@ class Scheduler:
         self._gates = config.gates
         self.elector: Elector | None = None
         """Holds the lease that allows to write; None without leader election."""
+        guard = WriteGuard() if candidacy is None else candidacy.guard
         if config.scheduler.leader_election.leader_elect:
             candidacy = candidacy or Candidacy(
                 identity=f"{host}_{new_uid(streams.stream('identity'))}",
-                guard=WriteGuard(),
+                guard=guard,
                 transport=transport,
             )
             self.elector = Elector(
@@ -114,8 +115,8 @@ class Scheduler:
                 clock=clock,
                 rng=streams.stream("lease"),
             )
-            candidacy.guard.check = self.elector.check
-            transport = GuardedTransport(transport, candidacy.guard)
+            guard.check = self.elector.check
+            transport = GuardedTransport(transport, guard)
         self._transport = transport
         self._clock = clock
         self._streams = streams
@@ -126,7 +127,7 @@ class Scheduler:
         self.plugin_failures = registry.containment.failures
         """What plugins from outside did wrong: (plugin, extension point, kind) to how often."""
         binding = ApiBinding(client)
-        self._extenders = OpenExtenders(config.scheduler.extenders)
+        self._extenders = OpenExtenders(config.scheduler.extenders, guard)
         self.core: Core = build_core(
             config,
             registry,
