@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from docs import event_tables, failure_paths, state_tables
+from docs.deviations_table import deviations_page
 from docs.flags_page import flags_page
 from docs.metrics_page import metrics_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
@@ -75,6 +76,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()
     found[REFERENCE / "pod-states.md"] = state_tables.state_page()
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
+    found[REFERENCE.parent / "deviations.md"] = deviations_page()
     found[REFERENCE / "flags.md"] = flags_page()
     found[REFERENCE / "metrics.md"] = metrics_page()
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found

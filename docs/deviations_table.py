@@ -1,0 +1,261 @@
+"""Every knowing difference from kube-scheduler, as a table; ``docs/deviations.md`` is made of it.
+
+A change that departs from kube-scheduler adds its row here, in the same commit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+
+class Deviation(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference.
+
+    Parameters
+    ----------
+    subject
+        What it is about.
+    upstream
+        What kube-scheduler v1.36 does.
+    here
+        What moorage does.
+    why
+        The reason.
+    back
+        How to have kube-scheduler's way; "" where that is not available.
+    """
+
+    subject: str
+    upstream: str
+    here: str
+    why: str
+    back: str = ""
+
+
+DEVIATIONS: Final[tuple[Deviation, ...]] = (
+    Deviation(
+        subject="`percentageOfNodesToScore` unset",
+        upstream=(
+            "below 100 nodes all; above, a share that falls from 50 % to 5 % as the cluster grows"
+        ),
+        here="100: all nodes are scored",
+        why="scoring is cheap here, and a sample can miss the best node",
+        back="set it to 0; any value that is set is honoured, a profile's own even when it is 0",
+    ),
+    Deviation(
+        subject="Which nodes a search of a part finds",
+        upstream="those its parallel workers happen to reach first",
+        here="those one worker finds: same order of nodes, same start, same end",
+        why="a run can be replayed",
+        back="nothing to do: it is what `parallelism: 1` gives there",
+    ),
+    Deviation(
+        subject="All nodes searched, no Score plugin enabled",
+        upstream="the search ends at the first feasible node",
+        here="one of all feasible nodes, drawn from a seeded stream",
+        why="every verdict is known anyway",
+        back="set a percentage below 100",
+    ),
+    Deviation(
+        subject="Equal top scores",
+        upstream="one of them at random",
+        here="one of them, drawn from a seeded stream",
+        why="a run can be replayed",
+        back="nothing to do: each is equally likely",
+    ),
+    Deviation(
+        subject="`clientConnection.qps` unset",
+        upstream="50 calls a second, burst 100",
+        here="no limit on our side; `429` and `Retry-After` are obeyed",
+        why="the API server has its own priority and fairness",
+        back="set `qps` and `burst`",
+    ),
+    Deviation(
+        subject="Wire format",
+        upstream="protobuf",
+        here="JSON",
+        why="fields are read faster from JSON in Python",
+    ),
+    Deviation(
+        subject="Preemption candidates that lose equally little",
+        upstream="any of them, by the order of a map",
+        here="the one with the smallest name, among those tried",
+        why="a run can be replayed",
+        back="nothing to do: any is right",
+    ),
+    Deviation(
+        subject="A pod turned away from Permit because it is being deleted, and still there",
+        upstream=(
+            "waits for events of a plugin without a name: none comes before the leftover flush"
+        ),
+        here="is retried after backoff, and then skipped with an Event",
+        why="nothing waits for what cannot come",
+    ),
+    Deviation(
+        subject="Several PreBind plugins of one group fail",
+        upstream="the first to fail counts",
+        here="the first in the profile's order counts, of those that failed at once",
+        why="a run can be replayed",
+        back="nothing to do",
+    ),
+    Deviation(
+        subject="Text of a pod preempted in PreBind",
+        upstream='`running PreBind plugin "X": preempted by DefaultPreemption`',
+        here="`preempted by DefaultPreemption`",
+        why="no one plugin was at fault",
+    ),
+    Deviation(
+        subject="`AllowParallel` of PreBindPreFlight",
+        upstream="answered for each pod",
+        here="a class attribute, `pre_bind_parallel`",
+        why="its own plugins always answer the same",
+    ),
+    Deviation(
+        subject="A failed eviction among several",
+        upstream="the others still under way are cancelled",
+        here="they end by themselves; the last victim is spared just the same",
+        why="a call that was sent may have happened anyway",
+    ),
+    Deviation(
+        subject="When the leader may write",
+        upstream="until it gives up renewing",
+        here=(
+            "until it gives up, never beyond the lease as its record says it, judged from "
+            "before the last renewal was sent and by the wall clock as well; every write is "
+            "checked"
+        ),
+        why=(
+            "a process that was stopped or suspended must not write in the name of a lease "
+            "that is over"
+        ),
+    ),
+    Deviation(
+        subject="Health and metrics are served on",
+        upstream="all addresses",
+        here="the loopback interface, unless `--bind-address` says otherwise",
+        why="nothing is opened to the network unasked",
+        back="`--bind-address 0.0.0.0`",
+    ),
+    Deviation(
+        subject="Who may read `/metrics` and other paths beyond the health checks",
+        upstream="whoever TokenReview and SubjectAccessReview let in",
+        here="nobody, unless `--authorization-always-allow-paths` opens the path to everybody",
+        why="callers are not looked up",
+    ),
+    Deviation(
+        subject="`leaderElection.leaseDuration` below 1s",
+        upstream="accepted; the server then refuses the Lease",
+        here="refused",
+        why="a Lease counts whole seconds",
+    ),
+    Deviation(
+        subject="`parallelism`, `clientConnection.contentType`",
+        upstream="workers of parallel loops; protobuf",
+        here="accepted and without effect",
+        why="all nodes are judged by one pass over columns; JSON only",
+    ),
+    Deviation(
+        subject="Order of PreEnqueue plugins",
+        upstream="any",
+        here="that of the profile",
+        why="a run can be replayed",
+        back="nothing to do: any is right",
+    ),
+    Deviation(
+        subject="`unschedulable_pods` when a queued pod is deleted",
+        upstream="not corrected",
+        here="corrected",
+        why="the count would only ever grow",
+    ),
+    Deviation(
+        subject="Cluster events kept for pods in flight",
+        upstream="unbounded",
+        here="100,000; a pod whose events were lost is retried after backoff",
+        why="memory stays bounded",
+    ),
+    Deviation(
+        subject="A pod whose name appears with a new uid",
+        upstream="an update, as the watch tells it",
+        here="a deletion and an addition",
+        why="two pods are not versions of each other",
+    ),
+    Deviation(
+        subject="A failed attempt for a pod that was bound meanwhile",
+        upstream="the condition `PodScheduled=False` is written all the same",
+        here="only the Event is written",
+        why="the condition would be false",
+    ),
+    Deviation(
+        subject="Image counts in ImageLocality",
+        upstream="may lag until a node's own row is refreshed",
+        here="live",
+        why="nothing is copied",
+    ),
+    Deviation(
+        subject="A kind the API server does not serve",
+        upstream="never starts to schedule",
+        here="taken for empty, told once, asked for again every minute; not pods and nodes",
+        why="older servers stay usable",
+    ),
+    Deviation(
+        subject="Watch broken off without an error",
+        upstream="relists",
+        here="continues from the last version seen",
+        why="a relist of a large cluster is costly",
+    ),
+    Deviation(
+        subject="Nodes an extender returns as objects",
+        upstream="scored as if they had no pods",
+        here="scored as they are",
+        why="its answer says nothing of pods",
+        back="set `nodeCacheCapable`, which has no such effect there either",
+    ),
+    Deviation(
+        subject="Nodes an extender returns that it was not asked about",
+        upstream="by name: an error; as objects: taken",
+        here="an error either way",
+        why="a node that does not fit must not be chosen",
+    ),
+    Deviation(
+        subject="Extender scores",
+        upstream="sums may wrap round 64 bits",
+        here="bounded at 2^61",
+        why="a wrong answer must not turn the order round",
+        back="nothing to do",
+    ),
+    Deviation(
+        subject="Cluster changed while extenders were asked",
+        upstream="the choice is of the cluster as it was",
+        here="the choice passes every Filter again; gone nodes are left out",
+        why="a pod is not sent where it no longer fits",
+    ),
+)
+"""By subject matter, in the order of the page."""
+
+_HEADER = """# Deviations from kube-scheduler
+
+<!-- Written by `make docs` from docs/deviations_table.py. Do not edit. -->
+
+Every knowing difference from kube-scheduler v1.36. A difference that is not in this table is a
+fault: please report it.
+
+| Subject | kube-scheduler | moorage | Why | To have kube-scheduler's way |
+|---|---|---|---|---|
+"""
+
+
+def deviations_page() -> str:
+    """Return the page: one row a difference."""
+    return _HEADER + "".join(
+        "| " + " | ".join(map(_cell, _cells(each))) + " |\n" for each in DEVIATIONS
+    )
+
+
+def _cells(each: Deviation) -> tuple[str, ...]:
+    return each.subject, each.upstream, each.here, each.why, each.back or "not available"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
