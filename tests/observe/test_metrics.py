@@ -22,6 +22,7 @@ from moorage.observe.attempts import AttemptFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import METRICS
 from moorage.observe.exposition import Exposition
+from moorage.observe.points import PointFacts
 from moorage.observe.resources import resources_page
 from moorage.observe.series import Histogram, exponential
 from moorage.service.metrics import exposition_of
@@ -205,6 +206,15 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
             assert chosen(found, ["scheduler_unschedulable_pods"]) == {
                 ("scheduler_unschedulable_pods", "NodeResourcesFit", profile): 1
             }
+            counts = chosen(found, ["scheduler_framework_extension_point_duration_seconds_count"])
+            # extension point, profile, status; this node has nothing to prepare before binding
+            assert {key[1:]: value for key, value in counts.items()} == {
+                ("Bind", profile, "Success"): 2,
+                ("Permit", profile, "Success"): 2,
+                ("PostBind", profile, "Success"): 2,
+                ("PreBindPreFlight", profile, "Skip"): 2,
+                ("Reserve", profile, "Success"): 2,
+            }
             assert chosen(found, ["scheduler_queue_incoming_pods_total"]) == {
                 ("scheduler_queue_incoming_pods_total", "UnschedulablePodAdd", "active"): 3,
                 (
@@ -275,4 +285,21 @@ def test_the_resources_of_pods_are_told_by_pod_resource_and_unit() -> None:
         (request, *who, "x.io/gpu", "s", ""): 2,
         (limit, *who, "cpu", "s", "cores"): 1.05,
         (limit, *who, "x.io/gpu", "s", ""): 2,
+    }
+
+
+def test_points_are_told_by_status_and_waits_at_permit_by_their_end() -> None:
+    clock = ManualClock()
+    facts = PointFacts(clock)
+    began_ns = facts.now_ns()
+    clock.advance(2)
+    facts.ran("Bind", "Error", "p", since_ns=began_ns)
+    facts.waited("Unschedulable", since_ns=began_ns)
+    clock.advance(1)
+    facts.ran("Bind", "Error", "p", since_ns=began_ns)
+    assert {key: (h.count, h.total) for key, h in facts.durations.items()} == {
+        ("Bind", "Error", "p"): (2, 5.0)
+    }
+    assert {key: (h.count, h.total) for key, h in facts.waits.items()} == {
+        ("Unschedulable",): (1, 2.0)
     }

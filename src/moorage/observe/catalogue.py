@@ -128,10 +128,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         f"{_P}framework_extension_point_duration_seconds",
         "histogram",
-        "All plugins of an extension point",
+        "All plugins of an extension point; told from Reserve on, not for the deciding ones",
         ("extension_point", "status", "profile"),
         _TENTH_MS,
-        observed=False,
     ),
     Metric(
         f"{_P}plugin_execution_duration_seconds",
@@ -178,7 +177,6 @@ METRICS: Final[tuple[Metric, ...]] = (
         "How long pods waited at Permit",
         ("result",),
         _MS,
-        observed=False,
     ),
     # --- cache, tasks -----------------------------------------------------------------------
     Metric(f"{_P}cache_size", "gauge", "What the cache holds", ("type",)),

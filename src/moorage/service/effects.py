@@ -143,8 +143,20 @@ class Effects:
     def _ask(self, profile: Profile, decision: Decision) -> PermitOutcome:
         """Run Reserve, and Permit if it succeeded."""
         state, pod, node_name = decision.state, decision.pod, decision.node_name
+        points = self._facts.points
+        began_ns = points.now_ns()
         status = run_reserve(profile, state, pod, node_name)
-        return run_permit(profile, state, pod, node_name) if status.ok else PermitOutcome(status)
+        self._ran("Reserve", status, profile, began_ns)
+        if not status.ok:
+            return PermitOutcome(status)
+        began_ns = points.now_ns()
+        outcome = run_permit(profile, state, pod, node_name)
+        self._ran("Permit", outcome.status, profile, began_ns)
+        return outcome
+
+    def _ran(self, point: str, status: Status, profile: Profile, began_ns: int) -> None:
+        """Note how long the plugins of a point took together."""
+        self._facts.points.ran(point, status.code.text, profile.name, since_ns=began_ns)
 
     def _activate(self, decision: Decision) -> None:
         """Have the pods tried again that plugins put into the cycle state."""
@@ -208,7 +220,10 @@ class Effects:
         state, pod, node_name = decision.state, decision.pod, decision.node_name
         # 1. Is there anything to prepare? If so, or if the pod has to wait, say where it will go;
         # not if it was let go already, as the last members of a group are.
+        points = self._facts.points
+        began_ns = points.now_ns()
         ahead = run_pre_bind_pre_flight(profile, state, pod, node_name)
+        self._ran("PreBindPreFlight", ahead, profile, began_ns)
         if ahead.code is Code.ERROR or ahead.rejected:
             return ahead, None
         takes_long = ahead.ok or self._waiting.find(uid) is not None
@@ -216,19 +231,28 @@ class Effects:
             self._writes.report_status(binding.queued.pod, None, nominated=node_name)
         # 2. Wait until Permit lets the pod go. From here on its attempt is not to be repeated.
         if self._waiting.holds(uid):
+            began_ns = points.now_ns()
             status = await self._waiting.verdict(uid)
+            points.waited(status.code.text, since_ns=began_ns)
             if not status.ok:
                 return status, _diagnosis(decision, status)
             self._goes_on(binding)
         self._queue.done(uid)
         # 3. Prepare, and bind.
-        status = await self._pre_bind(binding) if ahead.ok else SUCCESS
+        if ahead.ok:
+            began_ns = points.now_ns()
+            status = await self._pre_bind(binding)
+            self._ran("PreBind", status, profile, began_ns)
+        else:
+            status = SUCCESS
         if not status.ok:
             return status, None
         if self._writes is not None:
             # What is still on its way about the pod was true before; after the binding it is not.
             await self._writes.settled(uid)
+        began_ns = points.now_ns()
         status = await run_bind(profile, state, pod, node_name)
+        self._ran("Bind", status, profile, began_ns)
         return None if status.ok else (status, None)
 
     async def _pre_bind(self, binding: _Binding) -> Status:
@@ -266,7 +290,9 @@ class Effects:
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
             self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
         self._scheduled(queued, decision.node_name)
+        began_ns = self._facts.points.now_ns()
         await run_post_bind(binding.profile, decision.state, decision.pod, decision.node_name)
+        self._ran("PostBind", SUCCESS, binding.profile, began_ns)
         self._activate(decision)
 
     # --- failure --------------------------------------------------------------------------------

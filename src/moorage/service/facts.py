@@ -11,6 +11,7 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
+from moorage.observe.points import PointFacts
 
 _KEPT = 200  # decisions; enough for a screen and a debugging session
 
@@ -47,8 +48,8 @@ class Facts:
         Bindings the API server accepted, and the ones that failed.
     undecodable
         Objects left alone because they cannot be read or their values make no sense.
-    attempts
-        What metrics tell about attempts.
+    attempts, points
+        What metrics tell about attempts, and about extension points from Reserve on.
     recent
         The last decisions, oldest first.
     """
@@ -62,6 +63,7 @@ class Facts:
         self.bind_failures = 0
         self.undecodable = 0
         self.attempts = AttemptFacts(clock)
+        self.points = PointFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 
     def note_failure(self, pod: Pod, status: Status, message: str) -> None:

@@ -51,6 +51,8 @@ def exposition_of(
         f"{_S}inflight_events": lambda: _one_label(queue.events_in_flight.items()),
         f"{_S}preemption_attempts_total": lambda: [((), float(attempts.preemptions))],
         f"{_S}preemption_victims": lambda: [((), attempts.victims)],
+        f"{_S}framework_extension_point_duration_seconds": scheduler.facts.points.durations.items,
+        f"{_S}permit_wait_duration_seconds": scheduler.facts.points.waits.items,
         f"{_S}cache_size": lambda: _cache_size(scheduler),
         f"{_S}goroutines": lambda: [(("binding",), float(scheduler.bindings))],
         "leader_election_master_status": lambda: _leading(scheduler),
