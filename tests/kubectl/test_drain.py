@@ -26,28 +26,28 @@ spec: {nodeName: node-01, containers: [{name: main, image: "nginx:1"}]}
 DRAIN = ("drain", "node-01", "--force", "--timeout=30s")
 
 
-def test_a_drain_goes_as_far_as_the_budget_allows(tmp_path: Path, kubectl_path: Path) -> None:
+def test_a_drain_goes_as_far_as_the_budget_allows(tmp_path: Path, kubectl: Path) -> None:
     with Up(tmp_path, "--nodes", "2", "--empty", "--seed", "1") as up:
         (tmp_path / "pods.yaml").write_text(PODS)
-        kubectl = Kubectl(kubectl_path, tmp_path, up.started().kubeconfig)
-        kubectl.run("apply", "-f", "pods.yaml")
-        kubectl.run("wait", "--for=condition=Ready", "pod", "--all", "--timeout=20s")
-        kubectl.run("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/web")
-        dry = kubectl.run(*DRAIN, "--dry-run=server")
+        shell = Kubectl(kubectl, tmp_path, up.started().kubeconfig)
+        shell.run("apply", "-f", "pods.yaml")
+        shell.run("wait", "--for=condition=Ready", "pod", "--all", "--timeout=20s")
+        shell.run("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/web")
+        dry = shell.run(*DRAIN, "--dry-run=server")
         assert dry.endswith("node/node-01 drained (server dry run)\n"), dry
-        assert kubectl.run("get", "pods", "-o", "name") == "pod/web-0\npod/web-1\n"
-        stuck = _refused(kubectl)
+        assert shell.run("get", "pods", "-o", "name") == "pod/web-0\npod/web-1\n"
+        stuck = _refused(shell)
         assert "Cannot evict pod as it would violate the pod's disruption budget." in stuck
-        assert kubectl.run("get", "pods", "-o", "name").count("pod/") == 1
-        kubectl.run("delete", "pdb", "web")
-        done = kubectl.run(*DRAIN)
+        assert shell.run("get", "pods", "-o", "name").count("pod/") == 1
+        shell.run("delete", "pdb", "web")
+        done = shell.run(*DRAIN)
         assert done.endswith("node/node-01 drained\n"), done
-        assert kubectl.run("get", "pods", "-o", "name") == ""
+        assert shell.run("get", "pods", "-o", "name") == ""
 
 
-def _refused(kubectl: Kubectl) -> str:
+def _refused(shell: Kubectl) -> str:
     """Drain until the last pod is refused, and stop there: kubectl tries again for ever."""
-    draining = kubectl.watch(*DRAIN)
+    draining = shell.watch(*DRAIN)
     assert draining.stdout is not None
     said = ""
     try:
