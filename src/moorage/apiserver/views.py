@@ -144,6 +144,10 @@ class Catalog:
                 stored = core_events
             self._served[path] = Served(kind, stored)
         self._builtin_served = dict(self._served)
+        self._by_plural: dict[str, Served] = {}
+        for path in sorted(self._served):
+            if not self._served[path].translated:
+                self._by_plural.setdefault(path[1], self._served[path])
 
     def put_custom(self, name: str, versions: Sequence[Served], shelf: Served) -> None:
         """Serve the kinds of a definition, instead of what it had before.
@@ -201,10 +205,7 @@ class Catalog:
         KeyError
             No resource has this plural.
         """
-        for api_version, name in sorted(self._builtin_served):
-            if name == plural and not self._builtin_served[api_version, name].translated:
-                return self._builtin_served[api_version, name]
-        raise KeyError(plural)
+        return self._by_plural[plural]
 
     def shelves(self) -> list[Served]:
         """Return one served resource for each shelf, in order of (API version, plural)."""

@@ -6,6 +6,9 @@ differ only in where the new object comes from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 
 from moorage.apiserver.admission import Admission
@@ -171,7 +174,7 @@ class Writer:
         ):
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_object(kind.resource, target.name, [fault])
-        writing = self._writing(target, request, query)
+        writing = partial(self._writing, target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
     def patch(self, target: Target, request: Request, query: Query) -> Written:
@@ -194,7 +197,7 @@ class Writer:
         old = {key: value for key, value in shown.items() if value is not None}
         new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
         warnings = check_fields(new, served.kind, query) + served.kind.warnings(new)
-        writing = self._writing(target, request, query)
+        writing = partial(self._writing, target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
     def rewrite(self, target: Target, new: Obj, request: Request, query: Query) -> Record:
@@ -207,7 +210,7 @@ class Writer:
         """
         whole = Target(served=target.served, namespace=target.namespace, name=target.name)
         record = get_record(self._world.store, whole)
-        writing = self._writing(target, request, query)
+        writing = partial(self._writing, target, request, query)
         return self._replace(whole, record, new, writing, is_dry_run(query))
 
     def _apply(self, target: Target, request: Request, query: Query) -> Written:
@@ -247,11 +250,17 @@ class Writer:
         )
 
     def _replace(
-        self, target: Target, record: Record, new: Obj, writing: Writing | None, dry_run: bool
+        self,
+        target: Target,
+        record: Record,
+        new: Obj,
+        writing: Callable[[], Writing] | None,
+        dry_run: bool,
     ) -> Record:
         """Run the rules of an update and store the result, unless nothing has changed.
 
-        ``writing`` is None for an apply, which has settled whose the fields are.
+        ``writing`` says who writes, and is asked only where somebody keeps account; it is None
+        for an apply, which has settled whose the fields are.
         """
         served, kind = target.served, target.served.kind
         sent = new["metadata"].get("managedFields")
@@ -271,7 +280,10 @@ class Writer:
         errors = kind.validate(new, old, subresource=subresource)
         if errors:
             raise invalid_object(kind.resource, target.name, errors)
-        _set_managed(new, sent if writing is None else track(old, new, sent, writing))
+        if writing is None:
+            _set_managed(new, sent)
+        elif "managedFields" in old["metadata"]:
+            _set_managed(new, track(old, new, sent, writing()))
         if new == old:
             return record
         if subresource is None:

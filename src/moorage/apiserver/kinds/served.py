@@ -108,6 +108,11 @@ class ServedKind:
     custom_shape: Shape | None = None
     warn: Callable[[Obj], list[str]] = warn_of_nothing
 
+    def __post_init__(self) -> None:
+        """Give a kind of the field tables its shape, once: it is asked for with every call."""
+        if self.custom_shape is None:
+            object.__setattr__(self, "custom_shape", builtin_shape(self.resource))
+
     @property
     def subresources(self) -> frozenset[str]:
         """Names of the subresources served."""
@@ -121,7 +126,8 @@ class ServedKind:
     @property
     def shape(self) -> Shape:
         """What the objects look like."""
-        return self.custom_shape or builtin_shape(self.resource)
+        assert self.custom_shape is not None, "set when the kind was made"
+        return self.custom_shape
 
     @property
     def merge_keys(self) -> Mapping[str, str]:
