@@ -23,6 +23,7 @@ from moorage.client.http_transport import HttpTransport
 from moorage.client.writes import Client
 from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.volumes import VolumeControllers
+from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerSettings
 
@@ -71,7 +72,7 @@ class SandboxServer:
         )
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
-        """Play kubelet for the nodes, the volume side, and disruption budgets, until cancelled.
+        """Play kubelet for the nodes, and all controllers, until cancelled.
 
         Parameters
         ----------
@@ -92,6 +93,7 @@ class SandboxServer:
         client = Client(transport, rng=self._streams.stream("controllers/client"))
         controllers = VolumeControllers(client, clock=self._clock, streams=self._streams)
         budgets = DisruptionController(client, clock=self._clock, streams=self._streams)
+        workloads = WorkloadControllers(client, clock=self._clock, streams=self._streams)
         nodes = play_nodes(
             access,
             self._settings.nodes,
@@ -101,7 +103,7 @@ class SandboxServer:
             first=controllers.ready.wait,
         )
         try:
-            await together(controllers.run(), budgets.run(), nodes)
+            await together(controllers.run(), budgets.run(), workloads.run(), nodes)
         finally:
             await transport.close()
 

@@ -1,0 +1,203 @@
+"""What all controllers have in common: surroundings, a queue of keys, and workers that empty it.
+
+A controller says in `Controller.sync` what one object needs; everything that may change the
+answer puts the object's key into the queue. A write that came too late (conflict, gone) is
+dropped, because the watch will show why; the key comes back all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from moorage.api.meta import ApiObject, ObjectReference
+from moorage.api.resources import ResourceType
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.errors import ConflictError, MoorageError, NotFoundError
+from moorage.base.rng import Random, Streams
+from moorage.client.event_series import EventNote
+from moorage.client.events import EventRecorder
+from moorage.client.objects import Key
+from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.writes import Client
+from moorage.controllers.views import View, Views, Whole
+from moorage.controllers.work_queue import ObjectQueue
+
+_log = logging.getLogger(__name__)
+
+Json: TypeAlias = dict[str, Any]
+
+_WORKERS: Final = 5  # of each controller, as in kube-controller-manager
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What controllers are given.
+
+    Parameters
+    ----------
+    client
+        Verbs of the server.
+    views
+        What is seen of the cluster, shared.
+    recorder
+        Takes Events.
+    """
+
+    client: Client
+    views: Views
+    recorder: EventRecorder
+    clock: Clock
+    streams: Streams
+
+
+class Controller(ABC):
+    """One controller of one kind of objects.
+
+    Parameters
+    ----------
+    around
+        Its surroundings.
+    name
+        How it signs Events; also the name of its random stream.
+    resource
+        The kind it looks after.
+    """
+
+    def __init__(self, around: Surroundings, *, name: str, resource: ResourceType) -> None:
+        self.name = name
+        self.resource = resource
+        self.client = around.client
+        self.clock = around.clock
+        self.rng: Random = around.streams.stream(f"controllers/{name}")
+        self.queue = ObjectQueue()
+        self._recorder = around.recorder
+
+    @abstractmethod
+    async def sync(self, key: Key) -> float | None:
+        """Do what an object needs now.
+
+        Returns
+        -------
+        float or None
+            Seconds after which to look again though nothing changes; None for never.
+
+        Raises
+        ------
+        MoorageError
+            It did not work; the key is tried again later.
+        """
+
+    async def run(self) -> None:
+        """Empty the queue until cancelled; the views have been listed."""
+        try:
+            await aio.together(*(self._work() for _ in range(_WORKERS)))
+        finally:
+            self.queue.close()
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.take()
+            try:
+                again = await self.sync(key)
+            except (ConflictError, NotFoundError) as late:
+                _log.debug("%s %s: too late: %s", self.name, "/".join(key), late)
+                self.queue.retry(key)
+            except MoorageError as problem:
+                _log.warning("%s %s: %s", self.name, "/".join(key), problem)
+                self.queue.retry(key)
+            else:
+                self.queue.forget(key)
+                if again is not None:
+                    self.queue.add_after(key, again)
+            finally:
+                self.queue.done(key)
+
+    def follow(self, view: View[Whole]) -> None:
+        """Queue every object of a view that changes."""
+        view.tell(self._changed)
+
+    def _changed(self, old: ApiObject | None, new: ApiObject | None) -> None:
+        obj = new or old
+        assert obj is not None, "a view tells of something"
+        self.queue.add((obj.namespace, obj.name))
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def note(
+        self,
+        obj: ApiObject,
+        reason: str,
+        text: str,
+        *,
+        kind: Literal["Normal", "Warning"] = "Normal",
+    ) -> None:
+        """Emit an Event about an object of this controller's kind."""
+        self._recorder.record(
+            EventNote(
+                regarding=reference(obj, self.resource),
+                controller=self.name,
+                instance=self.name,
+                type=kind,
+                reason=reason,
+                action=reason,
+                note=text,
+            )
+        )
+
+    async def write_status(self, obj: Whole, status: Mapping[str, Any]) -> None:
+        """Change what differs in an object's status, if it is still the version seen.
+
+        Fields that are None are removed.
+        """
+        changes = {name: value for name, value in status.items() if obj.status.get(name) != value}
+        if changes:
+            await self.write(self.resource, obj, {"status": changes}, subresource="status")
+
+    async def write(
+        self, resource: ResourceType, obj: ApiObject, changes: Json, *, subresource: str = ""
+    ) -> Json:
+        """Change an object by a merge patch, if it is still the version seen.
+
+        Raises
+        ------
+        ConflictError
+            Somebody changed it meanwhile.
+        """
+        version = {"resourceVersion": obj.metadata.resource_version}
+        metadata = {**changes.get("metadata", {}), **version}
+        return await self.client.patch(
+            resource,
+            obj.name,
+            patch_body({**changes, "metadata": metadata}),
+            namespace=obj.namespace,
+            subresource=subresource,
+            content_type=MERGE_PATCH,
+        )
+
+
+def reference(obj: ApiObject, resource: ResourceType) -> ObjectReference:
+    """Return the reference Events carry."""
+    return ObjectReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=obj.namespace,
+        name=obj.name,
+        uid=obj.metadata.uid,
+    )
+
+
+def owner_reference(obj: ApiObject, resource: ResourceType) -> Json:
+    """Return the owner reference of what an object manages."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": obj.name,
+        "uid": obj.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,237 @@
+"""Pods of an owner: claimed by its selector, created in growing batches, deleted, waited for.
+
+Shared by the controllers that keep a number of pods whose names do not matter.
+
+Rules: kubernetes v1.36 pkg/controller/controller_ref_manager.go and
+pkg/controller/replicaset/replica_set.go (slowStartBatch).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from moorage.api.codec import from_dict
+from moorage.api.meta import LabelSelector
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
+from moorage.api.selectors import NOTHING, Selector, compile_label_selector
+from moorage.base.errors import ConflictError, MoorageError, NotFoundError
+from moorage.base.ids import name_suffix
+from moorage.client.objects import key_of
+from moorage.client.requests import patch_body
+from moorage.controllers.controller import Controller, Json, owner_reference
+from moorage.controllers.expectations import Expectations, created, deleted
+from moorage.controllers.pods import is_finished
+from moorage.controllers.views import View, Whole, controller_of
+
+_FIRST_BATCH: Final = 1
+_BATCH_MAX: Final = 32  # writes at a time; a guess, upstream doubles without end
+
+
+class PodControl:
+    """Keeps the pods of a controller's objects.
+
+    Parameters
+    ----------
+    controller
+        Whose queue is told, and in whose name Events are emitted.
+    owners, pods
+        What is seen of both.
+    """
+
+    def __init__(self, controller: Controller, owners: View[Whole], pods: View[Pod]) -> None:
+        self._controller = controller
+        self._owners = owners
+        self._pods = pods
+        self.expectations = Expectations(controller.clock)
+        pods.tell(self._pod_changed)
+
+    # --- following --------------------------------------------------------------------------
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or controller_of(old) != controller_of(new)):
+            self._queue_owner(old)
+        if new is None:
+            assert old is not None
+            self._note_gone(old)
+            return
+        if new.metadata.deletion_timestamp is not None:
+            self._note_gone(new)
+        if old is None:
+            self._note_new(new)
+        if controller_of(new) is not None:
+            self._queue_owner(new)
+        elif old is None or old.metadata.labels != new.metadata.labels or controller_of(old):
+            self._queue_takers(new)
+
+    def _owner_of(self, pod: Pod) -> Whole | None:
+        owner = controller_of(pod)
+        if owner is None or owner.kind != self._controller.resource.kind:
+            return None
+        found = self._owners.objects.get((pod.namespace, owner.name))
+        return found if found is not None and found.metadata.uid == owner.uid else None
+
+    def _queue_owner(self, pod: Pod) -> None:
+        owner = self._owner_of(pod)
+        if owner is not None:
+            self._controller.queue.add(key_of(owner))
+
+    def _queue_takers(self, pod: Pod) -> None:
+        """Queue the objects that might adopt a pod nobody manages."""
+        if not pod.metadata.labels:
+            return
+        for key, owner in self._owners.objects.items():
+            if key[0] == pod.namespace and selector_of(owner).matches(pod.metadata.labels):
+                self._controller.queue.add(key)
+
+    def _note_new(self, pod: Pod) -> None:
+        owner = controller_of(pod)
+        if owner is not None and owner.kind == self._controller.resource.kind:
+            self.expectations.seen((pod.namespace, owner.name), created(pod.name))
+
+    def _note_gone(self, pod: Pod) -> None:
+        owner = controller_of(pod)
+        if owner is not None and owner.kind == self._controller.resource.kind:
+            self.expectations.seen((pod.namespace, owner.name), deleted(pod.metadata.uid))
+
+    # --- claiming ---------------------------------------------------------------------------
+
+    async def claim(self, owner: Whole) -> list[Pod]:
+        """Return an owner's pods, by name: adopt those that match, release those that do not.
+
+        Raises
+        ------
+        MoorageError
+            An adoption did not work; it is tried again with the owner.
+        """
+        selector = selector_of(owner)
+        leaving = owner.metadata.deletion_timestamp is not None
+        mine: list[Pod] = []
+        for pod in self._pods.owned_by(owner.metadata.uid):
+            if selector.matches(pod.metadata.labels):
+                mine.append(pod)
+            elif not leaving and pod.metadata.deletion_timestamp is None:
+                await self._release(owner, pod)
+        if leaving:
+            return mine
+        for pod in self._pods.free_in(owner.namespace):
+            wanted = not is_finished(pod) and pod.metadata.deletion_timestamp is None
+            if wanted and pod.metadata.labels and selector.matches(pod.metadata.labels):
+                await self._adopt(owner, pod)
+                mine.append(pod)
+        return sorted(mine, key=lambda pod: pod.name)
+
+    async def _adopt(self, owner: Whole, pod: Pod) -> None:
+        resource = self._controller.resource
+        live: Any = await self._controller.client.get(
+            resource, owner.name, namespace=owner.namespace
+        )
+        metadata = live["metadata"]
+        if metadata["uid"] != owner.metadata.uid or metadata.get("deletionTimestamp"):
+            raise MoorageError(f"{owner.name} is being deleted and adopts nothing")
+        await self._change_owners(pod, owner_reference(owner, resource))
+
+    async def _release(self, owner: Whole, pod: Pod) -> None:
+        try:
+            await self._change_owners(pod, {"$patch": "delete", "uid": owner.metadata.uid})
+        except NotFoundError:
+            return
+
+    async def _change_owners(self, pod: Pod, change: Json) -> None:
+        metadata = {"uid": pod.metadata.uid, "ownerReferences": [change]}
+        await self._controller.client.patch(
+            PODS, pod.name, patch_body({"metadata": metadata}), namespace=pod.namespace
+        )
+
+    # --- creating and deleting --------------------------------------------------------------
+
+    async def create(self, owner: Whole, bodies: Sequence[Json]) -> None:
+        """Create pods, in growing batches; a failure ends it after its batch.
+
+        A body without a name gets one behind its ``generateName``.
+
+        Raises
+        ------
+        MoorageError
+            The first failure.
+        """
+        for body in bodies:
+            metadata = body["metadata"]
+            if not metadata.get("name"):
+                prefix = metadata["generateName"][:58]
+                metadata["name"] = f"{prefix}{name_suffix(self._controller.rng)}"
+        await in_batches([partial(self._create_one, owner, body) for body in bodies])
+
+    async def _create_one(self, owner: Whole, body: Json) -> None:
+        key, name = key_of(owner), body["metadata"]["name"]
+        self.expectations.expect(key, created(name))
+        try:
+            await self._controller.client.create(PODS, body, namespace=owner.namespace)
+        except MoorageError as problem:
+            self.expectations.seen(key, created(name))
+            if not _owner_leaves(problem):
+                text = f"Error creating: {problem}"
+                self._controller.note(owner, "FailedCreate", text, kind="Warning")
+            raise
+        self._controller.note(owner, "SuccessfulCreate", f"Created pod: {name}")
+
+    async def delete(self, owner: Whole, pods: Iterable[Pod]) -> None:
+        """Delete pods; one that is gone already counts as deleted.
+
+        Raises
+        ------
+        MoorageError
+            The first failure.
+        """
+        await in_batches([partial(self._delete_one, owner, pod) for pod in pods])
+
+    async def _delete_one(self, owner: Whole, pod: Pod) -> None:
+        key, uid = key_of(owner), pod.metadata.uid
+        self.expectations.expect(key, deleted(uid))
+        try:
+            await self._controller.client.delete(PODS, pod.name, namespace=pod.namespace, uid=uid)
+        except (NotFoundError, ConflictError):
+            self.expectations.seen(key, deleted(uid))
+        except MoorageError as problem:
+            self.expectations.seen(key, deleted(uid))
+            text = f"Error deleting: {problem}"
+            self._controller.note(owner, "FailedDelete", text, kind="Warning")
+            raise
+        else:
+            self._controller.note(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    """Do works side by side, in batches that double; a batch with a failure is the last one.
+
+    So a quota that refuses every pod is asked a few times, not a thousand times.
+
+    Raises
+    ------
+    Exception
+        The first failure, after its batch has ended.
+    """
+    done, size = 0, _FIRST_BATCH
+    while done < len(works):
+        batch = works[done : done + size]
+        results = await asyncio.gather(*(work() for work in batch), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        done += len(batch)
+        size = min(size * 2, _BATCH_MAX)
+
+
+def selector_of(owner: Whole) -> Selector:
+    """Return an owner's compiled selector; one that cannot be read selects nothing."""
+    try:
+        return compile_label_selector(from_dict(LabelSelector, owner.spec["selector"]))
+    except (ValueError, KeyError, TypeError, MoorageError):
+        return NOTHING
+
+
+def _owner_leaves(problem: MoorageError) -> bool:
+    return "being terminated" in str(problem)

@@ -1,0 +1,174 @@
+"""What the controllers see of a cluster: one watch for each kind, shared by all of them.
+
+Place in the flow: reflector -> **view** -> the controllers' queues. A controller looks here and
+never asks the server; what it wrote it sees when the watch shows it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from moorage.api.meta import ApiObject, OwnerReference
+from moorage.api.resources import ResourceType
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.errors import DecodeError
+from moorage.base.rng import Streams
+from moorage.client.objects import Key, key_of
+from moorage.client.reflector import Reflector
+from moorage.client.transport import Transport
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+
+Told = Callable[[T | None, T | None], None]
+"""Called with the version before and the newest one; None where there is none."""
+
+
+class Whole(ApiObject, frozen=True, kw_only=True):
+    """Any object with a spec and a status, whatever they hold.
+
+    Templates are copied from here into new objects, so no field may get lost in reading.
+    """
+
+    spec: dict[str, Any] = {}  # noqa: RUF012  (the codec library copies it)
+    status: dict[str, Any] = {}  # noqa: RUF012
+
+
+class View(Generic[T]):
+    """The newest version of every object of a kind.
+
+    Attributes
+    ----------
+    objects
+        By namespace and name; read only.
+    """
+
+    def __init__(self, resource: ResourceType) -> None:
+        self.resource = resource
+        self.objects: dict[Key, T] = {}
+        self._told: list[Told[T]] = []
+        # Uid of the managing owner -> its objects; those without one are under their namespace.
+        self._owned: dict[str, dict[Key, T]] = {}
+        self._free: dict[str, dict[Key, T]] = {}
+
+    def tell(self, told: Told[T]) -> None:
+        """Tell of every change from now on."""
+        self._told.append(told)
+
+    def owned_by(self, uid: str) -> list[T]:
+        """Return the objects an owner manages, by name."""
+        found = self._owned.get(uid, {})
+        return [found[key] for key in sorted(found)]
+
+    def free_in(self, namespace: str) -> list[T]:
+        """Return the objects of a namespace that nobody manages, by name."""
+        found = self._free.get(namespace, {})
+        return [found[key] for key in sorted(found)]
+
+    def in_namespace(self, namespace: str) -> list[T]:
+        """Return the objects of a namespace, by name; looks at all there are."""
+        keys = sorted(key for key in self.objects if key[0] == namespace)
+        return [self.objects[key] for key in keys]
+
+    # --- told by the reflector --------------------------------------------------------------
+
+    def on_add(self, obj: T) -> None:
+        """Take in an object that appeared."""
+        self._put(obj)
+        self._pass_on(None, obj)
+
+    def on_update(self, old: T, new: T) -> None:
+        """Take in a newer version."""
+        self._drop(old)
+        self._put(new)
+        self._pass_on(old, new)
+
+    def on_delete(self, obj: T, *, missed: bool) -> None:
+        """Take in that an object is gone."""
+        self._drop(self.objects.get(key_of(obj), obj))
+        self.objects.pop(key_of(obj), None)
+        self._pass_on(obj, None)
+
+    def on_synced(self) -> None:
+        """Nothing to do: whoever cares waits for the views."""
+
+    def on_undecodable(self, key: Key, error: DecodeError) -> None:
+        """Take in that an object cannot be read."""
+        _log.warning("%s cannot be read and is left alone: %s", "/".join(key), error)
+
+    def _pass_on(self, old: T | None, new: T | None) -> None:
+        for told in self._told:
+            told(old, new)
+
+    def _group(self, obj: T) -> tuple[dict[str, dict[Key, T]], str]:
+        owner = controller_of(obj)
+        return (self._free, obj.namespace) if owner is None else (self._owned, owner.uid)
+
+    def _put(self, obj: T) -> None:
+        key = key_of(obj)
+        self.objects[key] = obj
+        groups, name = self._group(obj)
+        groups.setdefault(name, {})[key] = obj
+
+    def _drop(self, obj: T) -> None:
+        groups, name = self._group(obj)
+        group = groups.get(name)
+        if group is not None:
+            group.pop(key_of(obj), None)
+            if not group:
+                del groups[name]
+
+
+class Views:
+    """The views of a set of controllers.
+
+    Parameters
+    ----------
+    transport
+        Carries the calls.
+    clock, streams
+        Time and randomness for the watches.
+    """
+
+    def __init__(self, transport: Transport, *, clock: Clock, streams: Streams) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._streams = streams
+        self._views: dict[ResourceType, View[Any]] = {}
+        self._reflectors: list[Reflector[Any]] = []
+
+    def of(self, resource: ResourceType, type_: type[T]) -> View[T]:
+        """Return the view of a kind, made on first use; all uses must ask for one type."""
+        found = self._views.get(resource)
+        if found is None:
+            found = self._views[resource] = View(resource)
+            self._reflectors.append(
+                Reflector(
+                    self._transport,
+                    resource,
+                    type_,
+                    handler=found,
+                    clock=self._clock,
+                    rng=self._streams.stream(f"controllers/{resource.qualified}"),
+                    optional=True,
+                )
+            )
+        return found
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed."""
+        for each in self._reflectors:
+            await each.synced.wait()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await aio.together(*(each.run() for each in self._reflectors))
+
+
+def controller_of(obj: ApiObject) -> OwnerReference | None:
+    """Return the owner that manages an object."""
+    return next((each for each in obj.metadata.owner_references if each.controller), None)

@@ -1,0 +1,63 @@
+"""All the controllers of workloads together, over one set of watches.
+
+``sandbox`` runs this beside its server; it works against any API server that has no
+kube-controller-manager of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.client.events import EventRecorder
+from moorage.client.writes import Client
+from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.deployment import DeploymentController
+from moorage.controllers.replica_set import ReplicaSetController
+from moorage.controllers.views import Views
+
+
+class WorkloadControllers:
+    """What kube-controller-manager does for workloads, nodes and namespaces.
+
+    Parameters
+    ----------
+    client
+        Verbs of the server.
+    clock, streams
+        Time and randomness.
+
+    Attributes
+    ----------
+    ready
+        Set once everything has been listed.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
+        self._views = Views(client.transport, clock=clock, streams=streams)
+        self._recorder = EventRecorder(
+            client, host="moorage", clock=clock, rng=streams.stream("controllers/events")
+        )
+        around = Surroundings(client, self._views, self._recorder, clock, streams)
+        self._controllers: list[Controller] = [
+            DeploymentController(around),
+            ReplicaSetController(around),
+        ]
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run until cancelled.
+
+        Raises
+        ------
+        Exception
+            A part broke; controllers that go on half dead would be worse.
+        """
+        await aio.together(self._views.run(), self._recorder.run(), self._work())
+
+    async def _work(self) -> None:
+        await self._views.synced()
+        self.ready.set()
+        await aio.together(*(each.run() for each in self._controllers))

@@ -1,0 +1,99 @@
+"""A cluster in virtual time with the controllers of workloads beside it, and manifests for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from moorage.api.resources import PODS, ResourceType
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.controllers.volumes import VolumeControllers
+from moorage.controllers.workloads import WorkloadControllers
+from moorage.testing.builders import node_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+
+Scenario = Callable[[VirtualCluster], Awaitable[None]]
+
+
+def play(
+    scenario: Scenario, *, nodes: Sequence[dict[str, Any]] | None = None, volumes: bool = False
+) -> None:
+    """Run a scenario in a cluster of three nodes, or of those given, with controllers."""
+    clock = ManualClock()
+    given = [node_manifest(f"n{i}") for i in (1, 2, 3)] if nodes is None else nodes
+
+    async def main() -> None:
+        broken: list[BaseException] = []
+        async with VirtualCluster(clock, nodes=given) as cluster:
+            tasks = TaskOwner(lambda _name, error: broken.append(error))
+            try:
+                made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(5))
+                tasks.spawn(made.run(), name="workloads")
+                await made.ready.wait()
+                if volumes:
+                    others = VolumeControllers(cluster.client, clock=clock, streams=Streams(3))
+                    tasks.spawn(others.run(), name="volumes")
+                    await others.ready.wait()
+                await scenario(cluster)
+            finally:
+                await tasks.cancel_all()
+                if broken:
+                    raise broken[0]
+
+    run_virtual(main(), clock)
+
+
+def template(app: str = "web", *, image: str = "nginx:1", **spec: Any) -> dict[str, Any]:
+    """Return a pod template with the label ``app``."""
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "10m"}}}
+    return {
+        "metadata": {"labels": {"app": app}},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def workload(kind: str, name: str = "web", *, image: str = "nginx:1", **spec: Any) -> Any:
+    """Return an ``apps/v1`` object that selects its pods by ``app: <name>``."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(name, image=image),
+            **spec,
+        },
+    }
+
+
+def stored(cluster: VirtualCluster, resource: ResourceType, name: str) -> Any:
+    """Return an object of the namespace ``default`` as the server has it, {} if it is not there."""
+    record = cluster.server.store.shelf(resource.qualified).get(
+        ("default" if resource.namespaced else "", name)
+    )
+    return {} if record is None else record.decode()
+
+
+def every(cluster: VirtualCluster, resource: ResourceType, namespace: str = "default") -> list[Any]:
+    """Return all objects of a namespace, by name."""
+    found = cluster.server.store.shelf(resource.qualified).records(
+        namespace if resource.namespaced else ""
+    )
+    return sorted((each.decode() for each in found), key=lambda obj: obj["metadata"]["name"])
+
+
+def pods(cluster: VirtualCluster) -> list[Any]:
+    """Return the pods of the namespace ``default`` that are not being deleted, by name."""
+    return [each for each in every(cluster, PODS) if "deletionTimestamp" not in each["metadata"]]
+
+
+def running(cluster: VirtualCluster) -> list[str]:
+    """Return the names of the pods that run and are not being deleted."""
+    return [
+        each["metadata"]["name"]
+        for each in pods(cluster)
+        if each.get("status", {}).get("phase") == "Running"
+    ]
