@@ -229,8 +229,8 @@ def test_a_topology_constraint_keeps_a_group_in_one_domain():
         each["metadata"]["labels"] = {"zone": "a" if index == 0 else "b"}
 
     async def story(live: Cluster) -> None:
-        topology = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
-        await live.create(group(least=3, **topology), *(member(f"p{i}") for i in range(3)))
+        zoned_group = group(least=3, schedulingConstraints={"topology": [{"key": "zone"}]})
+        await live.create(zoned_group, *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.bound("p0", "p1", "p2"))
         assert sorted(live.node_of(f"p{i}") for i in range(3)) == ["n1", "n2", "n3"]
 

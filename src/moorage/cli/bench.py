@@ -314,3 +314,66 @@ def packing(
         for each in found
     ]
     click.echo("\n".join(table.lines(rows)))
+
+
+_GANG_EPILOG = """
+\b
+Examples:
+  moorage bench gang
+  moorage bench gang --nodes 500 --gangs 100 -o json
+
+A decision tries every member of a gang beside those before it, all nodes scored, and takes it back;
+gangs that come one after another are assumed. The same seed gives the same digest of places.
+"""
+
+
+@bench.command(epilog=_GANG_EPILOG)
+@click.option("--nodes", type=click.IntRange(1), default=5000, show_default=True, metavar="N")
+@click.option(
+    "--sizes",
+    default="8,64,512",
+    show_default=True,
+    metavar="N,N...",
+    callback=_sizes,
+    help="Members of the gangs decided about.",
+)
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, metavar="N")
+@click.option(
+    "--gangs",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Gangs of 8 that come one after another.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=_SEED,
+    show_default=True,
+    metavar="NUMBER",
+    help="Seed of all random choices.",
+)
+def gang(
+    *,
+    nodes: int,
+    sizes: list[int],
+    repeats: int,
+    gangs: int,
+    output: Literal["text", "json"],
+    seed: int,
+) -> None:
+    """Place gangs of identical pods: time of a group's decision, gangs a second."""
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.bench.gangs import GangRun
+    from moorage.cli.render import json_text
+    from moorage.plugins.in_tree import in_tree_registry
+
+    run = GangRun(nodes, in_tree_registry(), clock=SystemClock(), streams=Streams(seed))
+    result = run.run(sizes, repeats=repeats, gangs=gangs, gang_pods=8)
+    if output == "json":
+        click.echo(json_text(result.as_json()))
+    else:
+        click.echo("\n".join(result.as_lines()))

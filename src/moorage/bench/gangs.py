@@ -1,0 +1,198 @@
+"""Gangs of identical pods on plain nodes: how long a group's decision takes, and gangs a second.
+
+Deciding alone, nothing is written. A decision tries every member beside those before it and takes
+all of it back, so it can be measured again and again on the same cluster; for the rate each gang's
+members are then assumed on their nodes before the next one comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.pod_group import PodGroup
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import UsageError
+from moorage.base.rng import Streams
+from moorage.bench.report import digest
+from moorage.bench.workload import CreateNodes, basic
+from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
+from moorage.config.own import LoadedConfiguration
+from moorage.engine.group import GroupCycle
+from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.framework.registry import Registry
+from moorage.service.core import build_core
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+
+_PROFILE = "default-scheduler"
+
+
+class GangSize(msgspec.Struct, frozen=True):
+    """What was measured for gangs of one size.
+
+    Parameters
+    ----------
+    pods
+        Members of the gang.
+    best_ms, median_ms
+        Milliseconds for the whole group's decision, of so many `repeats`.
+    per_pod_us
+        Microseconds of the best one for each member.
+    digest
+        Of the places found.
+    """
+
+    pods: int
+    best_ms: float
+    median_ms: float
+    per_pod_us: float
+    repeats: int
+    digest: str
+
+
+class GangResult(msgspec.Struct, frozen=True):
+    """Everything that was measured.
+
+    Parameters
+    ----------
+    nodes
+        Of the cluster.
+    sizes
+        Gangs decided about, by size.
+    gangs, gang_pods
+        How many gangs of how many pods came one after another.
+    gangs_per_second
+        Decided and assumed.
+    digest
+        Of their places.
+    """
+
+    nodes: int
+    sizes: tuple[GangSize, ...]
+    gangs: int
+    gang_pods: int
+    gangs_per_second: float
+    digest: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        return msgspec.to_builtins(self)  # type: ignore[no-any-return]
+
+    def as_lines(self) -> list[str]:
+        """Return the result as lines for people."""
+        lines = [f"gangs of identical pods, {self.nodes} nodes, all scored"]
+        lines += [
+            f"  {each.pods:4} pods   best {each.best_ms:8.2f} ms, median {each.median_ms:8.2f} ms "
+            f"of {each.repeats}   {each.per_pod_us:7.1f} us a pod   {each.digest[:12]}"
+            for each in self.sizes
+        ]
+        lines.append(
+            f"  {self.gangs} gangs of {self.gang_pods}: {self.gangs_per_second:.0f} gangs/s, "
+            f"{self.gangs_per_second * self.gang_pods:.0f} pods/s   {self.digest[:12]}"
+        )
+        return lines
+
+
+class GangRun:
+    """One measurement.
+
+    Parameters
+    ----------
+    nodes
+        How many there are.
+    registry
+        Every known plugin.
+    clock, streams
+        Time for measuring, and ties.
+    """
+
+    def __init__(self, nodes: int, registry: Registry, *, clock: Clock, streams: Streams) -> None:
+        gates = feature_gates({GENERIC_WORKLOAD: True, GANG_SCHEDULING: True})
+        config = LoadedConfiguration(gates=gates)
+        self._clock = clock
+        self._nodes = nodes
+        self._core = build_core(config, registry, clock=clock, streams=streams)
+        self._cycle = GroupCycle(self._core.cycles[_PROFILE])
+        for op in basic(nodes=nodes, init_pods=0, pods=1).ops:
+            if isinstance(op, CreateNodes):
+                for index in range(op.count):
+                    self._core.cache.add_node(from_dict(Node, op.template(index)))
+
+    def run(self, sizes: Sequence[int], *, repeats: int, gangs: int, gang_pods: int) -> GangResult:
+        """Measure decisions of several sizes, then gangs one after another.
+
+        Raises
+        ------
+        UsageError
+            The gangs do not fit the nodes.
+        """
+        measured = tuple(self._size(size, repeats) for size in sizes)
+        waiting = [self._gang(f"gang-{index}", gang_pods) for index in range(gangs)]
+        places: list[tuple[str, str]] = []
+        begin = self._clock.monotonic_ns()
+        for key, pods in waiting:
+            found = self._decided(key, pods)
+            for member in found.members:
+                self._core.cache.assume_pod(member.decision.pod.pod, member.node_name)
+            places += _places(found)
+        seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
+        return GangResult(self._nodes, measured, gangs, gang_pods, gangs / seconds, digest(places))
+
+    def _size(self, size: int, repeats: int) -> GangSize:
+        key, pods = self._gang(f"of-{size}", size)
+        took: list[int] = []
+        found = self._decided(key, pods)
+        for _ in range(repeats):
+            begin = self._clock.monotonic_ns()
+            found = self._decided(key, pods)
+            took.append(self._clock.monotonic_ns() - begin)
+        took.sort()
+        best, median = took[0], took[len(took) // 2]
+        return GangSize(
+            size, best / 1e6, median / 1e6, best / 1e3 / size, repeats, digest(_places(found))
+        )
+
+    def _decided(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+        found = self._cycle.decide(key, pods)
+        if found.outcome is not GroupOutcome.PLACED or len(found.members) < len(pods):
+            raise UsageError(f"gang {key.full_name} does not fit: {found.explanation(pods)}")
+        return found
+
+    def _gang(self, name: str, size: int) -> tuple[GroupKey, list[PodInfo]]:
+        core = self._core
+        metadata = {"namespace": "default", "name": name, "uid": f"group-{name}"}
+        policy = {"gang": {"minCount": size}}
+        group = {"metadata": metadata, "spec": {"schedulingPolicy": policy}}
+        core.snapshot.listers.pod_groups.put(from_dict(PodGroup, group))
+        pods = [from_dict(Pod, _pod(name, index)) for index in range(size)]
+        for pod in pods:
+            core.snapshot.groups.put(pod)
+        for pod in pods:
+            core.queue.add(pod)  # gated until all are there
+        while core.queue.pop() is not None:
+            pass
+        return GroupKey("default", name), [PodInfo(pod) for pod in pods]
+
+
+def _places(found: GroupDecision) -> list[tuple[str, str]]:
+    return [(each.decision.pod.key, each.node_name) for each in found.members]
+
+
+def _pod(group: str, index: int) -> dict[str, Any]:
+    name = f"{group}-{index}"
+    requests = {"cpu": "100m", "memory": "500Mi"}
+    container = {"name": "pause", "image": "pause", "resources": {"requests": requests}}
+    return {
+        "metadata": {"namespace": "default", "name": name, "uid": f"uid-{name}"},
+        "spec": {
+            "containers": [container],
+            "schedulerName": _PROFILE,
+            "schedulingGroup": {"podGroupName": group},
+        },
+    }

@@ -1,0 +1,82 @@
+"""PodGroup and Workload as the server takes them: defaults, rules, table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import POD_GROUPS, WORKLOADS
+from moorage.apiserver.kinds.group_pod_groups import KINDS as SERVED
+
+KINDS = {kind.resource: kind for kind in SERVED}
+GANG = {"gang": {"minCount": 2}}
+
+
+def group(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": GANG, **spec}}
+
+
+def faults(obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+    kind = KINDS[POD_GROUPS]
+    kind.defaults(obj)
+    return [each.field for each in kind.check(obj, old)]
+
+
+@pytest.mark.parametrize(
+    ("obj", "fields"),
+    [
+        pytest.param(group(), [], id="a gang"),
+        pytest.param(group(schedulingPolicy={"basic": {}}), [], id="a basic group"),
+        pytest.param(group(schedulingPolicy={}), ["spec.schedulingPolicy"], id="no policy"),
+        pytest.param(
+            group(schedulingPolicy={"basic": {}, **GANG}), ["spec.schedulingPolicy"], id="both"
+        ),
+        pytest.param(
+            group(schedulingPolicy={"gang": {"minCount": 0}}),
+            ["spec.schedulingPolicy.gang.minCount"],
+            id="no members",
+        ),
+        pytest.param(group(disruptionMode="All"), ["spec.disruptionMode"], id="unknown mode"),
+        pytest.param(
+            group(schedulingConstraints={"topology": [{"key": "a"}, {"key": "b"}]}),
+            ["spec.schedulingConstraints.topology"],
+            id="two topologies",
+        ),
+        pytest.param(
+            group(schedulingConstraints={"topology": [{"key": "not a key"}]}),
+            ["spec.schedulingConstraints.topology[0].key"],
+            id="no label key",
+        ),
+    ],
+)
+def test_what_a_pod_group_may_say(obj, fields):
+    assert faults(obj) == fields
+
+
+def test_a_pod_group_stays_as_it_was_created():
+    old = group()
+    KINDS[POD_GROUPS].defaults(old)
+    assert faults(group(), old) == []
+    assert faults(group(schedulingPolicy={"gang": {"minCount": 3}}), old) == ["spec"]
+
+
+def test_the_table_tells_the_policy_and_what_came_of_it():
+    obj = group()
+    kind = KINDS[POD_GROUPS]
+    assert kind.cells(obj, 0)[:3] == ["g", "gang (2)", "<none>"]
+    condition = {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable"}
+    obj["status"] = {"conditions": [condition]}
+    assert kind.cells(obj, 0)[:3] == ["g", "gang (2)", "False (Unschedulable)"]
+
+
+def test_a_workload_has_templates_of_groups():
+    kind = KINDS[WORKLOADS]
+    template = {"name": "workers", "schedulingPolicy": dict(GANG)}
+    obj: dict[str, Any] = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [template]}}
+    kind.defaults(obj)
+    assert template["disruptionMode"] == "Pod"
+    assert kind.check(obj, None) == []
+    assert kind.cells(obj, 0)[:2] == ["w", 1]
+    empty: dict[str, Any] = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": []}}
+    assert [each.field for each in kind.check(empty, None)] == ["spec.podGroupTemplates"]
