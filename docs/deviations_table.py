@@ -81,9 +81,41 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Preemption candidates that lose equally little",
         upstream="any of them, by the order of a map",
-        here="the one with the smallest name, among those tried",
+        here="the one with the smallest name, among those tried; where those to evict have not "
+        "started, the one with the greatest",
         why="a run can be replayed",
         back="nothing to do: any is right",
+    ),
+    Deviation(
+        subject="Evictions for members of a pod group",
+        upstream="begin when a member finds a node to preempt on, whether or not the group fits",
+        here="begin when the group as a whole would fit with the room they make",
+        why="nobody is evicted for nothing",
+    ),
+    Deviation(
+        subject="Rejected members of a pod group while nothing else is queued",
+        upstream="are popped from backoff again at once",
+        here="wait for their backoff to end",
+        why="a group that does not fit would be tried without pause",
+    ),
+    Deviation(
+        subject="Reserve of a member of a pod group fails when its decision is carried out",
+        upstream="the other members stay assumed and wait at Permit for up to five minutes",
+        here="if too few are left they are turned away at once",
+        why="a group that waits holds nothing",
+    ),
+    Deviation(
+        subject="Order of topology domains, and choice among equally good ones",
+        upstream="the order of a map; one of them at random",
+        here="by label value; the first",
+        why="a run can be replayed",
+        back="nothing to do: any is right",
+    ),
+    Deviation(
+        subject="Extension points placementGenerate and placementScore",
+        upstream="weights of their own",
+        here="the weight a plugin has as a Score plugin, else 1",
+        why="the only plugins there are have weight 1",
     ),
     Deviation(
         subject="A pod turned away from Permit because it is being deleted, and still there",
