@@ -76,9 +76,9 @@ def test_ranks_kept_by_change_are_the_ones_made_afresh(history):
     assert got == fresh
     for row, names in enumerate(pods):
         # Pods not started come last, and the other way round.
-        there = list(snapshot.pods(row))
-        started = [p for p in there if p.pod.status.start_time]
-        late = [p for p in reversed(there) if not p.pod.status.start_time]
+        counted = list(snapshot.pods(row))
+        started = [p for p in counted if p.pod.status.start_time]
+        late = [p for p in reversed(counted) if not p.pod.status.start_time]
         expected = sorted(
             [*started, *late], key=lambda p: (-p.priority, p.pod.status.start_time or "9")
         )

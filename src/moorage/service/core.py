@@ -139,27 +139,16 @@ def build_core(
     ConfigError
         A profile cannot be built; every fault is listed.
     """
-    gates, snapshot, reasons = config.gates, Snapshot(), ReasonTable()
-    if gates(GENERIC_WORKLOAD):
-        snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
+    gates, snapshot, reasons = config.gates, _snapshot(config), ReasonTable()
     store = PodStore()
     evictions = EvictionLedger(store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
     profiles: dict[str, Profile] = {}
     for spec in expand_profiles(config.scheduler, registry, gates=gates):
-        handle = Handle(
-            spec.scheduler_name,
-            snapshot,
-            reasons,
-            clock,
-            streams,
-            client,
-            evictions,
-            effects,
-            gates,
-        )
-        profiles[spec.scheduler_name] = Profile(spec, registry, handle, extenders=extenders)
+        name, io = spec.scheduler_name, (clock, streams, client)
+        handle = Handle(name, snapshot, reasons, *io, evictions, effects, gates)
+        profiles[name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
     rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
@@ -195,6 +184,14 @@ def build_core(
         effects=effects,
         queue_facts=queue_facts,
     )
+
+
+def _snapshot(config: LoadedConfiguration) -> Snapshot:
+    """Return an empty cluster, with the doors to pod groups that the gates open."""
+    snapshot = Snapshot()
+    if config.gates(GENERIC_WORKLOAD):
+        snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
+    return snapshot
 
 
 def _queue_settings(config: KubeSchedulerConfiguration, rules: QueueRules) -> QueueSettings:

@@ -209,7 +209,7 @@ class PodGroups:
             return
         group = self._groups[key]
         for place in (group.pods, group.waiting, group.assumed, group.assigned):
-            place.pop(uid, None)  # type: ignore[attr-defined]
+            place.pop(uid, None)
         if not group.pods:
             del self._groups[key]
 
