@@ -149,13 +149,27 @@ class TestConditions:
         status, body = await cluster.call("DELETE", f"{PODS}/a", options)
         assert (status, body["reason"]) == (409, "Conflict")
 
-    @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
-    async def test_propagation_policies_are_accepted(self, policy):
+    @pytest.mark.parametrize(
+        ("policy", "finalizers"),
+        [
+            pytest.param("Background", None, id="in the background it goes at once"),
+            pytest.param("Foreground", ["foregroundDeletion"], id="after its dependents"),
+            pytest.param("Orphan", ["orphan"], id="after its dependents were let go"),
+        ],
+    )
+    async def test_a_propagation_policy_is_left_to_the_collector_of_garbage(
+        self, policy, finalizers
+    ):
         cluster = Cluster()
         await cluster.ok("POST", CONFIG_MAPS, config_map())
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy}
         await cluster.ok("DELETE", f"{CONFIG_MAPS}/a", options)
-        assert await cluster.names(CONFIG_MAPS) == []
+        left = await cluster.names(CONFIG_MAPS)
+        assert left == (["a"] if finalizers else [])
+        if finalizers:
+            found = await cluster.ok("GET", f"{CONFIG_MAPS}/a")
+            assert found["metadata"]["finalizers"] == finalizers
+            assert found["metadata"]["deletionTimestamp"]
 
     @pytest.mark.parametrize(
         "options",

@@ -29,6 +29,10 @@ NAMESPACES = "namespaces"
 # kube-apiserver's NamespaceLifecycle admission keeps these three.
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _POLICIES = frozenset({"", "Background", "Foreground", "Orphan"})
+_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+# Kinds whose pods stay unless the caller says otherwise, for the sake of old clients
+# (kubernetes v1.36 DefaultGarbageCollectionPolicy of pkg/registry).
+_ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})
 
 
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,7 +52,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     preconditions
         Checked first.
     propagation_policy
-        Accepted; dependents are the garbage collector's business, and there is none in here.
+        What becomes of dependents; a finalizer tells the garbage collector, which is a client.
     dry_run
         ``("All",)``: change nothing.
     """
@@ -156,6 +160,8 @@ class Deleter:
             return self._delete_namespace(served, record, obj, dry_run=bool(options.dry_run))
         grace = _grace_seconds(obj, options) if served.shelf == PODS else 0
         meta = obj["metadata"]
+        if _note_propagation(served, meta, options) and _only_waits(meta, grace):
+            return self._store(served, record, obj, options)
         if grace and meta.get("deletionTimestamp") and not _shorter(meta, options):
             # Already on its way, and this call does not hurry it.
             return Deleted(record, gone=False)
@@ -166,6 +172,9 @@ class Deleter:
             # Waits for its finalizers only.
             return Deleted(record, gone=False)
         self._mark(meta, grace)
+        return self._store(served, record, obj, options)
+
+    def _store(self, served: Served, record: Record, obj: Obj, options: DeleteOptions) -> Deleted:
         if options.dry_run:
             return Deleted(record, gone=False)
         return Deleted(self._world.put(served, obj), gone=False)
@@ -214,6 +223,36 @@ class Deleter:
             record = self._world.put(served, obj)
             self.on_terminating(record.name)
         return Deleted(record, gone=False)
+
+
+def _note_propagation(served: Served, meta: Obj, options: DeleteOptions) -> bool:
+    """Say in the finalizers what is to become of the dependents; return whether that is new.
+
+    Notes
+    -----
+    kubernetes v1.36 staging/src/k8s.io/apiserver registry/generic/registry/store.go
+    (deletionFinalizersForGarbageCollection): without a policy, one asked for before stays.
+    """
+    before = list(meta.get("finalizers") or [])
+    policy = options.propagation_policy or ""
+    if not policy:
+        if any(each in before for each in _FINALIZERS.values()):
+            return False
+        policy = "Orphan" if served.shelf in _ORPHANING else "Background"
+    after = [each for each in before if each not in _FINALIZERS.values()]
+    if policy in _FINALIZERS:
+        after.append(_FINALIZERS[policy])
+    if after == before:
+        return False
+    meta["finalizers"] = after
+    if not after:
+        del meta["finalizers"]
+    return True
+
+
+def _only_waits(meta: Obj, grace_seconds: int) -> bool:
+    """Whether an object is being deleted already, and only its finalizers keep it."""
+    return bool(not grace_seconds and meta.get("deletionTimestamp") and meta.get("finalizers"))
 
 
 def _check_preconditions(served: Served, record: Record, wanted: Preconditions) -> None:

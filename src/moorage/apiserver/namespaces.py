@@ -14,6 +14,9 @@ from moorage.apiserver.status import StatusError, forbidden, not_found
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 
+# As the controller upstream deletes, so that jobs do not wait for a collector of garbage.
+_BACKGROUND = DeleteOptions(propagation_policy="Background")
+
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -69,7 +72,7 @@ class Namespaces:
             for record in list(self._world.store.shelf(served.shelf).records(namespace)):
                 target = Target(served=served, namespace=namespace, name=record.name)
                 try:
-                    self._deleter.delete(target, DeleteOptions())
+                    self._deleter.delete(target, _BACKGROUND)
                 except StatusError as error:
                     # Deleting one may have removed another; everything else is a fault.
                     if error.code != 404:

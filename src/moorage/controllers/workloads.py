@@ -15,6 +15,7 @@ from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.deployment import DeploymentController
+from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.views import Views
 
@@ -45,6 +46,7 @@ class WorkloadControllers:
             DeploymentController(around),
             ReplicaSetController(around),
         ]
+        self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
@@ -55,9 +57,12 @@ class WorkloadControllers:
         Exception
             A part broke; controllers that go on half dead would be worse.
         """
-        await aio.together(self._views.run(), self._recorder.run(), self._work())
+        await aio.together(
+            self._views.run(), self._recorder.run(), self._garbage.run(), self._work()
+        )
 
     async def _work(self) -> None:
         await self._views.synced()
+        await self._garbage.ready.wait()
         self.ready.set()
         await aio.together(*(each.run() for each in self._controllers))

@@ -1,0 +1,283 @@
+"""The garbage collector: deletes what nobody owns any more, in the order the deletion asked for.
+
+It watches every kind the server has (metadata only), keeps ``owner_graph``, and looks at one
+object at a time: an object whose owners are all gone is deleted; one that is deleted in the
+foreground goes when its dependents have; one that is deleted with orphans lets them go first.
+
+Rules: kubernetes v1.36 pkg/controller/garbagecollector/garbagecollector.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from moorage.api.meta import ApiObject, OwnerReference, PartialObject
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ResourceType
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.errors import ConflictError, MoorageError, NotFoundError
+from moorage.client.follow import Follower
+from moorage.client.reflector import Reflector
+from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.controllers.controller import Surroundings
+from moorage.controllers.discovery import deletable_kinds
+from moorage.controllers.owner_graph import FOREGROUND, ORPHAN, Item, OwnerGraph, item_of
+from moorage.controllers.views import Whole
+from moorage.controllers.work_queue import WorkQueue
+
+_log = logging.getLogger(__name__)
+
+_WORKERS: Final = 10
+_DISCOVER_SECONDS: Final = 30.0  # between two looks at which kinds there are, as upstream
+_SOON_SECONDS: Final = 0.2  # after a definition changed; a guess: the server serves it by then
+_GONE_KEPT: Final = 500  # uids known to be gone, as upstream
+# Nobody owns anything by Events, and there are many of them.
+_IGNORED: Final = frozenset({"events", "events.events.k8s.io"})
+
+_Uid = tuple[str]
+
+
+class GarbageCollector:
+    """Deletes dependents.
+
+    Parameters
+    ----------
+    around
+        Its surroundings; of the views it uses those of definitions only.
+
+    Attributes
+    ----------
+    ready
+        Set once every kind has been listed.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        self._client = around.client
+        self._clock = around.clock
+        self._streams = around.streams
+        self._graph = OwnerGraph()
+        self._queue: WorkQueue[_Uid] = WorkQueue()
+        self._kinds: dict[tuple[str, str], ResourceType] = {}
+        self._watched: dict[ResourceType, tuple[Reflector[PartialObject], asyncio.Task[Any]]] = {}
+        self._gone: dict[str, None] = {}
+        self._broken: list[BaseException] = []
+        self._tasks = TaskOwner(lambda _name, error: self._broken.append(error))
+        self._look = asyncio.Event()
+        self.ready = asyncio.Event()
+        definitions = around.views.of(CUSTOM_RESOURCE_DEFINITIONS, Whole)
+        definitions.tell(lambda _old, _new: self._look.set())
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        try:
+            await self._discover()
+            for reflector, _ in list(self._watched.values()):
+                await reflector.synced.wait()
+            self.ready.set()
+            await aio.together(self._keep_discovering(), *(self._work() for _ in range(_WORKERS)))
+        finally:
+            self._queue.close()
+            await self._tasks.cancel_all()
+
+    # --- following --------------------------------------------------------------------------
+
+    async def _keep_discovering(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_DISCOVER_SECONDS):
+                    await self._look.wait()
+                await aio.sleep(_SOON_SECONDS)
+            except TimeoutError:
+                pass
+            self._look.clear()
+            if self._broken:
+                raise self._broken[0]
+            await self._discover()
+
+    async def _discover(self) -> None:
+        """Watch the kinds that are new, and forget those that are gone."""
+        try:
+            found = await deletable_kinds(self._client)
+        except MoorageError as problem:
+            _log.warning("the kinds of the server cannot be told: %s", problem)
+            self._look.set()
+            return
+        self._kinds = {(each.group, each.kind): each for each in found}
+        wanted = {each for each in found if each.qualified not in _IGNORED}
+        for resource in [each for each in self._watched if each not in wanted]:
+            reflector, task = self._watched.pop(resource)
+            task.cancel()
+            for obj in reflector.objects.values():
+                self._object_gone(obj)
+        for resource in found:
+            if resource in wanted and resource not in self._watched:
+                self._watch(resource)
+
+    def _watch(self, resource: ResourceType) -> None:
+        def seen(obj: ApiObject) -> None:
+            self._add(self._graph.put(item_of(resource, obj)))
+
+        reflector = Reflector(
+            self._client.transport,
+            resource,
+            PartialObject,
+            handler=Follower(seen, self._object_gone),
+            clock=self._clock,
+            rng=self._streams.stream(f"controllers/garbage/{resource.qualified}"),
+            optional=True,
+        )
+        task = self._tasks.spawn(reflector.run(), name=f"watch {resource.qualified}")
+        self._watched[resource] = (reflector, task)
+
+    def _object_gone(self, obj: ApiObject) -> None:
+        self._note_gone(obj.metadata.uid)
+        self._add(self._graph.drop(obj.metadata.uid))
+
+    def _note_gone(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > _GONE_KEPT:
+            del self._gone[next(iter(self._gone))]
+
+    def _add(self, uids: list[str]) -> None:
+        for uid in uids:
+            self._queue.add((uid,))
+
+    # --- working ----------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.take()
+            try:
+                await self._look_at(key[0])
+            except NotFoundError:
+                self._queue.forget(key)
+            except MoorageError as problem:
+                level = logging.DEBUG if isinstance(problem, ConflictError) else logging.WARNING
+                _log.log(level, "collecting %s: %s", key[0], problem)
+                self._queue.retry(key)
+            else:
+                self._queue.forget(key)
+            finally:
+                self._queue.done(key)
+
+    async def _look_at(self, uid: str) -> None:
+        item = self._graph.items.get(uid)
+        if item is None:
+            return
+        if item.lets_dependents_go:
+            await self._let_go(item)
+        elif item.waits_for_dependents:
+            await self._wait_for_dependents(item)
+        elif not item.deleting and item.owners:
+            await self._judge(item)
+
+    async def _let_go(self, item: Item) -> None:
+        for each in self._graph.dependents(item.uid):
+            await self._disown(each, [item.uid])
+        await self._take_finalizer(item, ORPHAN)
+
+    async def _wait_for_dependents(self, item: Item) -> None:
+        dependents = self._graph.dependents(item.uid)
+        if not any(each.blocks(item.uid) for each in dependents):
+            await self._take_finalizer(item, FOREGROUND)
+        self._add([each.uid for each in dependents if not each.deleting])
+
+    async def _judge(self, item: Item) -> None:
+        """Delete an object none of whose owners is left; else let go of those that are not."""
+        solid, dangling, waiting = [], [], []
+        for owner in item.owners:
+            found = self._graph.items.get(owner.uid)
+            if found is None and not await self._is_there(item, owner):
+                dangling.append(owner.uid)
+            elif found is not None and found.waits_for_dependents and owner.block_owner_deletion:
+                waiting.append(owner.uid)
+            else:
+                solid.append(owner.uid)
+        if solid:
+            if dangling or waiting:
+                await self._disown(item, [*dangling, *waiting])
+            return
+        live: Any = await self._client.get(item.resource, item.name, namespace=item.namespace)
+        meta = live["metadata"]
+        owners = {each.get("uid") for each in meta.get("ownerReferences") or []}
+        if meta.get("uid") != item.uid or owners != {each.uid for each in item.owners}:
+            # What was judged is outdated; the watch brings it here again.
+            return
+        await self._delete(item, foreground=bool(waiting) and self._is_owner(item))
+
+    def _is_owner(self, item: Item) -> bool:
+        return any(not each.deleting for each in self._graph.dependents(item.uid))
+
+    async def _is_there(self, item: Item, owner: OwnerReference) -> bool:
+        """Whether an owner that was not seen exists all the same.
+
+        Raises
+        ------
+        MoorageError
+            Nobody knows, because there is no such kind here; that may change.
+        """
+        if owner.uid in self._gone:
+            return False
+        group = owner.api_version.rpartition("/")[0]
+        resource = self._kinds.get((group, owner.kind))
+        if resource is None:
+            raise MoorageError(f"owner of {item.name}: no kind {owner.api_version} {owner.kind}")
+        namespace = item.namespace if resource.namespaced else ""
+        if resource.namespaced and not namespace:
+            raise MoorageError(f"owner of {item.name}: a {owner.kind} cannot own cluster's objects")
+        try:
+            found: Any = await self._client.get(resource, owner.name, namespace=namespace)
+        except NotFoundError:
+            found = {"metadata": {}}
+        if found["metadata"].get("uid") == owner.uid:
+            return True
+        self._note_gone(owner.uid)
+        return False
+
+    # --- writing ----------------------------------------------------------------------------
+
+    async def _delete(self, item: Item, *, foreground: bool) -> None:
+        if ORPHAN in item.finalizers:
+            policy = "Orphan"
+        elif foreground or FOREGROUND in item.finalizers:
+            policy = "Foreground"
+        else:
+            policy = "Background"
+        await self._client.delete(
+            item.resource,
+            item.name,
+            namespace=item.namespace,
+            uid=item.uid,
+            propagation=policy,
+        )
+
+    async def _disown(self, item: Item, uids: list[str]) -> None:
+        """Take owners away from an object; one that is gone needs nothing."""
+        try:
+            live: Any = await self._client.get(item.resource, item.name, namespace=item.namespace)
+            meta = live["metadata"]
+            owners = meta.get("ownerReferences") or []
+            kept = [each for each in owners if each.get("uid") not in uids]
+            if meta.get("uid") == item.uid and kept != owners:
+                await self._patch(item, live, {"ownerReferences": kept or None})
+        except NotFoundError:
+            return
+
+    async def _take_finalizer(self, item: Item, finalizer: str) -> None:
+        live: Any = await self._client.get(item.resource, item.name, namespace=item.namespace)
+        meta = live["metadata"]
+        kept = [each for each in meta.get("finalizers") or [] if each != finalizer]
+        if meta.get("uid") == item.uid and kept != (meta.get("finalizers") or []):
+            await self._patch(item, live, {"finalizers": kept or None})
+
+    async def _patch(self, item: Item, live: Any, metadata: dict[str, Any]) -> None:
+        version = {"resourceVersion": live["metadata"]["resourceVersion"]}
+        await self._client.patch(
+            item.resource,
+            item.name,
+            patch_body({"metadata": {**metadata, **version}}),
+            namespace=item.namespace,
+            content_type=MERGE_PATCH,
+        )
