@@ -217,6 +217,26 @@ async def test_kubectl_goes_on_with_what_it_applied_on_its_own_side():
     assert json.loads(found["metadata"]["annotations"][last])["data"] == {"x": "2"}
 
 
+async def test_what_kubectl_applied_on_its_own_side_is_told_from_what_others_wrote():
+    last = "kubectl.kubernetes.io/last-applied-configuration"
+    cluster = Cluster()
+    made = config_map(x="1", y="1")
+    made["metadata"]["annotations"] = {last: json.dumps(config_map(x="1")), "other": "1"}
+    await cluster.ok("POST", CONFIG_MAPS, made)
+    found = await applied_ok(cluster, f"{CONFIG_MAPS}/a", config_map(z="1"), "me")
+    assert managers(found) == {
+        ("me", "Apply"): {"f:data": {"f:z": {}}},
+        ("kubectl-client-side-apply", "Update"): {
+            "f:data": {"f:x": {}},
+            "f:metadata": {"f:annotations": {f"f:{last}": {}}},
+        },
+        ("before-first-apply", "Update"): {
+            "f:data": {"f:y": {}},
+            "f:metadata": {"f:annotations": {"f:other": {}}},
+        },
+    }
+
+
 async def test_items_of_a_list_with_keys_have_managers_of_their_own():
     cluster = Cluster()
     path = f"{DEPLOYMENTS}/web"

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from moorage.apiserver.applying.managers import LAST_APPLIED
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import FieldError, Obj, forbidden, required
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import StatusError, bad_request
 
 _MANAGER_LENGTH_MAX = 128
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def read_configuration(request: Request) -> Any:
@@ -92,6 +92,6 @@ def refresh_last_applied(new: Obj, config: Obj, manager: str) -> None:
     client-side apply that follows knows what this one applied.
     """
     annotations = (new["metadata"].get("annotations") or {}) if manager == "kubectl" else {}
-    if _LAST_APPLIED in annotations:
+    if LAST_APPLIED in annotations:
         text = msgspec.json.encode(config, order="sorted").decode() + "\n"
-        new["metadata"]["annotations"] = annotations | {_LAST_APPLIED: text}
+        new["metadata"]["annotations"] = annotations | {LAST_APPLIED: text}

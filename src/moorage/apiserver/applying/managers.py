@@ -4,7 +4,8 @@ Place in the flow: `writing` calls `apply` for a PATCH of type apply and `track`
 write. Mirrors structured-merge-diff v6 merge/update.go and kubernetes v1.36 apimachinery
 pkg/util/managedfields. An object that nobody has applied has no managers here: keeping account of
 every write would make each object half as large again. The first apply finds all there is managed
-by ``before-first-apply``, as upstream does for objects without managers.
+by ``before-first-apply``, as upstream does for objects without managers; but for what kubectl's
+annotation says it applied on its own side.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ APPLY = "Apply"
 UPDATE = "Update"
 FIRST = "before-first-apply"
 OLD = "ancient-changes"
+CLIENT_SIDE = "kubectl-client-side-apply"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED_PATH: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 # Upstream merges the oldest managers of updates into one above this number.
 _UPDATERS_MAX = 10
 
@@ -232,7 +235,15 @@ def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
     if entries:
         return read_managers(entries)
     everything = frozenset(fields_of(live, writing.layout)) - _NOBODYS
-    return [Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)]
+    found = Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)
+    by_kubectl = everything & _last_applied(live, writing)
+    if not by_kubectl:
+        return [found]
+    # kubectl takes over whatever the manager of its annotation has, so that may be its own only.
+    return [
+        msgspec.structs.replace(found, name=CLIENT_SIDE, fields=by_kubectl | {_LAST_APPLIED_PATH}),
+        msgspec.structs.replace(found, fields=everything - by_kubectl - {_LAST_APPLIED_PATH}),
+    ]
 
 
 def _without_dropped(
@@ -263,8 +274,11 @@ def _forgiven(live: Obj, writing: Writing) -> set[Path]:
     kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedmanager.go: the
     annotation of client-side apply says what was kubectl's all along.
     """
-    if writing.manager != "kubectl":
-        return set()
+    return _last_applied(live, writing) if writing.manager == "kubectl" else set()
+
+
+def _last_applied(live: Obj, writing: Writing) -> set[Path]:
+    """Return the fields of the configuration kubectl applied last on its own side."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
         found = msgspec.json.decode(text or "null")
