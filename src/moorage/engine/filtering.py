@@ -199,12 +199,44 @@ def ask_filters(
     """Run some Filter plugins, by index, over a view; rows that broke are in the verdict."""
     verdict = FilterPass(len(view))
     for index in only:
-        plugin = profile.filters[index]
-        if plugin.name not in state.skip_filter:
-            answer = ask_filter(profile, plugin, state, pod, view)
-            if answer is not None:
-                verdict.record(index, answer)
+        if profile.filters[index].name not in state.skip_filter:
+            ask_into(verdict, profile, index, state, pod, view=view)
     return verdict
+
+
+def ask_into(
+    verdict: FilterPass,
+    profile: Profile,
+    index: int,
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    view: NodeView,
+) -> None:
+    """Ask one plugin about a view and take its answer over into the verdict on that view.
+
+    A plugin that judges row by row is asked only about rows that no earlier one failed: the others
+    have their verdict, and each row costs a call.
+    """
+    plugin = profile.filters[index]
+    if getattr(plugin, "filters_row_by_row", False):
+        open_rows = np.flatnonzero(verdict.plugin_n > index)
+        if len(open_rows) < len(view):
+            if len(open_rows):
+                part = NodeView(view.size_of_all, view.row_numbers()[open_rows])
+                answer = ask_filter(profile, plugin, state, pod, part)
+                if answer is not None:
+                    verdict.record(index, _spread(answer, open_rows, len(view)))
+            return
+    answer = ask_filter(profile, plugin, state, pod, view)
+    if answer is not None:
+        verdict.record(index, answer)
+
+
+def _spread(answer: FilterAnswer, at: NDArray[np.int64], n: int) -> FilterAnswer:
+    code_n, reason_n = np.zeros(n, np.uint8), np.zeros(n, np.int32)
+    code_n[at], reason_n[at] = answer.code_n, answer.reason_n
+    return FilterAnswer(code_n, reason_n)
 
 
 def ask_filter(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filter, ask_filters
+from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filters, ask_into
 from moorage.engine.filtering import raise_first_error as _raise_first_error
 from moorage.engine.one_row import OneRow
 from moorage.engine.scoring import ask_score, check_range
@@ -169,9 +169,7 @@ class ShapeCache:
     ) -> FilterPass:
         verdict, view = kept.copy(), self._snapshot.all()
         for index in fresh:
-            answer = ask_filter(self._profile, self._profile.filters[index], state, pod, view)
-            if answer is not None:
-                verdict.record(index, answer)
+            ask_into(verdict, self._profile, index, state, pod, view=view)
         _raise_first_error(self._profile, verdict)
         return verdict
 

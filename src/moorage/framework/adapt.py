@@ -24,6 +24,8 @@ from moorage.snapshot.view import NodeView
 class NodeFilterAdapter:
     """A scalar Filter asked row by row; its answers are never reused unless it says so."""
 
+    filters_row_by_row = True
+
     def __init__(self, plugin: NodeFilterPlugin, snapshot: Snapshot, reasons: ReasonTable) -> None:
         self.name = plugin.name
         self.filter_reads: Reads = getattr(plugin, "filter_reads", Reads.CLUSTER)

@@ -105,6 +105,7 @@ class Guarded:
             if hasattr(plugin, method):
                 # The scalar forms come out as the vector ones; a plugin's own vector form wins.
                 setattr(self, method.removesuffix("_node"), guarded)
+        self.filters_row_by_row = hasattr(plugin, "filter_node") and not hasattr(plugin, "filter")
         if hasattr(self, "filter") and not hasattr(self, "filter_reads"):
             self.filter_reads = Reads.CLUSTER
         if hasattr(self, "score") and not hasattr(self, "score_reads"):

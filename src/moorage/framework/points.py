@@ -168,6 +168,8 @@ class FilterPlugin(Plugin, Protocol):
     the pod itself requests may say so by ``filter_sees_sums = True``: preemption then tries many
     rows at once. Where it fails a row exactly if one of them exceeds its room, it may offer
     ``filter_room(state, pod, view)``, a `moorage.framework.what_if.Room`, which is faster still.
+    One that costs a call for each row says ``filters_row_by_row = True`` (the scalar form does by
+    itself) and is asked only about rows that no plugin before it failed.
     """
 
     filter_reads: Reads
