@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from moorage.cli.plugins import with_plugins
+from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.merge import expand_profiles
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, MoorageConfiguration
 from tests.cli.conftest import Type
 
 RULES = """
@@ -85,4 +87,12 @@ def test_a_configuration_that_names_the_plugin_decides(bare: Type) -> None:
     assert known.config == parse_config(NAMED)
     assert known.notes == (
         "plugin Dry (rules.py:dry) extends filter: where the configuration enables it",
+    )
+
+
+def test_what_else_was_configured_stays() -> None:
+    own = MoorageConfiguration(plugin_budget_seconds=2.5)
+    config = LoadedConfiguration(own=own, gates=feature_gates({"GenericWorkload": True}))
+    assert msgspec.structs.replace(with_plugins(config, []).config, scheduler=config.scheduler) == (
+        config
     )

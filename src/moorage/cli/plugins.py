@@ -60,7 +60,8 @@ def with_plugins(
     entries = [entry for name in names if (entry := registry.find(name)) is not None]
     scheduler, enabled = enable_unnamed(config.scheduler, entries)
     notes = tuple(_note(entry, enabled=entry in enabled) for entry in entries)
-    return WithPlugins(LoadedConfiguration(scheduler, config.own), registry, notes)
+    loaded = msgspec.structs.replace(config, scheduler=scheduler)
+    return WithPlugins(loaded, registry, notes)
 
 
 def _note(entry: PluginEntry, *, enabled: bool) -> str:

@@ -96,6 +96,13 @@ Ctrl-C ends everything within two seconds, and nothing remains: the cluster is i
     help="auto: a live view on a terminal, lines elsewhere. json: one object a line. "
     "quiet: the lines to copy, nothing else.",
 )
+@click.option(
+    "--feature-gates",
+    "gates",
+    default="",
+    metavar="GATES",
+    help="Of the scheduler, e.g. GenericWorkload=true,GangScheduling=true for pod groups.",
+)
 @plugin_option
 @seed_option
 def up(  # noqa: PLR0913 - one parameter an option
@@ -110,6 +117,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     exit_when_settled: bool,
     single_process: bool,
     output: Literal["auto", "lines", "json", "quiet"],
+    gates: str,
     plugins: tuple[str, ...],
     seed: int | None,
 ) -> None:
@@ -125,6 +133,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.cli.scheduling import SchedulerOptions, check_config
+    from moorage.config.feature_gates import parse_feature_gates
     from moorage.config.own import LoadedConfiguration
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.settings import ServerSettings
@@ -132,6 +141,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.sandbox.up import up as run_up
 
     # A mistake in the configuration is told before anything is started.
+    parse_feature_gates(gates)
     loaded = LoadedConfiguration()
     if config is not None or plugins:
         loaded = check_config(config, plugins)
@@ -151,21 +161,28 @@ def up(  # noqa: PLR0913 - one parameter an option
     )
     view = _view(output)
     # Several sandboxes may run on one machine; none is given the port of health and metrics.
-    arguments = ["--kubeconfig", str(kubeconfig_out), "--seed", str(chosen_seed)]
-    arguments += ["--secure-port", "0"]
-    if config is not None:
-        arguments += ["--config", str(config)]
-    for plugin in plugins:
-        arguments += ["--plugin", plugin]
     options = SchedulerOptions(
         kubeconfig=str(kubeconfig_out),
         config=config,
         seed=chosen_seed,
         plugins=plugins,
-        flags={"secure-port": 0},
+        flags={"secure-port": 0} | ({"feature-gates": gates} if gates else {}),
     )
+    arguments = _arguments(options)
     parts = _parts(settings, options, arguments=arguments, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))
+
+
+def _arguments(options: SchedulerOptions) -> list[str]:
+    """Return what the scheduler's own process is started with."""
+    arguments = ["--kubeconfig", str(options.kubeconfig), "--seed", str(options.seed)]
+    for flag, value in options.flags.items():
+        arguments += [f"--{flag}", str(value)]
+    if options.config is not None:
+        arguments += ["--config", str(options.config)]
+    for plugin in options.plugins:
+        arguments += ["--plugin", plugin]
+    return arguments
 
 
 def _parts(

@@ -83,7 +83,7 @@ def with_plugins(
         for each in scheduler.profiles
     ]
     scheduler = msgspec.structs.replace(scheduler, profiles=profiles)
-    return LoadedConfiguration(scheduler, given.own), registry
+    return msgspec.structs.replace(given, scheduler=scheduler), registry
 
 
 class StillCluster:
