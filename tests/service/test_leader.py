@@ -398,7 +398,7 @@ def test_releasing_gives_up_on_a_silent_server() -> None:
         await aio.sleep(5)
         one.line.silent = True
         await one.end()
-        assert election.seconds == pytest.approx(8)
+        assert election.seconds == pytest.approx(6)
 
     play(story)
 
