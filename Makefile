@@ -7,7 +7,7 @@ STAMP := .venv/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test check fmt fmt-check lint types imports bench docs docs-check lock
+.PHONY: up venv test check fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -41,6 +41,9 @@ imports: $(STAMP)
 
 bench: $(STAMP)  ## measure; ARGS='--nodes 500 --mode server'
 	$(BIN)/moorage bench basic $(ARGS)
+
+soak: $(STAMP)  ## 10000 pods on 1000 nodes that come and go, two schedulers; ARGS='--nodes 50 --pods 500'
+	$(BIN)/moorage bench soak $(ARGS)
 
 docs: $(STAMP)  ## write the generated reference pages
 	$(BIN)/python -m docs.generate && $(BIN)/python -m docs.conformance_table

@@ -54,6 +54,15 @@ class Child:
             tail = self._log.read_text(errors="replace")[-2000:]
             raise MoorageError(f"{self.name} ended with {self._process.returncode}:\n{tail}")
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        assert self._process is not None, "started"
+        self._process.send_signal(number)
+
+    def output(self) -> str:
+        """Return what the process has said so far."""
+        return self._log.read_text(errors="replace")
+
     async def stop(self) -> None:
         """End the process as Ctrl-C would, and wait for it."""
         process = self._process

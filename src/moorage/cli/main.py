@@ -20,6 +20,7 @@ from moorage.cli.get import get
 from moorage.cli.nodes import nodes
 from moorage.cli.plot import plot
 from moorage.cli.run import run
+from moorage.cli.soak import soak
 from moorage.cli.up import up
 from moorage.cli.version import version
 
@@ -79,6 +80,7 @@ def main() -> None:
     """
 
 
+bench.add_command(soak)
 for _command in (
     up,
     run,

@@ -1,0 +1,222 @@
+"""What a soak asks of a cluster, and what it tells in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+NAMESPACE = "default"
+FOREIGN = "foreign-binder"
+"""``schedulerName`` of the pods that nobody but the foreign binder binds."""
+SLOT = "soak.moorage.dev/slot"
+"""Label: which of the pods wanted this one is; its replacement has the same."""
+
+_CPU_MILLI = (100, 250, 500, 1000, 1500)
+_IMPOSSIBLE_EVERY = 200
+_IMPOSSIBLE_CPU_MILLI = 1_000_000
+
+
+class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the cluster.
+
+    Parameters
+    ----------
+    nodes, pods
+        How many.
+    node_cpu
+        Cores of each node. With the pods' requests, 670m on average, it says how full it gets.
+    schedulers
+        Their names; the pods are theirs in turn.
+    foreign_every
+        Each so many-th pod belongs to the foreign binder.
+    stolen_share
+        Of the others, what share the foreign binder binds as well.
+    pods_per_second
+        How fast pods come.
+    moving_percent, groups
+        How many of the nodes come and go, in how many groups.
+    stall_seconds
+        After so long without any change it is given up.
+    """
+
+    nodes: int = 1000
+    pods: int = 10_000
+    node_cpu: int = 8
+    schedulers: tuple[str, ...] = ("soak-one", "soak-two")
+    foreign_every: int = 10
+    stolen_share: float = 0.03
+    pods_per_second: float = 150.0
+    moving_percent: int = 20
+    groups: int = 4
+    stall_seconds: float = 120.0
+
+    @property
+    def stay_seconds(self) -> tuple[float, float]:
+        """How long a group of nodes stays, and stays away: several times while pods come."""
+        longest = min(20.0, max(1.0, 0.3 * self.pods / self.pods_per_second))
+        return longest / 3, longest
+
+    def scheduler_of(self, slot: int) -> str:
+        """Return whose pod this is."""
+        if slot % self.foreign_every == 0 and not self.is_impossible(slot):
+            return FOREIGN
+        return self.schedulers[slot % len(self.schedulers)]
+
+    def is_impossible(self, slot: int) -> bool:
+        """Whether no node could ever take this pod."""
+        return slot % _IMPOSSIBLE_EVERY == _IMPOSSIBLE_EVERY // 2
+
+    def cpu_milli_of(self, slot: int) -> int:
+        """Return what this pod requests."""
+        if self.is_impossible(slot):
+            return _IMPOSSIBLE_CPU_MILLI
+        return _CPU_MILLI[slot // 3 % len(_CPU_MILLI)]
+
+
+def soak_pod(plan: SoakPlan, slot: int, name: str) -> dict[str, Any]:
+    """Return the manifest of a pod, under a name of its own."""
+    requests = {"cpu": f"{plan.cpu_milli_of(slot)}m", "memory": "64Mi"}
+    container = {"name": "main", "image": "registry.example/soak:1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {SLOT: str(slot)}},
+        "spec": {
+            "schedulerName": plan.scheduler_of(slot),
+            "containers": [{**container, "resources": {"requests": requests}}],
+        },
+    }
+
+
+def soak_config(scheduler: str) -> str:
+    """Return the configuration of one of the schedulers.
+
+    Both fill nodes up, so that they want the same ones: what one takes the other believed free.
+    Each has a lease of its own, or only one of them would work.
+    """
+    return f"""\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {{leaderElect: true, resourceName: {scheduler}}}
+profiles:
+  - schedulerName: {scheduler}
+    pluginConfig:
+      - name: NodeResourcesFit
+        args:
+          scoringStrategy:
+            type: MostAllocated
+            resources: [{{name: cpu, weight: 1}}]
+"""
+
+
+class SchedulerEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How one of the schedulers ended.
+
+    Parameters
+    ----------
+    name
+        Its ``schedulerName``.
+    conflicts
+        Calls of its own that the server answered with 409.
+    agrees
+        Whether its cache held what the server has.
+    """
+
+    name: str
+    conflicts: int
+    agrees: bool
+
+
+class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Parameters
+    ----------
+    settled
+        Whether everything came to hold still.
+    seconds
+        From the first pod until then.
+    nodes, pods
+        On the server in the end.
+    created, bound
+        Pods created and bindings seen, replacements included.
+    running, explained, unexplained
+        Of the pods wanted: those that run, those told why they cannot, and the rest.
+    refused
+        Pods a kubelet did not take, by reason.
+    evacuated
+        Pods of nodes that were gone.
+    replaced
+        Pods deleted and created anew for either reason.
+    node_departures
+        How often a node left; each came back.
+    foreign_conflicts
+        Bindings of the foreign binder that the server refused.
+    bound_twice
+        Pods seen on two nodes.
+    overcommitted
+        Nodes with more on them than there is room for.
+    schedulers
+        How each scheduler ended.
+    """
+
+    settled: bool
+    seconds: float
+    nodes: int
+    pods: int
+    created: int
+    bound: int
+    running: int
+    explained: int
+    unexplained: int
+    refused: Mapping[str, int]
+    evacuated: int
+    replaced: int
+    node_departures: int
+    foreign_conflicts: int
+    bound_twice: tuple[str, ...]
+    overcommitted: tuple[str, ...]
+    schedulers: tuple[SchedulerEnd, ...] = ()
+
+    @property
+    def faults(self) -> list[str]:
+        """What should not be, one line each; empty when all is well."""
+        found = [f"bound twice: {each}" for each in self.bound_twice]
+        found += [f"too much is on node {each}" for each in self.overcommitted]
+        found += [
+            f"the cache of {each.name} differs from the server"
+            for each in self.schedulers
+            if not each.agrees
+        ]
+        if self.unexplained:
+            found.append(f"{self.unexplained} pods neither run nor were told why")
+        if not self.settled:
+            found.append("it did not come to hold still")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for programs."""
+        return {**msgspec.to_builtins(self), "faults": self.faults}
+
+    def as_lines(self) -> list[str]:
+        """Return the report for people."""
+        refusals = ", ".join(f"{count} {reason}" for reason, count in self.refused.items())
+        conflicts = ", ".join(f"{each.conflicts} {each.name}" for each in self.schedulers)
+        agreeing = sum(each.agrees for each in self.schedulers)
+        return [
+            f"in the end          {self.pods} pods on {self.nodes} nodes, "
+            f"after {self.seconds:.0f} s",
+            f"pods                {self.running} running, {self.explained} told why not, "
+            f"{self.unexplained} unexplained",
+            f"created, bound      {self.created}, {self.bound}; "
+            f"{len(self.bound_twice)} bound twice",
+            f"refused by kubelets {refusals or 'none'}",
+            f"nodes that left     {self.node_departures}, with {self.evacuated} pods",
+            f"replaced            {self.replaced}",
+            f"conflicts           {conflicts or 'none'}; {self.foreign_conflicts} foreign",
+            f"nodes too full      {len(self.overcommitted)}",
+            f"caches that agree   {agreeing} of {len(self.schedulers)}",
+            *(f"FAULT: {fault}" for fault in self.faults),
+        ]
