@@ -221,7 +221,7 @@ def nested(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     found: dict[str, type[msgspec.Struct]] = {}
     for field in msgspec.structs.fields(struct):
         for type_ in _leaves(field.type):
-            if getattr(type_, "__module__", "") == plugin_args.__name__:
+            if getattr(type_, "__module__", "").startswith(plugin_args.__name__):
                 for each in (type_, *nested(type_)):
                     found.setdefault(each.__name__, each)
     return list(found.values())

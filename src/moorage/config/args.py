@@ -1,24 +1,33 @@
 """Arguments of in-tree plugins: found by kind, read strictly, checked, defaulted.
 
 Called by `load` for every ``pluginConfig`` entry and by `merge` for plugins configured without
-one. The types themselves are in `plugin_args`.
+one. The types themselves are in `plugin_args` and `plugin_args_optional`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, with_defaults
+from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, ArgsKind, with_defaults
+from moorage.config.plugin_args_optional import OPTIONAL_ARGS_KINDS, with_optional_defaults
 from moorage.config.strict import Reader, invalid
+
+_KINDS: Final[Mapping[str, ArgsKind]] = {**ARGS_KINDS, **OPTIONAL_ARGS_KINDS}
+
+
+def args_type(plugin: str) -> type[Args] | None:
+    """Return the type of an in-tree plugin's arguments; None if it takes none."""
+    kind = _KINDS.get(plugin)
+    return None if kind is None else kind.type
 
 
 def default_args(plugin: str) -> Args | None:
     """Return the arguments a plugin has when none are configured; None if it takes none."""
-    kind = ARGS_KINDS.get(plugin)
-    return None if kind is None else with_defaults(kind.type())
+    kind = _KINDS.get(plugin)
+    return None if kind is None else _with_defaults(kind.type())
 
 
 def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
@@ -41,10 +50,10 @@ def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
         The struct; `raw` unchanged for plugins whose kind is not part of the API; the defaults
         where `raw` cannot be read.
     """
-    kind = ARGS_KINDS.get(plugin)
+    kind = _KINDS.get(plugin)
     if kind is None:
         return raw
-    default = with_defaults(kind.type())
+    default = _with_defaults(kind.type())
     if raw is None:
         return default
     if not isinstance(raw, Mapping) or not _kind_matches(plugin, raw):
@@ -55,7 +64,7 @@ def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
     faults += reader.faults
     if args is None:
         return default
-    args = with_defaults(args)
+    args = _with_defaults(args)
     if not reader.faults:
         faults += kind.validate(args, path)
     return args
@@ -68,6 +77,10 @@ def read_foreign_args(
     reader = Reader()
     args = reader.read(type_, _body(raw) if isinstance(raw, Mapping) else raw, path=path)
     return args, reader.faults
+
+
+def _with_defaults(args: Args) -> Args:
+    return with_optional_defaults(with_defaults(args))
 
 
 def _kind_matches(plugin: str, raw: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from moorage.config.plugin_args import ARGS_KINDS
+from moorage.config.args import args_type
 from moorage.framework.containment import Containment
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.plugins.default_binder import DefaultBinder
@@ -23,6 +23,7 @@ from moorage.plugins.node_affinity import NodeAffinity
 from moorage.plugins.node_declared_features import NodeDeclaredFeatures
 from moorage.plugins.node_name import NodeName
 from moorage.plugins.node_ports import NodePorts
+from moorage.plugins.node_resources_allocatable import NodeResourcesAllocatable
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.node_unschedulable import NodeUnschedulable
@@ -66,11 +67,10 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
 
 
 def _entry(plugin: type[Any]) -> PluginEntry:
-    kind = ARGS_KINDS.get(plugin.name)
     return PluginEntry(
         name=plugin.name,
         plugin_class=plugin,
-        args_type=None if kind is None else kind.type,
+        args_type=args_type(plugin.name),
         built=not getattr(plugin, "not_built", False),
     )
 
@@ -78,7 +78,9 @@ def _entry(plugin: type[Any]) -> PluginEntry:
 IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PLUGINS)
 """The plugins of the default profile and those that feature gates add, in their order."""
 
-OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in (QOSSort,))
+OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
+    _entry(plugin) for plugin in (QOSSort, NodeResourcesAllocatable)
+)
 """In-tree plugins that no profile has unless its configuration enables them."""
 
 

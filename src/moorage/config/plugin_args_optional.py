@@ -1,0 +1,88 @@
+"""Arguments of the in-tree plugins that no profile has unless its configuration enables them.
+
+As `plugin_args`, of which these are the continuation; `args` knows both. Mirrors scheduler-plugins
+``apis/config`` of 2026-08 and the checks its plugins make when they are constructed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from moorage.config.plugin_args import (
+    Args,
+    ArgsKind,
+    DefaultPreemptionArgs,
+    validate_default_preemption_args,
+)
+from moorage.config.strict import invalid
+
+LEAST: Final = "Least"
+MOST: Final = "Most"
+
+
+class WeighedResource(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """A resource whose allocatable amount scores, and what one unit of it is worth."""
+
+    name: str = ""
+    """As nodes offer it: ``cpu`` (in millicores), ``memory`` (in bytes), an extended resource."""
+    weight: int = 0
+    """What a unit of it counts, more than 0; the default makes a millicore worth a mebibyte."""
+
+
+_CPU_AND_MEMORY: Final = (
+    WeighedResource(name="cpu", weight=1 << 20),
+    WeighedResource(name="memory", weight=1),
+)
+
+
+class NodeResourcesAllocatableArgs(Args, frozen=True, kw_only=True):
+    """Whether small or large nodes come first, and what makes a node large."""
+
+    mode: str = LEAST
+    """Least: nodes that offer little first; Most: nodes that offer much first."""
+    resources: tuple[WeighedResource, ...] = _CPU_AND_MEMORY
+    """What is added up; empty means cpu and memory."""
+
+
+class PreemptionTolerationArgs(DefaultPreemptionArgs, frozen=True, kw_only=True):
+    """How many candidate nodes preemption tries at least; those of DefaultPreemption."""
+
+
+def with_optional_defaults(args: Args) -> Args:
+    """Return arguments with what a file may leave open filled in: resources, and the mode."""
+    if not isinstance(args, NodeResourcesAllocatableArgs):
+        return args
+    return msgspec.structs.replace(
+        args, mode=args.mode or LEAST, resources=args.resources or _CPU_AND_MEMORY
+    )
+
+
+def validate_node_resources_allocatable_args(
+    args: NodeResourcesAllocatableArgs, path: str
+) -> list[str]:
+    """Return the faults of the arguments as field errors."""
+    at = f"{path}." if path else ""
+    faults = []
+    if args.mode not in (LEAST, MOST):
+        faults.append(
+            f'{at}mode: Unsupported value: "{args.mode}": supported values: "{LEAST}", "{MOST}"'
+        )
+    for index, resource in enumerate(args.resources):
+        if resource.weight <= 0:
+            rule = f"resource weight of {resource.name} should be a positive value"
+            faults.append(invalid(f"{at}resources[{index}].weight", resource.weight, rule))
+    return faults
+
+
+OPTIONAL_ARGS_KINDS: Final[Mapping[str, ArgsKind]] = {
+    "NodeResourcesAllocatable": ArgsKind(
+        NodeResourcesAllocatableArgs, validate_node_resources_allocatable_args
+    ),
+    "PreemptionToleration": ArgsKind(PreemptionTolerationArgs, validate_default_preemption_args),
+}
+"""By plugin name; other optional plugins take no arguments."""
