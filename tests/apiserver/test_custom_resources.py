@@ -512,3 +512,43 @@ async def test_scope_and_kind_of_a_definition_stay():
     )
     assert code == 422
     assert 'spec.scope: Invalid value: "Cluster": field is immutable' in body["message"]
+
+
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
+async def test_informers_of_metadata_follow_custom_resources_from_a_streamed_list():
+    cluster = await cluster_with()
+    await cluster.ok("POST", CARS, car())
+    watch = await cluster.watch(
+        CARS,
+        accept=METADATA,
+        sendInitialEvents="true",
+        resourceVersionMatch="NotOlderThan",
+        allowWatchBookmarks="true",
+    )
+    first, bookmark = await watch.event(), await watch.event()
+    assert (first["type"], first["object"]["kind"]) == ("ADDED", "PartialObjectMetadata")
+    assert first["object"]["metadata"]["name"] == "a"
+    assert "spec" not in first["object"]
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    await cluster.ok("DELETE", CARS)
+    assert await watch.seen(1) == [("DELETED", "a")]
+    await watch.close()
+    listed = await cluster.ok("GET", CARS, accept=METADATA.replace("Metadata;", "MetadataList;"))
+    assert (listed["kind"], listed["items"]) == ("PartialObjectMetadataList", [])
+
+
+async def test_deleting_a_collection_dry_deletes_nothing():
+    cluster = await cluster_with()
+    await cluster.ok("POST", CARS, car())
+    await cluster.ok("DELETE", CARS, query={"dryRun": "All"})
+    assert await cluster.names(CARS) == ["a"]
+
+
+async def test_definitions_are_taken_up_again_after_a_restart():
+    cluster = await cluster_with()
+    await cluster.ok("POST", CARS, car())
+    cluster.server.reload()
+    assert await cluster.names(CARS) == ["a"]
