@@ -28,6 +28,7 @@ from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
+from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
 from moorage.service.core import Core, build_core
@@ -107,14 +108,7 @@ class Scheduler:
                 guard=guard,
                 transport=transport,
             )
-            self.elector = Elector(
-                Client(candidacy.transport, rng=streams.stream("lease")),
-                lease_rule(config.scheduler.leader_election),
-                identity=candidacy.identity,
-                component=config.scheduler.profiles[0].scheduler_name,
-                clock=clock,
-                rng=streams.stream("lease"),
-            )
+            self.elector = _elector(config.scheduler, candidacy, clock, streams)
             guard.check = self.elector.check
             transport = GuardedTransport(transport, guard)
         self._transport = transport
@@ -356,3 +350,17 @@ class Scheduler:
             _log.error("task %s failed", name, exc_info=problem)
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(problem)
+
+
+def _elector(
+    config: KubeSchedulerConfiguration, candidacy: Candidacy, clock: Clock, streams: Streams
+) -> Elector:
+    """Return what takes part in the election for a scheduler."""
+    return Elector(
+        Client(candidacy.transport, rng=streams.stream("lease")),
+        lease_rule(config.leader_election),
+        identity=candidacy.identity,
+        component=config.profiles[0].scheduler_name,
+        clock=clock,
+        rng=streams.stream("lease"),
+    )
