@@ -154,7 +154,11 @@ class Controller(ABC):
 
         Fields that are None are removed.
         """
-        changes = {name: value for name, value in status.items() if obj.status.get(name) != value}
+        changes = {
+            name: value
+            for name, value in status.items()
+            if _bare(obj.status.get(name)) != _bare(value)
+        }
         if changes:
             await self.write(self.resource, obj, {"status": changes}, subresource="status")
 
@@ -178,6 +182,13 @@ class Controller(ABC):
             subresource=subresource,
             content_type=MERGE_PATCH,
         )
+
+
+def _bare(value: Any) -> Any:
+    """Return a value without what means nothing: fields that are None in it, and an empty map."""
+    if isinstance(value, dict):
+        return {name: each for name, each in value.items() if each is not None} or None
+    return value
 
 
 def reference(obj: ApiObject, resource: ResourceType) -> ObjectReference:

@@ -16,6 +16,7 @@ from moorage.client.writes import Client
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.garbage import GarbageCollector
+from moorage.controllers.job import JobController
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.views import Views
 
@@ -45,6 +46,7 @@ class WorkloadControllers:
         self._controllers: list[Controller] = [
             DeploymentController(around),
             ReplicaSetController(around),
+            JobController(around),
         ]
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()

@@ -1,0 +1,266 @@
+"""Jobs: pods until enough have succeeded, or too many failed, or the time is up.
+
+What is to be done is decided in ``job_steps`` and ``job_pods``; here it is watched for and
+written. Retries after failures are spaced as upstream: 10 s, doubling up to 10 minutes.
+
+Rules: kubernetes v1.36 pkg/controller/job and pkg/controller/ttlafterfinished.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from moorage.api.pod import Pod
+from moorage.api.resources import JOBS, PODS
+from moorage.base.clock import NS_PER_SECOND, rfc3339
+from moorage.base.errors import NotFoundError
+from moorage.client.objects import Key, key_of
+from moorage.client.requests import patch_body
+from moorage.controllers.controller import Controller, Json, Surroundings
+from moorage.controllers.job_pods import (
+    TRACKED,
+    free_indexes,
+    index_of,
+    is_indexed,
+    is_tracked,
+    job_pod,
+    write_indexes,
+)
+from moorage.controllers.job_steps import (
+    COMPLETE,
+    SUSPENDED,
+    Tally,
+    Verdict,
+    counts,
+    deadline_in,
+    finished,
+    missing,
+    tally,
+    ttl_in,
+    verdict,
+    with_condition,
+)
+from moorage.controllers.pod_control import PodControl, in_batches
+from moorage.controllers.pods import deletion_order
+from moorage.controllers.views import Whole, controller_of
+
+_OURS: Final = ("", "kubernetes.io/job-controller")
+_BACKOFF_SECONDS: Final = 10.0
+_BACKOFF_SECONDS_MAX: Final = 600.0
+_BURST: Final = 500  # pods created in one go, as upstream
+_NOT_BUILT: Final = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+
+
+class JobController(Controller):
+    """Keeps the pods of jobs."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around, name="job-controller", resource=JOBS)
+        self._jobs = around.views.of(JOBS, Whole)
+        self._pods = around.views.of(PODS, Pod)
+        self._control = PodControl(self, self._jobs, self._pods)
+        # Job -> failures since the last success, and when the last one was.
+        self._failures: dict[Key, tuple[int, int]] = {}
+        # Job -> tracked pods whose job is gone: nobody else takes their finalizer away.
+        self._strays: dict[Key, dict[Key, None]] = {}
+        self.follow(self._jobs)
+        self._jobs.tell(self._job_changed)
+        self._pods.tell(self._pod_changed)
+
+    # --- following --------------------------------------------------------------------------
+
+    def _job_changed(self, old: Whole | None, new: Whole | None) -> None:
+        if new is None and old is not None:
+            for pod in self._pods.owned_by(old.metadata.uid):
+                self._stray(pod, key_of(old))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        owner = controller_of(new) if new is not None else None
+        if new is None or owner is None or owner.kind != JOBS.kind or not is_tracked(new):
+            return
+        key = (new.namespace, owner.name)
+        job = self._jobs.objects.get(key)
+        if job is None or job.metadata.uid != owner.uid:
+            self._stray(new, key)
+
+    def _stray(self, pod: Pod, job: Key) -> None:
+        if is_tracked(pod):
+            self._strays.setdefault(job, {})[key_of(pod)] = None
+            self.queue.add(job)
+
+    # --- working ----------------------------------------------------------------------------
+
+    async def sync(self, key: Key) -> float | None:
+        """Count pods, create or delete some, and write the status."""
+        job = self._jobs.objects.get(key)
+        await self._release_strays(key, job)
+        if job is None:
+            self._control.expectations.forget(key)
+            self._failures.pop(key, None)
+            return None
+        if (job.spec.get("managedBy") or "") not in _OURS:
+            return None
+        refused = [name for name in _NOT_BUILT if job.spec.get(name) is not None]
+        if refused:
+            text = f"not built, so no pods are made: spec.{', spec.'.join(refused)}"
+            self.note(job, "NotBuilt", text, kind="Warning")
+            return None
+        pods = await self._control.claim(job)
+        if finished(job):
+            return await self._clean_up(job, pods)
+        return await self._go_on(job, pods)
+
+    async def _go_on(self, job: Whole, pods: list[Pod]) -> float | None:
+        now_ns = self.clock.now_ns()
+        found = tally(job, pods)
+        self._count_failures(job, found, now_ns)
+        end = verdict(job, found, now_ns)
+        suspended = bool(job.spec.get("suspend")) and end is None
+        wait: float | None = None
+        if job.metadata.deletion_timestamp is None and self._control.expectations.fulfilled(
+            key_of(job)
+        ):
+            if end is not None or suspended:
+                await self._control.delete(job, found.active)
+            else:
+                wait = await self._manage(job, found, now_ns)
+        status = self._status(job, found, end, suspended=suspended, now_ns=now_ns)
+        await self._write(job, status, end)
+        await self._release(found.to_release if end is None else self._all_tracked(pods, found))
+        waits = [each for each in (wait, deadline_in(job, now_ns)) if each is not None]
+        return max(0.0, min(waits)) if waits and end is None else None
+
+    def _all_tracked(self, pods: list[Pod], found: Tally) -> list[Pod]:
+        """Return what a job that ends lets go: all that ended, and those being deleted."""
+        noted = {pod.metadata.uid for pod in found.to_release}
+        return [
+            pod
+            for pod in pods
+            if is_tracked(pod) and (pod.metadata.uid in noted or pod.metadata.deletion_timestamp)
+        ]
+
+    async def _manage(self, job: Whole, found: Tally, now_ns: int) -> float | None:
+        """Create or delete pods; return the seconds to wait before more may be created."""
+        number = missing(job, found)
+        if number < 0:
+            order = deletion_order(found.active, rank={}, now_ns=now_ns)
+            await self._control.delete(job, order[:-number])
+        elif number > 0:
+            wait = self._backoff_left(key_of(job), now_ns)
+            if wait > 0:
+                return wait
+            await self._control.create(job, self._bodies(job, found, min(number, _BURST)))
+        return None
+
+    def _bodies(self, job: Whole, found: Tally, number: int) -> list[Json]:
+        if not is_indexed(job):
+            return [job_pod(job, None) for _ in range(number)]
+        held = [index_of(pod) for pod in found.active]
+        if job.spec.get("podReplacementPolicy") == "Failed":
+            held += [index_of(pod) for pod in found.terminating]
+        taken = found.indexes | {each for each in held if each is not None}
+        return [job_pod(job, index) for index in free_indexes(job, taken, number)]
+
+    def _count_failures(self, job: Whole, found: Tally, now_ns: int) -> None:
+        key = key_of(job)
+        if found.new_success:
+            self._failures.pop(key, None)
+        if found.new_failures:
+            count, _ = self._failures.get(key, (0, 0))
+            self._failures[key] = (count + len(found.new_failures), now_ns)
+
+    def _backoff_left(self, key: Key, now_ns: int) -> float:
+        count, last_ns = self._failures.get(key, (0, 0))
+        if not count:
+            return 0.0
+        # 2**16 * 10 s is beyond the limit already.
+        pause: float = min(_BACKOFF_SECONDS * 2 ** min(count - 1, 16), _BACKOFF_SECONDS_MAX)
+        return pause - (now_ns - last_ns) / NS_PER_SECOND
+
+    # --- the status -------------------------------------------------------------------------
+
+    def _status(
+        self, job: Whole, found: Tally, end: Verdict | None, *, suspended: bool, now_ns: int
+    ) -> Json:
+        status = counts(job, found)
+        if is_indexed(job):
+            status["completedIndexes"] = write_indexes(found.indexes) or None
+        conditions: list[Json] = list(job.status.get("conditions") or [])
+        was_suspended = any(
+            each.get("type") == SUSPENDED and each.get("status") == "True" for each in conditions
+        )
+        if suspended:
+            said = ("True", "JobSuspended", "Job suspended")
+            conditions = with_condition(conditions, SUSPENDED, said, now_ns)
+        elif was_suspended:
+            said = ("False", "JobResumed", "Job resumed")
+            conditions = with_condition(conditions, SUSPENDED, said, now_ns)
+        if not suspended and (was_suspended or not job.status.get("startTime")):
+            status["startTime"] = rfc3339(now_ns)
+        if end is not None:
+            interim = "SuccessCriteriaMet" if end.kind == COMPLETE else "FailureTarget"
+            said = ("True", end.reason, end.message)
+            conditions = with_condition(conditions, interim, said, now_ns)
+            if not (found.active or found.terminating or found.to_release):
+                conditions = with_condition(conditions, end.kind, said, now_ns)
+                if end.kind == COMPLETE:
+                    status["completionTime"] = rfc3339(now_ns)
+        status["conditions"] = conditions
+        return status
+
+    async def _write(self, job: Whole, status: Json, end: Verdict | None) -> None:
+        if not status["conditions"]:
+            del status["conditions"]
+        await self.write_status(job, status)
+        kinds = {each["type"] for each in status.get("conditions", ())}
+        if end is not None and end.kind in kinds:
+            if end.kind == COMPLETE:
+                self.note(job, "Completed", "Job completed")
+            else:
+                self.note(job, end.reason, end.message, kind="Warning")
+        before = {
+            (each.get("type"), each.get("status")) for each in job.status.get("conditions") or []
+        }
+        for each in status.get("conditions", ()):
+            if each["type"] == SUSPENDED and (SUSPENDED, each["status"]) not in before:
+                self.note(job, each["reason"].removeprefix("Job"), each["message"])
+
+    # --- finalizers -------------------------------------------------------------------------
+
+    async def _release(self, pods: list[Pod]) -> None:
+        await in_batches([partial(self._release_one, pod) for pod in pods if is_tracked(pod)])
+
+    async def _release_one(self, pod: Pod) -> None:
+        change = {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [TRACKED]}
+        try:
+            await self.client.patch(
+                PODS, pod.name, patch_body({"metadata": change}), namespace=pod.namespace
+            )
+        except NotFoundError:
+            return
+
+    async def _release_strays(self, key: Key, job: Whole | None) -> None:
+        """Let go of the pods of a job that is gone, or was replaced by one of its name."""
+        for pod_key in list(self._strays.get(key, ())):
+            pod = self._pods.objects.get(pod_key)
+            owner = controller_of(pod) if pod is not None else None
+            ours = job is not None and owner is not None and owner.uid == job.metadata.uid
+            if pod is not None and is_tracked(pod) and not ours:
+                await self._release_one(pod)
+            self._strays[key].pop(pod_key, None)
+        if key in self._strays and not self._strays[key]:
+            del self._strays[key]
+
+    async def _clean_up(self, job: Whole, pods: list[Pod]) -> float | None:
+        """Let go of what is left, and delete a job whose time to live is over."""
+        self._failures.pop(key_of(job), None)
+        await self._release([pod for pod in pods if is_tracked(pod)])
+        left = ttl_in(job, self.clock.now_ns())
+        if left is None or job.metadata.deletion_timestamp is not None:
+            return None
+        if left > 0:
+            return left
+        arguments: dict[str, Any] = {"uid": job.metadata.uid, "propagation": "Foreground"}
+        await self.client.delete(JOBS, job.name, namespace=job.namespace, **arguments)
+        return None

@@ -1,0 +1,291 @@
+"""What a job needs: pods counted once each, how many there should be, and whether it is over.
+
+Place in the flow: `moorage.controllers.job` watches, asks here, and writes. A pod that ended is
+noted by uid in the status first, then its finalizer is taken away, then it is counted; so none
+is counted twice and none gets lost, whenever the controller is stopped.
+
+Rules: kubernetes v1.36 pkg/controller/job/job_controller.go (syncJob, trackJobStatusAndRemove
+Finalizers, manageJob).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, rfc3339
+from moorage.controllers.controller import Json
+from moorage.controllers.job_pods import (
+    failure_action,
+    index_of,
+    is_indexed,
+    is_tracked,
+    read_indexes,
+)
+from moorage.controllers.pods import is_active, is_finished, is_ready, restarts, time_ns
+from moorage.controllers.views import Whole
+
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
+_INTERIM: Final = {"FailureTarget": FAILED, "SuccessCriteriaMet": COMPLETE}
+_NOTED_MAX: Final = 500  # uids kept in a status at once, as upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a job ends: `kind` is Complete or Failed."""
+
+    kind: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the pods of a job say now.
+
+    Parameters
+    ----------
+    active, terminating
+        Pods that count; pods being deleted that have not ended.
+    succeeded, failed
+        How many did, ever, those noted and the new ones among them.
+    indexes
+        Indexes that succeeded.
+    counted_succeeded, counted_failed
+        Of those the ones that need no noting any more.
+    noted_succeeded, noted_failed
+        Uids that must be noted in the status.
+    new_failures
+        Pods seen failed for the first time.
+    new_success
+        Whether any was seen succeeding for the first time.
+    to_release
+        Pods whose finalizer may go once the status is written.
+    policy_failure
+        Why the policy of pod failures ends the job, "" if it does not.
+    """
+
+    active: list[Pod] = field(default_factory=list)
+    terminating: list[Pod] = field(default_factory=list)
+    succeeded: int = 0
+    failed: int = 0
+    indexes: set[int] = field(default_factory=set)
+    counted_succeeded: int = 0
+    counted_failed: int = 0
+    noted_succeeded: list[str] = field(default_factory=list)
+    noted_failed: list[str] = field(default_factory=list)
+    new_failures: list[Pod] = field(default_factory=list)
+    new_success: bool = False
+    to_release: list[Pod] = field(default_factory=list)
+    policy_failure: str = ""
+
+
+def finished(job: Whole) -> bool:
+    """Whether a job is over and all about it is written."""
+    return any(
+        each.get("type") in (COMPLETE, FAILED) and each.get("status") == "True"
+        for each in job.status.get("conditions") or []
+    )
+
+
+def interim(job: Whole) -> Verdict | None:
+    """Return how a job that still has pods to get rid of will end."""
+    for each in job.status.get("conditions") or []:
+        kind = _INTERIM.get(each.get("type", ""))
+        if kind is not None and each.get("status") == "True":
+            return Verdict(kind, each.get("reason", ""), each.get("message", ""))
+    return None
+
+
+def tally(job: Whole, pods: Sequence[Pod]) -> Tally:
+    """Count the pods of a job."""
+    status = job.status
+    found = Tally(
+        active=[pod for pod in pods if is_active(pod)],
+        terminating=[
+            pod for pod in pods if pod.metadata.deletion_timestamp and not is_finished(pod)
+        ],
+        counted_succeeded=int(status.get("succeeded") or 0),
+        counted_failed=int(status.get("failed") or 0),
+    )
+    noted = status.get("uncountedTerminatedPods") or {}
+    tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
+    for uid in noted.get("succeeded") or []:
+        if uid in tracked:
+            found.noted_succeeded.append(uid)
+        else:
+            found.counted_succeeded += 1
+    for uid in noted.get("failed") or []:
+        if uid in tracked:
+            found.noted_failed.append(uid)
+        else:
+            found.counted_failed += 1
+    if is_indexed(job):
+        found.indexes = read_indexes(status.get("completedIndexes"), completions(job) or 0)
+    for pod in pods:
+        if is_tracked(pod) and len(found.to_release) < _NOTED_MAX:
+            _note(job, pod, found)
+    found.succeeded = found.counted_succeeded + len(found.noted_succeeded)
+    found.failed = found.counted_failed + len(found.noted_failed)
+    if is_indexed(job):
+        found.succeeded = found.counted_succeeded = len(found.indexes)
+    return found
+
+
+def _note(job: Whole, pod: Pod, found: Tally) -> None:
+    """Note a pod that ended, if it did."""
+    uid = pod.metadata.uid
+    if pod.status.phase == "Succeeded":
+        found.to_release.append(pod)
+        if is_indexed(job):
+            index = index_of(pod)
+            if index is not None and index < (completions(job) or 0):
+                found.new_success |= index not in found.indexes
+                found.indexes.add(index)
+        elif uid not in found.noted_succeeded:
+            found.noted_succeeded.append(uid)
+            found.new_success = True
+    elif _is_failed(job, pod):
+        found.to_release.append(pod)
+        if uid not in found.noted_failed:
+            action, why = failure_action(job, pod)
+            if action == "FailJob" and not found.policy_failure:
+                found.policy_failure = why
+            if action != "Ignore":
+                found.noted_failed.append(uid)
+                found.new_failures.append(pod)
+
+
+def _is_failed(job: Whole, pod: Pod) -> bool:
+    """Whether a pod counts as failed; one that is deleted does, unless only ended ones do."""
+    if pod.status.phase == "Failed":
+        return True
+    return pod.metadata.deletion_timestamp is not None and not _replaces_failed_only(job)
+
+
+def _replaces_failed_only(job: Whole) -> bool:
+    return job.spec.get("podReplacementPolicy") == "Failed"
+
+
+def completions(job: Whole) -> int | None:
+    """Return how many pods must succeed; None where one success ends the job."""
+    value = job.spec.get("completions")
+    return None if value is None else int(value)
+
+
+def verdict(job: Whole, found: Tally, now_ns: int) -> Verdict | None:
+    """Return how a job ends, None if it goes on."""
+    known = interim(job)
+    if known is not None:
+        return known
+    if found.policy_failure:
+        return Verdict(FAILED, "PodFailurePolicy", found.policy_failure)
+    limit = int(job.spec.get("backoffLimit") or 0)
+    if found.failed > limit or _restarted_too_often(job, found, limit):
+        text = "Job has reached the specified backoff limit"
+        return Verdict(FAILED, "BackoffLimitExceeded", text)
+    left = deadline_in(job, now_ns)
+    if left is not None and left <= 0:
+        text = "Job was active longer than specified deadline"
+        return Verdict(FAILED, "DeadlineExceeded", text)
+    needed = completions(job)
+    if needed is None:
+        done = found.succeeded > 0 and not found.active
+    else:
+        done = found.succeeded >= needed and not (needed == 0 and found.active)
+    if done:
+        text = "Reached expected number of succeeded pods"
+        return Verdict(COMPLETE, "CompletionsReached", text)
+    return None
+
+
+def _restarted_too_often(job: Whole, found: Tally, limit: int) -> bool:
+    template = (job.spec.get("template") or {}).get("spec") or {}
+    if template.get("restartPolicy") != "OnFailure":
+        return False
+    total = sum(restarts(pod) for pod in found.active)
+    return total > 0 if limit == 0 else total >= limit
+
+
+def deadline_in(job: Whole, now_ns: int) -> float | None:
+    """Return the seconds until a job has been active for too long; None if it never is."""
+    seconds = job.spec.get("activeDeadlineSeconds")
+    start = job.status.get("startTime")
+    if seconds is None or not start or job.spec.get("suspend"):
+        return None
+    return (time_ns(start) - now_ns) / NS_PER_SECOND + int(seconds)
+
+
+def ttl_in(job: Whole, now_ns: int) -> float | None:
+    """Return the seconds until a finished job is deleted; None if it is kept."""
+    seconds = job.spec.get("ttlSecondsAfterFinished")
+    ends = [
+        time_ns(each.get("lastTransitionTime"))
+        for each in job.status.get("conditions") or []
+        if each.get("type") in (COMPLETE, FAILED) and each.get("status") == "True"
+    ]
+    if seconds is None or not ends:
+        return None
+    return (ends[0] - now_ns) / NS_PER_SECOND + int(seconds)
+
+
+def wanted_active(job: Whole, found: Tally) -> int:
+    """Return how many pods should be active."""
+    parallelism = int(job.spec.get("parallelism") or 0)
+    needed = completions(job)
+    if needed is None:
+        return len(found.active) if found.succeeded else parallelism
+    return max(0, min(needed - found.succeeded, parallelism))
+
+
+def missing(job: Whole, found: Tally) -> int:
+    """Return how many pods are to be created, negative for how many are to be deleted."""
+    wanted = wanted_active(job, found)
+    surplus = len(found.active) - wanted
+    if surplus > 0:
+        return -surplus
+    replaced = len(found.terminating) if _replaces_failed_only(job) else 0
+    return max(0, wanted - len(found.active) - replaced)
+
+
+# --- the status -----------------------------------------------------------------------------------
+
+
+def counts(job: Whole, found: Tally) -> Json:
+    """Return the numbers of a job's status; None where a field is left out."""
+    status: Json = {
+        "active": len(found.active) or None,
+        "ready": sum(is_ready(pod) for pod in found.active),
+        "terminating": len(found.terminating),
+        "succeeded": found.counted_succeeded or None,
+        "failed": found.counted_failed or None,
+        "uncountedTerminatedPods": {
+            "succeeded": found.noted_succeeded or None,
+            "failed": found.noted_failed or None,
+        },
+    }
+    return status
+
+
+def with_condition(
+    conditions: Sequence[Json], kind: str, said: tuple[str, str, str], now_ns: int
+) -> list[Json]:
+    """Return conditions with one set; one that says so already keeps its times."""
+    status, reason, message = said
+    found = next((each for each in conditions if each.get("type") == kind), None)
+    if found is not None and (found.get("status"), found.get("reason")) == (status, reason):
+        return list(conditions)
+    now = rfc3339(now_ns)
+    new = {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": now,
+        "lastTransitionTime": now,
+    }
+    return [*(each for each in conditions if each.get("type") != kind), new]

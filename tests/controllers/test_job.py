@@ -1,0 +1,215 @@
+"""Jobs in a whole cluster under the virtual clock: from creation to their end.
+
+Single rules are in test_job_steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import JOBS, PODS
+from moorage.testing.virtual_cluster import VirtualCluster
+from tests.controllers.cluster import every, play, pods, running, stored, template
+
+RUN = "moorage.dev/run-seconds"
+EXIT = "moorage.dev/exit-code"
+
+
+def job(*, seconds: int = 5, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
+    body = template("job", restartPolicy="Never")
+    body["metadata"]["annotations"] = {RUN: str(seconds), EXIT: str(exit_code)}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "work", "namespace": "default"},
+        "spec": {"template": body, **spec},
+    }
+
+
+def status(cluster: VirtualCluster) -> dict[str, Any]:
+    found: dict[str, Any] = stored(cluster, JOBS, "work").get("status", {})
+    return found
+
+
+def conditions(cluster: VirtualCluster) -> dict[str, str]:
+    """Return the true conditions and their reasons."""
+    return {
+        each["type"]: each["reason"]
+        for each in status(cluster).get("conditions") or []
+        if each["status"] == "True"
+    }
+
+
+def test_a_job_of_a_hundred_completions_runs_to_its_end():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(completions=100, parallelism=20))
+        most = 0
+
+        def done() -> bool:
+            nonlocal most
+            most = max(most, len(running(cluster)))
+            return "Complete" in conditions(cluster)
+
+        await cluster.until(done, seconds=120)
+        assert most == 20
+        found = status(cluster)
+        assert found["succeeded"] == 100
+        assert "failed" not in found
+        assert "active" not in found
+        assert found["completionTime"] >= found["startTime"]
+        assert conditions(cluster) == {
+            "SuccessCriteriaMet": "CompletionsReached",
+            "Complete": "CompletionsReached",
+        }
+        ended = every(cluster, PODS)
+        assert len(ended) == 100
+        assert not any(each["metadata"].get("finalizers") for each in ended)
+
+    play(scenario)
+
+
+def test_an_indexed_job_runs_every_index_once():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(completions=7, parallelism=3, completionMode="Indexed"))
+        await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
+        index = "batch.kubernetes.io/job-completion-index"
+        found = every(cluster, PODS)
+        assert sorted(each["metadata"]["annotations"][index] for each in found) == list("0123456")
+        for each in found:
+            number = each["metadata"]["labels"][index]
+            assert each["spec"]["hostname"] == f"work-{number}"
+            assert each["metadata"]["name"].startswith(f"work-{number}-")
+            (variable,) = each["spec"]["containers"][0]["env"]
+            assert variable["name"] == "JOB_COMPLETION_INDEX"
+        assert status(cluster)["completedIndexes"] == "0-6"
+        assert status(cluster)["succeeded"] == 7
+
+    play(scenario)
+
+
+def test_a_job_without_completions_ends_when_its_pods_have():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(parallelism=3))
+        await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
+        assert status(cluster)["succeeded"] == 3
+
+    play(scenario)
+
+
+def test_failures_are_retried_ever_later_until_the_limit():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(exit_code=1, backoffLimit=3))
+        await cluster.until(lambda: "Failed" in conditions(cluster), seconds=300)
+        assert conditions(cluster)["Failed"] == "BackoffLimitExceeded"
+        assert status(cluster)["failed"] == 4
+        # Four attempts of about 6 s, and pauses of 10, 20 and 40 s after the first three.
+        assert 90 < cluster.seconds < 110
+        assert len(every(cluster, PODS)) == 4
+
+    play(scenario)
+
+
+def test_a_job_that_takes_too_long_is_stopped():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(seconds=1000, parallelism=2, activeDeadlineSeconds=30))
+        await cluster.until(lambda: "Failed" in conditions(cluster), seconds=40)
+        assert conditions(cluster)["Failed"] == "DeadlineExceeded"
+        assert cluster.seconds >= 30
+        assert status(cluster)["failed"] == 2
+        await cluster.until(lambda: not every(cluster, PODS))
+
+    play(scenario)
+
+
+def test_a_finished_job_is_deleted_with_its_pods_after_its_time_to_live():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(ttlSecondsAfterFinished=20))
+        await cluster.until(lambda: "Complete" in conditions(cluster))
+        assert every(cluster, PODS)
+        began = cluster.seconds
+        await cluster.until(lambda: not stored(cluster, JOBS, "work"), seconds=30)
+        assert 18 < cluster.seconds - began < 22
+        assert not every(cluster, PODS)
+
+    play(scenario)
+
+
+def test_a_suspended_job_has_no_pods_until_it_is_resumed():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(seconds=100, completions=2, parallelism=2, suspend=True))
+        await cluster.until(lambda: conditions(cluster) == {"Suspended": "JobSuspended"})
+        assert not every(cluster, PODS)
+        assert "startTime" not in status(cluster)
+        await cluster.patch(JOBS, "work", {"spec": {"suspend": False}}, namespace="default")
+        await cluster.until(lambda: len(running(cluster)) == 2)
+        assert conditions(cluster) == {}
+        await cluster.patch(JOBS, "work", {"spec": {"suspend": True}}, namespace="default")
+        await cluster.until(lambda: not every(cluster, PODS))
+        await cluster.patch(JOBS, "work", {"spec": {"suspend": False}}, namespace="default")
+        await cluster.until(lambda: "Complete" in conditions(cluster), seconds=300)
+        assert status(cluster)["succeeded"] == 2
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome", "failed"),
+    [
+        pytest.param(
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+            "PodFailurePolicy",
+            1,
+            id="a code that means there is no point in trying again ends the job",
+        ),
+        pytest.param(
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}},
+            "BackoffLimitExceeded",
+            2,
+            id="another code is counted",
+        ),
+    ],
+)
+def test_a_policy_of_pod_failures_decides_what_a_failure_means(rule, outcome, failed):
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(exit_code=42, backoffLimit=1, podFailurePolicy={"rules": [rule]}))
+        await cluster.until(lambda: "Failed" in conditions(cluster), seconds=100)
+        assert conditions(cluster)["Failed"] == outcome
+        assert status(cluster)["failed"] == failed
+
+    play(scenario)
+
+
+def test_the_pods_of_a_deleted_job_go_though_nobody_counts_them():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(seconds=100, parallelism=3))
+        await cluster.until(lambda: len(running(cluster)) == 3)
+        await cluster.client.delete(JOBS, "work", namespace="default", propagation="Background")
+        await cluster.until(lambda: not every(cluster, PODS))
+
+    play(scenario)
+
+
+def test_fewer_at_a_time_means_that_some_pods_go():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(seconds=100, parallelism=4, completions=8))
+        await cluster.until(lambda: len(running(cluster)) == 4)
+        await cluster.patch(JOBS, "work", {"spec": {"parallelism": 1}}, namespace="default")
+        await cluster.until(lambda: len(pods(cluster)) == 1)
+
+    play(scenario)
+
+
+def test_what_is_not_built_is_refused_with_a_word():
+    async def scenario(cluster: VirtualCluster) -> None:
+        rules = [{"succeededIndexes": "0"}]
+        await cluster.create(
+            job(completions=2, completionMode="Indexed", successPolicy={"rules": rules})
+        )
+        await cluster.until(lambda: cluster.seconds > 3)
+        (event,) = await cluster.events("work", reason="NotBuilt")
+        assert event["message"] == "not built, so no pods are made: spec.successPolicy"
+        assert not every(cluster, PODS)
+
+    play(scenario)
