@@ -97,8 +97,7 @@ class Scheduler:
         host: str,
         candidacy: Candidacy | None = None,
     ) -> None:
-        self._config = config.scheduler
-        self._gates = config.gates
+        self._config, self._gates = config.scheduler, config.gates
         self.elector: Elector | None = None
         """Holds the lease that allows to write; None without leader election."""
         guard = WriteGuard() if candidacy is None else candidacy.guard
@@ -111,9 +110,7 @@ class Scheduler:
             self.elector = _elector(config.scheduler, candidacy, clock, streams)
             guard.check = self.elector.check
             transport = GuardedTransport(transport, guard)
-        self._transport = transport
-        self._clock = clock
-        self._streams = streams
+        self._transport, self._clock, self._streams = transport, clock, streams
         self._failed: asyncio.Future[None] | None = None
         self._tasks = TaskOwner(self._task_failed)
         self._client = client = Client(transport, rng=streams.stream("client"))
