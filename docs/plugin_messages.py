@@ -271,7 +271,7 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "No pod, and no group, of lower priority than the group is there: give the group a "
             "higher priority, or make room."
         ),
-        "preemption: no nodes available": "There is no node: add one.",
+        "no nodes available": "There is no node: add one.",
         'expected at least one victim pod on node "<name>"': (
             "The pod fits there without evicting anybody, which Filter had denied: report it, "
             "unless a plugin of your own answers differently each time."

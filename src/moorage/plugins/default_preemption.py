@@ -9,11 +9,11 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemp
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
@@ -21,24 +21,18 @@ from moorage.base.errors import ConfigError
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import GroupWhatIf
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
-from moorage.framework.preemption import (
-    EXPLAIN,
-    NARROWING,
-    PREEMPTION,
-    TRIED,
-    Narrowing,
-    PreemptionReport,
-)
-from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.group_preemption import UnitBudgets, find_victims
-from moorage.plugins.preemption_budgets import Budgets
-from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
-from moorage.snapshot.importance import Importance
+from moorage.plugins.preemption_evaluator import (
+    POLICY_NEVER,
+    TERMINATING,
+    Evaluator,
+    enough_candidates,
+)
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 
@@ -47,10 +41,6 @@ EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be
 GROUP_MISSING: Final = "pod group for pod not found"
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
 WHOLE_GROUPS: Final = "not eligible due to workload aware preemption enabled"
-POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
-TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
-NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-NO_CANDIDATE: Final = "no candidate node for preemption"
 _PREFIX: Final = "preemption: "
 
 
@@ -76,11 +66,7 @@ class DefaultPreemption:
         self._by_placement = handle.gates(TOPOLOGY_AWARE)
         self._whole_groups = handle.gates(WORKLOAD_PREEMPTION)
         self._draws = handle.streams.stream("preemption/offset")
-        self._around = Surroundings(
-            handle.snapshot,
-            Importance(handle.snapshot.table),
-            Budgets(handle.snapshot.listers.pod_disruption_budgets),
-        )
+        self._evaluator = Evaluator(handle, prefix=_PREFIX)
         self._unit_budgets = UnitBudgets(handle.snapshot.listers.pod_disruption_budgets)
 
     def pre_enqueue(self, pod: Pod) -> Status:
@@ -103,37 +89,13 @@ class DefaultPreemption:
             Nothing lends the plugin the failed search.
         """
         del node_to_status
-        narrowing = state.find(NARROWING)
-        if narrowing is not None and narrowing.answered:
-            return self._narrowed(narrowing)
-        what_if = state.read(WHAT_IF)
-        refusal = self._group_refusal(pod) or self._refusal(what_if, pod)
+        narrowed = self._evaluator.narrowed(state)
+        if narrowed is not None:
+            return narrowed
+        refusal = self._group_refusal(pod) or self._refusal(state.read(WHAT_IF), pod)
         if refusal:
-            return None, unschedulable(_PREFIX + refusal)
-        if self._snapshot.num_nodes == 0:
-            return None, error(f"{_PREFIX}no nodes available")
-        now_ns = self._clock.now_ns()
-        search = Search(self._around, what_if, pod, now_ns=now_ns)
-        rows = what_if.rows_with(Code.UNSCHEDULABLE)
-        if len(rows):
-            offset = self._draws.randrange(len(rows))
-            search.run(np.roll(rows, -offset), self._candidates_wanted(len(rows)))
-            state.write(TRIED, search.tried)
-        ties = search.best()
-        if state.find(EXPLAIN):
-            names = tuple(self._snapshot.names[row] for row in rows.tolist())
-            rejected = search.rejected()
-            tied = tuple(sorted(self._snapshot.names[row] for row in ties.tolist()))
-            report = PreemptionReport(names, search.candidates(), rejected, tied)
-            state.write(PREEMPTION, report)
-        if not len(ties):
-            return self._nothing(search.rejected())
-        if narrowing is not None:
-            narrowing.offered = search.candidates()
-            return None, unschedulable()
-        row = search.chosen(ties)
-        victims = tuple(victim.pod for victim in search.candidate(row).victims)
-        return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
+            return self._evaluator.refused(refusal)
+        return self._evaluator.preempt(state, pod, self._order)
 
     def post_filter_group(
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
@@ -176,9 +138,8 @@ class DefaultPreemption:
         """Return why the pod may not preempt at all, "" when it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return POLICY_NEVER
-        nominated = pod.pod.status.nominated_node_name
-        row = self._snapshot.row_of(nominated) if nominated else None
-        if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        row = self._evaluator.nominated_row(what_if, pod)
+        if row is None:
             return ""
         leaving = any(
             other.priority < pod.priority and _is_being_preempted(other.pod)
@@ -188,41 +149,14 @@ class DefaultPreemption:
 
     # -- where ---------------------------------------------------------------------------------
 
-    def _candidates_wanted(self, potential: int) -> int:
-        share = potential * self._args.min_candidate_nodes_percentage // 100
-        return min(potential, max(share, self._args.min_candidate_nodes_absolute))
-
-    def _narrowed(self, narrowing: Narrowing) -> tuple[PostFilterResult | None, Status]:
-        """Choose among the candidates that extenders left."""
-        if narrowing.failure:
-            return None, error(_PREFIX + narrowing.failure)
-        kept = [each for each in narrowing.kept if each.victims]
-        if not kept:
-            return None, unschedulable(_PREFIX + NO_CANDIDATE)
-        now_ns = self._clock.now_ns()
-        best = min(kept, key=lambda each: (costs_of_one(each, now_ns), each.node_name.encode()))
-        victims = tuple(victim.pod for victim in best.victims)
-        return PostFilterResult(best.node_name, victims), SUCCESS
-
-    def _nothing(self, rejected: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status]:
-        """Answer that no node can be made to fit: the nomination goes, unless something broke."""
-        broken = [status.message for status in rejected.values() if status.code is Code.ERROR]
-        if broken:
-            return None, error(_PREFIX + _joined(broken))
-        counts: Counter[str] = Counter()
-        for status in rejected.values():
-            counts.update(status.reasons)
-        untried = self._snapshot.num_nodes - len(rejected)
-        if untried:
-            counts[NOT_HELPFUL] += untried
-        message = Diagnosis(self._snapshot.num_nodes, dict(counts)).message
-        return PostFilterResult(nominated_node=""), unschedulable(_PREFIX + message)
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """Join error texts the way kube-scheduler lists several errors, each text once."""
-    once = list(dict.fromkeys(texts))
-    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"
+    def _order(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+        """Begin anywhere, and be content with a share of the nodes."""
+        enough = enough_candidates(
+            len(rows),
+            percentage=self._args.min_candidate_nodes_percentage,
+            absolute=self._args.min_candidate_nodes_absolute,
+        )
+        return np.roll(rows, -self._draws.randrange(len(rows))), enough
 
 
 def _is_being_preempted(pod: Pod) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate
-from moorage.framework.status import Status, error, unresolvable
+from moorage.framework.status import Status, error
 from moorage.framework.what_if import WhatIf
 from moorage.plugins.preemption_budgets import Budgets
 from moorage.plugins.preemption_sums import (
@@ -25,7 +25,12 @@ from moorage.plugins.preemption_sums import (
     costs_of,
     dry_run_many,
 )
-from moorage.plugins.preemption_victims import NO_VICTIMS, by_importance, dry_run, started_ns
+from moorage.plugins.preemption_victims import (
+    LowerPriority,
+    VictimRules,
+    by_importance,
+    started_ns,
+)
 from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -75,13 +80,24 @@ class Search:
         The attempt, and the preemptor.
     now_ns
         Wall-clock time, nanoseconds.
+    rules
+        Who may be evicted; every pod of lower priority when None.
     """
 
-    def __init__(self, around: Surroundings, what_if: WhatIf, pod: PodInfo, *, now_ns: int) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        what_if: WhatIf,
+        pod: PodInfo,
+        *,
+        now_ns: int,
+        rules: VictimRules | None = None,
+    ) -> None:
         self._around = around
         self._what_if = what_if
         self._pod = pod
         self._now_ns = now_ns
+        self._rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
         self._tried: list[_Tried] = []
         self._found: tuple[IntArray, IntArray] | None = None
 
@@ -218,7 +234,7 @@ class Search:
         assert tried.victims is not None, f"row {row} was not tried"
         index = int(np.searchsorted(tried.together, position))
         if not tried.victims.lower[index].any():
-            return unresolvable(NO_VICTIMS)
+            return self._rules.nobody(self._name(row))
         status = tried.victims.verdict.status(index)
         return status if not status.ok else _without_victims(self._name(row))
 
@@ -228,7 +244,7 @@ class Search:
         if not self._what_if.independent:
             return self._one_by_one(rows, np.zeros(len(rows), np.bool_))
         ranked = self._around.importance.take(rows)
-        together = comparable(ranked, self._now_ns)
+        together = comparable(ranked, self._now_ns) & self._rules.by_priority(rows)
         tried = self._one_by_one(rows, together)
         at = np.flatnonzero(together)
         if not len(at):
@@ -273,16 +289,8 @@ class Search:
         return _Tried(rows, costs, candidate, single, np.empty(0, np.int64))
 
     def _try_one(self, row: int) -> Candidate | Status:
-        snapshot = self._around.snapshot
-        lower = [pod for pod in snapshot.pods(row) if pod.priority < self._pod.priority]
         with self._what_if.on_row(row) as trial:
-            return dry_run(
-                trial,
-                lower,
-                node_name=snapshot.names[row],
-                budgets=self._around.budgets,
-                now_ns=self._now_ns,
-            )
+            return self._rules.dry_run(trial, row)
 
     def _name(self, row: int) -> str:
         return self._around.snapshot.names[row]

@@ -1,7 +1,8 @@
 """Who would have to go from one node: the rules, a node at a time.
 
 Part of DefaultPreemption, and how it tries nodes whose Filters look beyond the node or at more
-than sums; `preemption_sums` does the same for many nodes at once.
+than sums; `preemption_sums` does the same for many nodes at once. Plugins with a preemption of
+their own say by `VictimRules` who may be evicted.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption``
 ``SelectVictimsOnNode`` and ``pkg/scheduler/util`` ``MoreImportantPod``.
@@ -10,7 +11,10 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error, unresolvable
@@ -18,8 +22,62 @@ from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption_budgets import Budgets
 from moorage.snapshot.importance import NOT_STARTED, start_ns
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+
+
+class VictimRules(Protocol):
+    """Who may be evicted for one preemptor."""
+
+    def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return bool, (rows,): where it is the pods of lower priority and no others."""
+        ...
+
+    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
+        """Find the pods that would go from one row; a status where it is no candidate."""
+        ...
+
+    def nobody(self, node_name: str) -> Status:
+        """Return the status of a node on which nobody may be evicted."""
+        ...
+
+
+class LowerPriority:
+    """`VictimRules` of kube-scheduler: every pod of lower priority may go.
+
+    Parameters
+    ----------
+    snapshot, budgets
+        The cluster, and the disruption budgets.
+    pod
+        The preemptor.
+    now_ns
+        Wall-clock time, nanoseconds.
+    """
+
+    def __init__(self, snapshot: Snapshot, budgets: Budgets, pod: PodInfo, now_ns: int) -> None:
+        self._snapshot = snapshot
+        self._budgets = budgets
+        self._pod = pod
+        self._now_ns = now_ns
+
+    def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Answer everywhere."""
+        return np.ones(len(rows), np.bool_)
+
+    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
+        """Find the pods that would go from one row."""
+        pods = [pod for pod in self._snapshot.pods(row) if pod.priority < self._pod.priority]
+        name = self._snapshot.names[row]
+        if not pods:
+            return self.nobody(name)
+        return dry_run(trial, pods, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
+
+    def nobody(self, node_name: str) -> Status:
+        """Say so, without names: many nodes share the message."""
+        del node_name
+        return unresolvable(NO_VICTIMS)
 
 
 def started_ns(pod: PodInfo, now_ns: int) -> int:
@@ -59,7 +117,7 @@ def dry_run(
     row
         The node, to try things out on.
     pods
-        Its pods of lower priority than the preemptor, in the node's order.
+        Those of its pods that may go, at least one, in the node's order.
     node_name
         Its name.
     budgets
@@ -72,8 +130,6 @@ def dry_run(
     Candidate or Status
         Why the node is none, where it is none.
     """
-    if not pods:
-        return unresolvable(NO_VICTIMS)
     for pod in pods:
         status = row.take_off(pod)
         if not status.ok:
