@@ -119,8 +119,9 @@ class EventRecorder:
                     await self._write(write)
             except Exception:
                 # A bug, or a text that cannot be sent; it must not cost the Events that follow.
+                # %a, because a log may not take such a text either.
                 self.dropped += 1
-                _log.exception("event %s about %s was not written", note.reason, note.regarding)
+                _log.exception("event %a about %r was not written", note.reason, note.regarding)
             finally:
                 self._waiting -= 1
                 queue.task_done()
