@@ -73,7 +73,9 @@ DEPLOYMENTS = _type("apps/v1", "Deployment", "deployments", short="deploy", scop
 REPLICA_SETS = _type("apps/v1", "ReplicaSet", "replicasets", short="rs", scope="all")
 STATEFUL_SETS = _type("apps/v1", "StatefulSet", "statefulsets", short="sts", scope="all")
 DAEMON_SETS = _type("apps/v1", "DaemonSet", "daemonsets", short="ds", scope="all")
+CONTROLLER_REVISIONS = _type("apps/v1", "ControllerRevision", "controllerrevisions")
 JOBS = _type("batch/v1", "Job", "jobs", scope="all")
+CRON_JOBS = _type("batch/v1", "CronJob", "cronjobs", short="cj", scope="all")
 POD_DISRUPTION_BUDGETS = _type(
     "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", short="pdb"
 )
@@ -103,6 +105,9 @@ CUSTOM_RESOURCE_DEFINITIONS = _type(
     scope="cluster",
 )
 
+ELASTIC_QUOTAS = _type("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", short="eq")
+"""A custom resource, so not one of `RESOURCES`: a server serves it by its definition."""
+
 RESOURCES: Final[tuple[ResourceType, ...]] = (
     PODS,
     NODES,
@@ -121,7 +126,9 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     REPLICA_SETS,
     STATEFUL_SETS,
     DAEMON_SETS,
+    CONTROLLER_REVISIONS,
     JOBS,
+    CRON_JOBS,
     POD_DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
     POD_GROUPS,

@@ -24,7 +24,7 @@ from moorage.client.objects import key_of
 from moorage.client.requests import patch_body
 from moorage.controllers.controller import Controller, Json, owner_reference
 from moorage.controllers.expectations import Expectations, created, deleted
-from moorage.controllers.pods import is_finished
+from moorage.controllers.pods import is_active
 from moorage.controllers.views import View, Whole, controller_of
 
 _FIRST_BATCH: Final = 1
@@ -40,10 +40,20 @@ class PodControl:
         Whose queue is told, and in whose name Events are emitted.
     owners, pods
         What is seen of both.
+    said
+        Texts of the Events about a pod created and one deleted.
     """
 
-    def __init__(self, controller: Controller, owners: View[Whole], pods: View[Pod]) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        owners: View[Whole],
+        pods: View[Pod],
+        *,
+        said: tuple[str, str] = ("Created pod: {pod}", "Deleted pod: {pod}"),
+    ) -> None:
         self._controller = controller
+        self._said = said
         self._owners = owners
         self._pods = pods
         self.expectations = Expectations(controller.clock)
@@ -99,8 +109,15 @@ class PodControl:
 
     # --- claiming ---------------------------------------------------------------------------
 
-    async def claim(self, owner: Whole) -> list[Pod]:
+    async def claim(
+        self, owner: Whole, *, fits: Callable[[Pod], bool] = lambda _pod: True
+    ) -> list[Pod]:
         """Return an owner's pods, by name: adopt those that match, release those that do not.
+
+        Parameters
+        ----------
+        fits
+            What must be so of a pod besides that its labels match.
 
         Raises
         ------
@@ -111,14 +128,14 @@ class PodControl:
         leaving = owner.metadata.deletion_timestamp is not None
         mine: list[Pod] = []
         for pod in self._pods.owned_by(owner.metadata.uid):
-            if selector.matches(pod.metadata.labels):
+            if selector.matches(pod.metadata.labels) and fits(pod):
                 mine.append(pod)
             elif not leaving and pod.metadata.deletion_timestamp is None:
                 await self._release(owner, pod)
         if leaving:
             return mine
         for pod in self._pods.free_in(owner.namespace):
-            wanted = not is_finished(pod) and pod.metadata.deletion_timestamp is None
+            wanted = is_active(pod) and fits(pod)
             if wanted and pod.metadata.labels and selector.matches(pod.metadata.labels):
                 await self._adopt(owner, pod)
                 mine.append(pod)
@@ -176,7 +193,9 @@ class PodControl:
                 text = f"Error creating: {problem}"
                 self._controller.note(owner, "FailedCreate", text, kind="Warning")
             raise
-        self._controller.note(owner, "SuccessfulCreate", f"Created pod: {name}")
+        self._controller.note(
+            owner, "SuccessfulCreate", self._said[0].format(pod=name, owner=owner.name)
+        )
 
     async def delete(self, owner: Whole, pods: Iterable[Pod]) -> None:
         """Delete pods; one that is gone already counts as deleted.
@@ -201,7 +220,9 @@ class PodControl:
             self._controller.note(owner, "FailedDelete", text, kind="Warning")
             raise
         else:
-            self._controller.note(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+            self._controller.note(
+                owner, "SuccessfulDelete", self._said[1].format(pod=pod.name, owner=owner.name)
+            )
 
 
 async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:

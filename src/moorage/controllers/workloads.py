@@ -18,6 +18,7 @@ from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
 from moorage.controllers.replica_set import ReplicaSetController
+from moorage.controllers.stateful_set import StatefulSetController
 from moorage.controllers.views import Views
 
 
@@ -47,6 +48,7 @@ class WorkloadControllers:
             DeploymentController(around),
             ReplicaSetController(around),
             JobController(around),
+            StatefulSetController(around),
         ]
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()

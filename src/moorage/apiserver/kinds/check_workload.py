@@ -132,6 +132,46 @@ def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
     return errors
 
 
+_POLICIES = ("Allow", "Forbid", "Replace")
+_SCHEDULE_FIELDS = 5
+
+
+def check_cron_job(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a cron job; its schedule only as far as its form goes."""
+    spec = child(new, "spec")
+    errors: list[FieldError] = []
+    schedule = text(spec, "schedule")
+    if not schedule:
+        errors.append(required("spec.schedule"))
+    elif not schedule.startswith("@") and len(schedule.split()) != _SCHEDULE_FIELDS:
+        count = len(schedule.split())
+        detail = f"expected exactly {_SCHEDULE_FIELDS} fields, found {count}: [{schedule}]"
+        errors.append(invalid("spec.schedule", schedule, detail))
+    policy = text(spec, "concurrencyPolicy")
+    if policy not in _POLICIES:
+        errors.append(not_supported("spec.concurrencyPolicy", policy, _POLICIES))
+    limits = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    errors += [
+        invalid(f"spec.{name}", number(spec, name), NOT_NEGATIVE)
+        for name in limits
+        if number(spec, name) < 0
+    ]
+    template = child(spec, "jobTemplate", "spec", "template")
+    field = "spec.jobTemplate.spec.template"
+    return errors + check_template(template, field, restart=("OnFailure", "Never"))
+
+
+def check_revision(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a controller revision: what it holds never changes."""
+    if number(new, "revision") < 0:
+        return [invalid("revision", number(new, "revision"), NOT_NEGATIVE)]
+    if new.get("data") is None:
+        return [required("data", "data is mandatory")]
+    if old is not None and new.get("data") != old.get("data"):
+        return [immutable("data", new.get("data"))]
+    return []
+
+
 def _check_counts(spec: Json) -> list[FieldError]:
     return [
         invalid(f"spec.{name}", number(spec, name), NOT_NEGATIVE)

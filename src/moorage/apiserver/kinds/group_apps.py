@@ -51,4 +51,10 @@ KINDS = (
         counts_generations=True,
         check=check_workload.check_daemon_set,
     ),
+    ServedKind(
+        resource=resources.CONTROLLER_REVISIONS,
+        columns=workload_columns.REVISION_COLUMNS,
+        cells=workload_columns.revision_cells,
+        check=check_workload.check_revision,
+    ),
 )

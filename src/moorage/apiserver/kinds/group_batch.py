@@ -27,4 +27,13 @@ KINDS = (
         counts_generations=True,
         check=check_workload.check_job,
     ),
+    ServedKind(
+        resource=resources.CRON_JOBS,
+        columns=workload_columns.CRON_JOB_COLUMNS,
+        cells=workload_columns.cron_job_cells,
+        defaults=workload_defaults.default_cron_job,
+        has_status=True,
+        counts_generations=True,
+        check=check_workload.check_cron_job,
+    ),
 )

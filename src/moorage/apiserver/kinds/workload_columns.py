@@ -22,7 +22,7 @@ from moorage.apiserver.kinds.cells import (
     template_cells,
 )
 from moorage.apiserver.kinds.core_columns import duration_between
-from moorage.apiserver.kinds.tree import Json, child, condition, number, text
+from moorage.apiserver.kinds.tree import Json, child, condition, number, objects, text
 
 REPLICAS_COLUMNS = (
     NAME,
@@ -189,3 +189,63 @@ def _completions(obj: Json) -> str:
         return f"{succeeded}/{spec['completions']}"
     parallelism = number(spec, "parallelism")
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+REVISION_COLUMNS = (
+    NAME,
+    Column("Controller", description="What has this revision"),
+    Column("Revision", "integer", description="Number of the revision"),
+    AGE,
+)
+
+
+def revision_cells(obj: Json, now_ns: int) -> list[Any]:
+    """Cells of a controller revision's row."""
+    owner = next(
+        (each for each in objects(obj, "metadata", "ownerReferences") if each.get("controller")),
+        None,
+    )
+    return [
+        name_of(obj),
+        _qualified(owner) if owner else "<none>",
+        number(obj, "revision"),
+        age(obj, now_ns),
+    ]
+
+
+def _qualified(owner: Json) -> str:
+    group = text(owner, "apiVersion").rpartition("/")[0]
+    kind = text(owner, "kind").lower()
+    return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
+
+
+CRON_JOB_COLUMNS = (
+    NAME,
+    Column("Schedule", description="When it makes jobs"),
+    Column("Timezone", description="Where the schedule's times are meant"),
+    Column("Suspend", "boolean", description="Whether it makes none"),
+    Column("Active", "integer", description="Jobs that run"),
+    Column("Last Schedule", description="Time since it made a job"),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+)
+
+
+def cron_job_cells(obj: Json, now_ns: int) -> list[Any]:
+    """Cells of a cron job's row."""
+    spec, status = child(obj, "spec"), child(obj, "status")
+    job = {"spec": child(spec, "jobTemplate", "spec")}
+    last = text(status, "lastScheduleTime")
+    return [
+        name_of(obj),
+        text(spec, "schedule"),
+        text(spec, "timeZone") or "<none>",
+        "True" if spec.get("suspend") else "False",
+        len(objects(status, "active")),
+        duration_between(last, "", now_ns) if last else "<none>",
+        age(obj, now_ns),
+        *template_cells(job),
+        format_selector(child(spec, "jobTemplate", "spec", "selector")),
+    ]

@@ -108,3 +108,14 @@ def default_job(obj: Json) -> None:
     fill(spec, defaults)
     default_template(spec)
     attach(obj, "status")
+
+
+def default_cron_job(obj: Json) -> None:
+    """Default a cron job, the template of its jobs included."""
+    spec = attach(obj, "spec")
+    fill_empty(spec, {"concurrencyPolicy": "Allow"})
+    fill(spec, {"suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})
+    template = attach(attach(spec, "jobTemplate"), "spec")
+    if template.get("template") is not None:
+        default_template(template)
+    attach(obj, "status")

@@ -24,6 +24,8 @@ KINDS: Mapping[str, str] = {
     "StatefulSet": "Keeps pods with names and storage of their own running.",
     "DaemonSet": "Keeps one pod running on each node it selects.",
     "Job": "Runs pods until enough of them have succeeded.",
+    "ControllerRevision": "A template that a stateful or daemon set had, to go back to.",
+    "CronJob": "Makes jobs at the times of a schedule.",
     "PodDisruptionBudget": "Limits how many pods of a set may be evicted at the same time.",
     "PriorityClass": "Gives a name to a priority of pods.",
     "PodGroup": "Pods that are scheduled together.",

@@ -46,6 +46,7 @@ DaemonSetStatus = collisionCount:i conditions:[DaemonSetCondition]*type currentN
     desiredNumberScheduled:i numberAvailable:i numberMisscheduled:i numberReady:i
     numberUnavailable:i observedGeneration:l updatedNumberScheduled:i
 DaemonSet = @ spec:DaemonSetSpec status:DaemonSetStatus
+ControllerRevision = @ data:any revision!:l
 """
 
 BATCH = """
@@ -66,6 +67,11 @@ JobStatus = active:i completedIndexes completionTime:t conditions:[JobCondition]
     failedIndexes ready:i startTime:t succeeded:i terminating:i
     uncountedTerminatedPods:UncountedTerminatedPods
 Job = @ spec:JobSpec status:JobStatus
+JobTemplateSpec = metadata:ObjectMeta spec:JobSpec
+CronJobSpec = concurrencyPolicy failedJobsHistoryLimit:i jobTemplate!:JobTemplateSpec schedule!
+    startingDeadlineSeconds:l successfulJobsHistoryLimit:i suspend:b timeZone
+CronJobStatus = active:[ObjectReference] lastScheduleTime:t lastSuccessfulTime:t
+CronJob = @ spec:CronJobSpec status:CronJobStatus
 """
 
 POLICY = """
