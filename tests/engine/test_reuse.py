@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from tests.engine.builders import told
@@ -84,6 +86,9 @@ class World:
 
     def __init__(self, shapes: dict[str, Any], guest: Any) -> None:
         self.snapshot = Snapshot()
+        self.nominations: dict[str, Sequence[PodInfo]] = {}
+        self.log: KeyLog[str] = KeyLog()
+        self.snapshot.nominations, self.snapshot.nominations_log = self.nominations, self.log
         self.profile = default_profile(self.snapshot)
         self.reusing = Cycle(self.profile, self.snapshot, smallest_name)
         self.plain = Cycle(self.profile, self.snapshot, smallest_name, reuse=False)
@@ -99,11 +104,21 @@ class World:
         elif kind == "node gone" and table.has_node(what):
             table.remove_node(what)
         elif kind == "nominate":
-            self.snapshot.nominations = {name: [self.guest] for name in what}
+            self._nominate(what)
         elif kind == "pod gone" and what < len(self.placed):
             table.remove_pod(self.placed.pop(what))
         elif kind == "decide":
             self._decide(self.shapes[what])
+
+    def _nominate(self, names: Collection[str]) -> None:
+        """Nominate the guest to these nodes alone, as a nominator tells of it."""
+        for name in NODE_NAMES:
+            if (name in names) != (name in self.nominations):
+                self.log.append(name)
+                if name in names:
+                    self.nominations[name] = [self.guest]
+                else:
+                    del self.nominations[name]
 
     def _decide(self, shape: Any) -> None:
         self.serial += 1

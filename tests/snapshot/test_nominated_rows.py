@@ -88,7 +88,9 @@ def wanted(world: World, asked: PodInfo) -> list[tuple[int, int, int, int]]:
 
 
 def said(world: World, asked: PodInfo) -> list[tuple[int, int, int, int]]:
-    sums = world.kept.before(asked, world.nominations, world.log)
+    world.kept.follow(world.nominations, world.log)
+    positions, sums = world.kept.among(asked, np.arange(len(world.snapshot.names)))
+    assert positions.tolist() == sums.rows.tolist()
     cpu, memory = sums.amounts["cpu"].tolist(), sums.amounts["memory"].tolist()
     return list(zip(sums.rows.tolist(), cpu, memory, sums.pods.tolist(), strict=True))
 
@@ -130,7 +132,7 @@ def test_sums_of_some_rows_are_found_in_any_order() -> None:
     world.nominate(0, "n2")
     world.nominate(2, "n0")
     asked = PodInfo(pod("asked", requests={"cpu": "1"}))
-    sums = world.kept.before(asked, world.nominations, world.log)
-    positions, mine = sums.among(np.array([2, 1, 0]))
+    world.kept.follow(world.nominations, world.log)
+    positions, mine = world.kept.among(asked, np.array([2, 1, 0]))
     assert positions.tolist() == [0, 2]
     assert (mine.rows.tolist(), mine.amounts["cpu"].tolist()) == ([2, 0], [1000, 3000])

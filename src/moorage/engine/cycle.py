@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
+from moorage.engine.beside import judge_beside
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
 from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
 from moorage.engine.sampling import Rotation, Sampler
@@ -238,10 +239,17 @@ class Cycle:
         if entry is None or self.shapes is None or not view.is_all:
             return self._filtered(state, pod, view)
         verdict = self.shapes.filter_all(entry, state, pod)
-        if self.snapshot.nominations:
-            verdict = verdict.copy()
-            filter_nominated(self.profile, state, pod, self.snapshot, view=view, verdict=verdict)
-        return verdict
+        if not self.snapshot.nominations:
+            return verdict
+        return judge_beside(
+            self.profile,
+            state,
+            pod,
+            self.snapshot,
+            shapes=self.shapes,
+            entry=entry,
+            verdict=verdict,
+        )
 
     def _filtered(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterPass:
         verdict = run_filters(self.profile, state, pod, view)

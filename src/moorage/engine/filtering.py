@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.nominated import filters_by_sums, nominated_first, nominated_sums
+from moorage.engine.nominated import filters_by_sums, nominated_first
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import count_reasons
@@ -288,7 +288,7 @@ def filter_nominated(
     """
     by_sums = filters_by_sums(profile, state)
     if by_sums is not None:
-        _filter_beside_sums(profile, state, pod, snapshot, by_sums, view=view, verdict=verdict)
+        filter_beside_sums(profile, state, pod, snapshot, by_sums, view=view, verdict=verdict)
         return
     for name, nominated in snapshot.nominations.items():
         row = snapshot.row_of(name) if nominated else None
@@ -300,7 +300,7 @@ def filter_nominated(
             verdict.put_failures(np.array([position]), first)
 
 
-def _filter_beside_sums(
+def filter_beside_sums(
     profile: Profile,
     state: CycleState,
     pod: PodInfo,
@@ -310,7 +310,14 @@ def _filter_beside_sums(
     view: NodeView,
     verdict: FilterPass,
 ) -> None:
-    positions, added = nominated_sums(snapshot, state, pod).among(view.row_numbers())
+    """Judge rows again where pods are nominated, by the Filters that read sums.
+
+    Raises
+    ------
+    CycleError
+        A plugin broke.
+    """
+    positions, added = snapshot.nominated_among(pod, view.row_numbers())
     if not len(positions):
         return
     rows = snapshot.rows(added.rows)

@@ -10,23 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import Reads
 from moorage.framework.profile import Profile
-from moorage.snapshot.nominated_rows import NominatedSums
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-
-_SUMS: StateKey[NominatedSums] = StateKey("nominated sums")
-
-
-def nominated_sums(snapshot: Snapshot, state: CycleState, pod: PodInfo) -> NominatedSums:
-    """Return what nominated pods that come first would add; added up once an attempt."""
-    found = state.find(_SUMS)
-    if found is None:
-        found = snapshot.nominated_before(pod)
-        state.write(_SUMS, found)
-    return found
 
 
 def nominated_first(

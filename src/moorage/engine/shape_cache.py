@@ -21,7 +21,7 @@ from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filters
 from moorage.engine.filtering import raise_first_error as _raise_first_error
 from moorage.engine.one_row import OneRow
 from moorage.engine.scoring import ask_score, check_range
-from moorage.engine.shape_entry import Entry, Scores, shape_key
+from moorage.engine.shape_entry import Beside, Entry, Scores, shape_key
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterPlugin, Reads, ScoreArray, ScorePlugin
@@ -32,6 +32,9 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
+
+# Priorities for which a shape keeps the verdict beside nominated pods; a guess.
+_PRIORITIES_MOST = 4
 
 ShapeKey = tuple[str, tuple[int, ...]]
 
@@ -172,6 +175,13 @@ class ShapeCache:
             ask_into(verdict, self._profile, index, state, pod, view=view)
         _raise_first_error(self._profile, verdict)
         return verdict
+
+    def keep_beside(self, entry: Entry, priority: int, beside: Beside) -> None:
+        """Keep the verdict that counts nominated pods in, for replicas of this priority."""
+        if priority not in entry.beside and len(entry.beside) >= _PRIORITIES_MOST:
+            entry.beside.clear()
+        entry.beside[priority] = beside
+        self.settle(entry)
 
     # -- Score ---------------------------------------------------------------------------------
 

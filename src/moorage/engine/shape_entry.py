@@ -11,6 +11,7 @@ from moorage.engine.filtering import FilterPass
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import ScoreArray
 from moorage.framework.runner import PreFilterAnswer
+from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.shape import Part
 from moorage.snapshot.snapshot import Snapshot
 
@@ -33,6 +34,40 @@ class Scores:
         self.flat_total: int | None = None
 
 
+class Beside:
+    """The verdict on every row with nominated pods of a priority or more counted in.
+
+    Parameters
+    ----------
+    base
+        The shape's verdict without nominated pods, followed in place.
+    level
+        The nominated pods.
+    by_sums
+        Indexes of the Filters that judged beside them.
+    verdict
+        Of both.
+    positions
+        Up to where the logs of nodes, of pods and of the level were followed.
+    """
+
+    __slots__ = ("base", "by_sums", "level", "positions", "verdict")
+
+    def __init__(
+        self,
+        base: FilterPass,
+        level: NominatedLevel,
+        by_sums: tuple[int, ...],
+        verdict: FilterPass,
+        positions: tuple[int, int, int],
+    ) -> None:
+        self.base = base
+        self.level = level
+        self.by_sums = by_sums
+        self.verdict = verdict
+        self.positions = positions
+
+
 class Entry:
     """What is known about one shape."""
 
@@ -53,6 +88,8 @@ class Entry:
         self.verdict: FilterPass | None = None
         self.feasible: NDArray[np.int64] | None = None
         """Rows that passed `verdict`, ascending; None when they are to be found again."""
+        self.beside: dict[int, Beside] = {}
+        """By priority of the pod, the verdict with nominated pods counted in."""
         self.scores: Scores | None = None
         self.asks_too_much = False
         """Whether scoring every row fails, perhaps over rows that are not feasible."""
@@ -61,6 +98,7 @@ class Entry:
     def nbytes(self) -> int:
         """Memory of the arrays, and of all else by a guess, bytes."""
         passes = [p for p in (self.by_node, self.by_pods, self.verdict) if p is not None]
+        passes += [beside.verdict for beside in self.beside.values()]
         scores = self.scores
         arrays = 0 if scores is None else sum(raw.nbytes for raw in scores.raw.values())
         fixed = 0 if scores is None else scores.fixed_n.nbytes

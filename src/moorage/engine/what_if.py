@@ -25,7 +25,7 @@ from moorage.engine.filtering import (
     run_filters,
     take_off_row,
 )
-from moorage.engine.nominated import filters_by_sums, nominated_sums
+from moorage.engine.nominated import filters_by_sums
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
@@ -153,8 +153,7 @@ class SearchWhatIf:
         """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
         if not self._attempt.snapshot.nominations:
             return None
-        at = self._attempt
-        found = nominated_sums(at.snapshot, at.state, at.pod).among(rows)
+        found = self._attempt.snapshot.nominated_among(self._attempt.pod, rows)
         return found if len(found[0]) else None
 
     @contextmanager

@@ -28,52 +28,46 @@ class NominatedSums:
     Attributes
     ----------
     rows
-        int64, ascending.
+        int64, in the order asked for.
     amounts
         By resource, int64, (rows,).
     pods
         int64, (rows,): their number.
     """
 
-    __slots__ = ("_n", "_position_n", "amounts", "pods", "rows")
+    __slots__ = ("amounts", "pods", "rows")
 
-    def __init__(
-        self, rows: IntArray, amounts: dict[str, IntArray], pods: IntArray, *, n: int
-    ) -> None:
+    def __init__(self, rows: IntArray, amounts: dict[str, IntArray], pods: IntArray) -> None:
         self.rows = rows
         self.amounts = amounts
         self.pods = pods
-        self._n = n
-        self._position_n: IntArray | None = None
-
-    def among(self, rows: IntArray) -> tuple[IntArray, NominatedSums]:
-        """Return where in some rows there are such pods, and the sums of just those rows.
-
-        Parameters
-        ----------
-        rows
-            int64, each row at most once, in any order.
-        """
-        if self._position_n is None:
-            self._position_n = np.full(self._n, -1, np.int64)
-            self._position_n[self.rows] = np.arange(len(self.rows))
-        found = self._position_n[rows]
-        positions = np.flatnonzero(found >= 0)
-        mine = found[positions]
-        amounts = {name: array[mine] for name, array in self.amounts.items()}
-        return positions, NominatedSums(rows[positions], amounts, self.pods[mine], n=self._n)
 
 
-class _Level:
-    """Sums of the nominated pods of one priority or more, over all rows."""
+class NominatedLevel:
+    """Sums of the nominated pods of one priority or more, over all rows; not to be changed.
 
-    __slots__ = ("amounts", "count_n")
+    Attributes
+    ----------
+    count_n
+        int64, (n,): their number.
+    amounts
+        By resource, int64, (n,); a resource that none of them ever requested is missing.
+    log
+        Rows where they changed. A level that had to start afresh is another object.
+    """
+
+    __slots__ = ("amounts", "count_n", "log")
 
     def __init__(self, n: int) -> None:
         self.count_n = np.zeros(n, np.int64)
         self.amounts: dict[str, IntArray] = {}
+        self.log: KeyLog[int] = KeyLog()
 
     def put(self, row: int, pods: Sequence[PodInfo]) -> None:
+        """Replace the pods of a row."""
+        if not pods and not self.count_n[row]:
+            return
+        self.log.append(row)
         self.count_n[row] = len(pods)
         for array in self.amounts.values():
             array[row] = 0
@@ -101,17 +95,12 @@ class NominatedRows:
         self._pods: dict[str, tuple[PodInfo, ...]] = {}
         self._where: dict[str, str] = {}
         self._placed: dict[str, None] = {}
-        self._levels: dict[int, _Level] = {}
+        self._levels: dict[int, NominatedLevel] = {}
 
-    def before(
-        self,
-        pod: PodInfo,
-        nominations: Mapping[str, Sequence[PodInfo]],
-        changed: KeyLog[str] | None,
-    ) -> NominatedSums:
-        """Return the sums of the nominated pods that a pod has to leave room for.
-
-        Those are of equal or higher priority, not the pod itself, and not on a node already.
+    def follow(
+        self, nominations: Mapping[str, Sequence[PodInfo]], changed: KeyLog[str] | None
+    ) -> None:
+        """Catch up with what changed; to be called before each of the questions below.
 
         Parameters
         ----------
@@ -120,31 +109,6 @@ class NominatedRows:
         changed
             Names of nodes whose pods changed; None where that is not known.
         """
-        self._follow(nominations, changed)
-        level = self._level(pod.priority)
-        count_n = level.count_n
-        own = self._row_of(self._where.get(pod.uid, ""))
-        if own is not None:
-            # Taken out for this once, and put back below: everybody else has to leave it room.
-            others = [each for each in self._first(own[1], pod.priority) if each.uid != pod.uid]
-            level.put(own[0], others)
-        rows = np.flatnonzero(count_n)
-        nothing = np.zeros(len(rows), np.int64)
-        amounts = {
-            name: level.amounts[name][rows] if name in level.amounts else nothing
-            for name, amount in pod.part(RESOURCES).value.filter.items()
-            if amount
-        }
-        found = NominatedSums(rows, amounts, count_n[rows], n=len(count_n))
-        if own is not None:
-            level.put(own[0], self._first(own[1], pod.priority))
-        return found
-
-    # -- keeping up ----------------------------------------------------------------------------
-
-    def _follow(
-        self, nominations: Mapping[str, Sequence[PodInfo]], changed: KeyLog[str] | None
-    ) -> None:
         table = self._table
         rows = table.pod_log.since(self._positions[1])
         names = None if changed is None else changed.since(self._positions[0])
@@ -159,6 +123,61 @@ class NominatedRows:
             due[self._where[uid]] = None
         for name in due:
             self._refresh(name, tuple(nominations.get(name, ())))
+
+    def among(self, pod: PodInfo, rows: IntArray) -> tuple[IntArray, NominatedSums]:
+        """Return where in some rows there are nominated pods to leave room for, and their sums.
+
+        Those are of equal or higher priority, not the pod itself, and not on a node already.
+
+        Parameters
+        ----------
+        pod
+            Who leaves the room.
+        rows
+            int64, each row at most once, in any order.
+        """
+        level = self.level(pod.priority)
+        counts = level.count_n[rows]
+        own = self.own(pod)
+        mine = np.empty(0, np.int64)
+        if own is not None and own[1].priority >= pod.priority and own[1].uid not in self._placed:
+            mine = np.flatnonzero(rows == own[0])
+            counts[mine] -= 1
+        positions = np.flatnonzero(counts)
+        at = rows[positions]
+        amounts: dict[str, IntArray] = {}
+        for name, amount in pod.part(RESOURCES).value.filter.items():
+            if amount:
+                column = level.amounts.get(name)
+                amounts[name] = np.zeros(len(at), np.int64) if column is None else column[at]
+        if own is not None and len(mine):
+            requests = own[1].part(RESOURCES).value.balanced
+            for name, array in amounts.items():
+                array[at == own[0]] -= requests.get(name, 0)
+        return positions, NominatedSums(at, amounts, counts[positions])
+
+    def level(self, priority: int) -> NominatedLevel:
+        """Return the sums of the nominated pods of a priority or more, each on its own row."""
+        found = self._levels.get(priority)
+        if found is None:
+            if len(self._levels) >= _LEVELS_MOST:
+                self._levels.clear()
+            found = self._levels[priority] = NominatedLevel(self._table.columns.n)
+            for name, pods in self._pods.items():
+                row = self._table.row_of(name)
+                if row is not None and (first := self._first(pods, priority)):
+                    found.put(row, first)
+        return found
+
+    def own(self, pod: PodInfo) -> tuple[int, PodInfo] | None:
+        """Return the row a pod is nominated to, and the pod as it was nominated."""
+        name = self._where.get(pod.uid)
+        row = None if name is None else self._table.row_of(name)
+        if name is None or row is None:
+            return None
+        return row, next(each for each in self._pods[name] if each.uid == pod.uid)
+
+    # -- keeping up ----------------------------------------------------------------------------
 
     def _arrived(self, rows: Sequence[int]) -> list[str]:
         by_row = self._table.pods_by_row
@@ -180,28 +199,10 @@ class NominatedRows:
             self._where[pod.uid] = name
             if self._table.node_of_pod(pod.uid) is not None:
                 self._placed[pod.uid] = None
-        at = self._row_of(name)
-        row = self._table.row_of(name) if at is None else at[0]
+        row = self._table.row_of(name)
         if row is not None:
             for priority, level in self._levels.items():
                 level.put(row, self._first(pods, priority))
-
-    def _level(self, priority: int) -> _Level:
-        found = self._levels.get(priority)
-        if found is None:
-            if len(self._levels) >= _LEVELS_MOST:
-                self._levels.clear()
-            found = self._levels[priority] = _Level(self._table.columns.n)
-            for name, pods in self._pods.items():
-                row = self._table.row_of(name)
-                if row is not None and (first := self._first(pods, priority)):
-                    found.put(row, first)
-        return found
-
-    def _row_of(self, name: str) -> tuple[int, tuple[PodInfo, ...]] | None:
-        pods = self._pods.get(name)
-        row = None if pods is None else self._table.row_of(name)
-        return None if row is None or pods is None else (row, pods)
 
     def _first(self, pods: Sequence[PodInfo], priority: int) -> list[PodInfo]:
         return [each for each in pods if each.priority >= priority and each.uid not in self._placed]

@@ -18,7 +18,7 @@ from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.node_info import NodeInfo
-from moorage.snapshot.nominated_rows import NominatedRows, NominatedSums
+from moorage.snapshot.nominated_rows import NominatedLevel, NominatedRows, NominatedSums
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
@@ -148,9 +148,29 @@ class Snapshot(ResourceColumns):
         """The pods on nodes that have volumes other pods may clash with."""
         return self.table.volume_pods
 
-    def nominated_before(self, pod: PodInfo) -> NominatedSums:
-        """Return the sums of the nominated pods that a pod has to leave room for."""
-        return self._nominated.before(pod, self.nominations, self.nominations_log)
+    def nominated_among(
+        self, pod: PodInfo, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NominatedSums]:
+        """Return where in some rows a pod has to leave room for nominated pods, and their sums.
+
+        Parameters
+        ----------
+        pod
+            Who leaves the room.
+        rows
+            int64, each row at most once, in any order.
+        """
+        self._nominated.follow(self.nominations, self.nominations_log)
+        return self._nominated.among(pod, rows)
+
+    def nominated_level(self, pod: PodInfo) -> tuple[NominatedLevel, int | None]:
+        """Return the sums of all pods nominated first, and the row the pod itself is nominated to.
+
+        On that row the pod may be one of those summed up; None when it is nominated nowhere.
+        """
+        self._nominated.follow(self.nominations, self.nominations_log)
+        own = self._nominated.own(pod)
+        return self._nominated.level(pod.priority), None if own is None else own[0]
 
     # -- what if -------------------------------------------------------------------------------
 
