@@ -29,9 +29,16 @@ JSON_PATCH = "application/json-patch+json"
 class Cluster:
     """An `ApiServer` with the objects of a new cluster and a clock to turn."""
 
-    def __init__(self, *, limits: Limits | None = None, clock: Any = None) -> None:
+    def __init__(
+        self, *, limits: Limits | None = None, clock: Any = None, bootstrapped: bool = True
+    ) -> None:
         self.clock = clock or ManualClock()
         self.server = ApiServer(all_kinds(), clock=self.clock, streams=Streams(1), limits=limits)
+        if bootstrapped:
+            self.bootstrap()
+
+    def bootstrap(self) -> None:
+        """Make the objects of a new cluster."""
         bootstrap(self.server)
 
     async def reply(

@@ -313,7 +313,7 @@ def test_a_wave_over_real_http_with_dropped_and_refused_calls(tmp_path: Path):
 
     async def main() -> None:
         server = SandboxServer(ServerSettings(nodes=templates, seed=1), clock=clock)
-        (tmp_path / "kubeconfig").write_text(await server.start())
+        (tmp_path / "kubeconfig").write_text((await server.start()).kubeconfig)
         kubeconfig = load_kubeconfig([tmp_path / "kubeconfig"], must_exist=True)
         assert kubeconfig is not None
         access = kubeconfig.access("", clock=clock)

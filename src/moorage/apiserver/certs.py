@@ -1,7 +1,7 @@
 """The cluster's own certificate authority, and what it signs: the server and the clients.
 
 Made anew for each cluster and kept nowhere but in the kubeconfig, so there is nothing to leak
-later. Elliptic keys, because making an RSA key takes longer than starting the server.
+later; only a cluster with a data directory keeps its authority there. Elliptic keys, because making an RSA key takes longer than starting the server.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default")
 # Long enough for any sandbox, short enough not to be mistaken for a real cluster's.
 VALID_DAYS = 365
+# As kubeadm's authorities: it may live on in a data directory.
+AUTHORITY_DAYS = 3650
 # Clocks of machines differ; a certificate is valid a little before it was made.
 _BACKDATED = timedelta(hours=1)
 ADMIN_NAME = "kubernetes-admin"
@@ -45,13 +47,27 @@ class Authority:
     ----------
     clock
         Says when certificates begin to be valid.
+    kept
+        The authority's own certificate and key, where it was made before.
+
+    Raises
+    ------
+    ValueError
+        ``kept`` is no certificate and key.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, kept: KeyPair | None = None) -> None:
         self._now = datetime.fromtimestamp(clock.now_ns() // NS_PER_SECOND, UTC)
-        self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "moorage")])
-        builder = self._builder(self._name, self._key.public_key())
+        if kept is not None:
+            key = serialization.load_pem_private_key(kept.key, None)
+            if not isinstance(key, ec.EllipticCurvePrivateKey):
+                raise ValueError("the authority's key is not an elliptic one")
+            self._key = key
+            self._certificate = x509.load_pem_x509_certificate(kept.certificate)
+            return
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        builder = self._builder(self._name, self._key.public_key(), days=AUTHORITY_DAYS)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
         builder = builder.add_extension(_usage(signs_certificates=True), True)
         builder = builder.add_extension(
@@ -63,6 +79,11 @@ class Authority:
     def certificate(self) -> bytes:
         """The authority's own certificate, PEM: what clients trust."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def pair(self) -> KeyPair:
+        """Certificate and key, to be kept in a private place."""
+        return _pair(self._certificate, self._key)
 
     def server_pair(self, names: Sequence[str] = LOCAL_NAMES) -> KeyPair:
         """Sign a server certificate for host names and addresses."""
@@ -84,7 +105,7 @@ class Authority:
         return _pair(builder.sign(self._key, hashes.SHA256()), key)
 
     def _builder(
-        self, subject: x509.Name, public_key: ec.EllipticCurvePublicKey
+        self, subject: x509.Name, public_key: ec.EllipticCurvePublicKey, days: int = VALID_DAYS
     ) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
@@ -93,7 +114,7 @@ class Authority:
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(self._now - _BACKDATED)
-            .not_valid_after(self._now + timedelta(days=VALID_DAYS))
+            .not_valid_after(self._now + timedelta(days=days))
         )
 
     def _signed_builder(

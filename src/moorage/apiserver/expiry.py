@@ -37,6 +37,12 @@ class EventExpiry:
         # is here again; its older entries are skipped because the version does not match.
         self._due: deque[tuple[int, Key, int]] = deque()
 
+    def load(self) -> None:
+        """Let stored events live another hour; after a store has been restored."""
+        shelf = self._world.store.shelf(EVENTS)
+        for record in sorted(shelf.records(), key=lambda record: record.version):
+            self.written(record)
+
     def written(self, record: Record) -> None:
         """Note that an event was written."""
         expires_ns = self._world.clock.monotonic_ns() + EVENT_TTL_NS

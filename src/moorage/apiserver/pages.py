@@ -107,6 +107,10 @@ class PageKeeper:
         kept = self._kept.get((resource, version))
         return kept.records if kept else None
 
+    def forget(self) -> None:
+        """Forget every list; who reads on is told to start over."""
+        self._kept.clear()
+
     def _drop_old(self) -> None:
         now_ns = self._clock.monotonic_ns()
         for key in [key for key, kept in self._kept.items() if kept.until_ns <= now_ns]:

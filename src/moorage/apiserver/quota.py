@@ -44,6 +44,9 @@ class Quotas:
 
     def load(self) -> None:
         """Count anew for every stored quota; after a store has been restored."""
+        for namespace in self._used:
+            self._world.on_write_in(namespace, None)
+        self._used.clear()
         for record in list(self._world.store.shelf(QUOTAS).records()):
             self._quota_written(self._served, None, record)
 

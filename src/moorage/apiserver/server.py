@@ -14,10 +14,12 @@ from typing import Any
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.binding import bind
 from moorage.apiserver.custom.definitions import Definitions
+from moorage.apiserver.custom.kinds import DEFINITIONS
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
 from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
+from moorage.apiserver.journal import Journal
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.negotiate import JSON, accepted_form
@@ -27,7 +29,8 @@ from moorage.apiserver.openapi_frame import (
     takes_only_openapi_protobuf,
 )
 from moorage.apiserver.pages import PageKeeper
-from moorage.apiserver.quota import Quotas
+from moorage.apiserver.persistence import Persistence
+from moorage.apiserver.quota import QUOTAS, Quotas
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
@@ -44,7 +47,7 @@ from moorage.apiserver.status import (
     unauthorized,
     unknown_path,
 )
-from moorage.apiserver.store import Store
+from moorage.apiserver.store import Store, Write
 from moorage.apiserver.views import Catalog
 from moorage.apiserver.watch_log import Limits
 from moorage.apiserver.watching import Watcher
@@ -54,6 +57,9 @@ from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 
 _log = logging.getLogger(__name__)
+
+# How often a read is answered anew because what it told of was taken back (a guess: once is rare).
+_READ_TRIES = 5
 
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
 _SHOWN_WHEN_DELETED = frozenset(
@@ -85,11 +91,14 @@ class ApiServer:
         limits: Limits | None = None,
     ) -> None:
         rng = streams.stream("apiserver")
+        self._streams = streams
+        self._persistence: Persistence | None = None
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
         self._discovery = Discovery(self._catalog)
-        self._lister = Lister(self._store, PageKeeper(clock))
+        self._pages = PageKeeper(clock)
+        self._lister = Lister(self._store, self._pages)
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
@@ -110,7 +119,31 @@ class ApiServer:
         return self._store
 
     async def handle(self, request: Request) -> Reply:
-        """Answer one call; never raises but for cancellation."""
+        """Answer one call; never raises but for cancellation.
+
+        Where writes are kept on disk, an answer waits until all it tells of is there.
+        """
+        reply = self._reply(request)
+        if self._persistence is None:
+            return reply
+        return await self._once_durable(self._persistence, request, reply)
+
+    async def _once_durable(
+        self, persistence: Persistence, request: Request, reply: Reply
+    ) -> Reply:
+        for _ in range(_READ_TRIES):
+            try:
+                await persistence.durable()
+            except StatusError as error:
+                if request.method != "GET":
+                    return _status_reply(error)
+                # It told of writes that have been taken back; without them it can be told.
+                reply = self._reply(request)
+            else:
+                return reply
+        return _status_reply(internal("writes are being taken back; try again"))
+
+    def _reply(self, request: Request) -> Reply:
         try:
             return self._answer(request)
         except StatusError as error:
@@ -140,6 +173,44 @@ class ApiServer:
         """
         self._definitions.load()
         self._quotas.load()
+
+    def restore(self, journal: Journal) -> bool:
+        """Take over what a journal holds; False, and nothing done, when it is new.
+
+        Raises
+        ------
+        UsageError
+            The journal is damaged.
+        """
+        version = journal.version()
+        if not version:
+            return False
+        self._store.restore(journal.records(), version)
+        # Under the same seed the same uids would be drawn once more.
+        self._world.rng = self._streams.stream(f"apiserver/{version}")
+        self.reload()
+        self._expiry.load()
+        return True
+
+    def keep_in(self, journal: Journal) -> Persistence:
+        """Keep every write from now on in a journal that holds what the store holds.
+
+        Returns
+        -------
+        Persistence
+            To be closed at the end.
+        """
+        self._persistence = Persistence(self._store, journal, on_undone=self._undone)
+        return self._persistence
+
+    def _undone(self, writes: list[Write]) -> None:
+        """Forget what followed from writes that have been taken back."""
+        self._pages.forget()
+        for write in writes:
+            if write.resource == DEFINITIONS and write.change.type == "ADDED":
+                self._catalog.drop_custom(write.change.record.name)
+        if any(write.resource in (DEFINITIONS, QUOTAS) for write in writes):
+            self.reload()
 
     def close(self) -> None:
         """End all watch streams."""

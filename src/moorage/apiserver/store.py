@@ -8,7 +8,9 @@ read and the write that follows it cannot be torn apart: that is all the locking
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record, make_record
@@ -16,6 +18,24 @@ from moorage.apiserver.watch_log import Change, ChangeType, Limits, WatchLog
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for kinds without namespaces."""
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write as whoever makes writes durable has to know it.
+
+    Parameters
+    ----------
+    resource
+        Name of the shelf.
+    change
+        What happened.
+    changed_before
+        The shelf's ``changed_version`` before the write.
+    """
+
+    resource: str
+    change: Change
+    changed_before: int
 
 
 class Shelf:
@@ -88,22 +108,40 @@ class Store:
         self._limits = limits or Limits()
         self._shelves: dict[str, Shelf] = {}
         self._version = 1
+        # Version the store was restored at; nothing is known of changes before.
+        self._restored_version = 0
+        # Gets every write that watchers may not be told of yet; see `hold_back`.
+        self._held_back: Callable[[Write], None] | None = None
+        self._told_version = 1
 
     @property
     def version(self) -> int:
         """The newest resourceVersion given out."""
         return self._version
 
+    @property
+    def told_version(self) -> int:
+        """The newest version watchers may know; `version` unless writes are held back."""
+        return self._version if self._held_back is None else self._told_version
+
     def shelf(self, resource: str) -> Shelf:
         """Return a resource's shelf, made on first use."""
         found = self._shelves.get(resource)
         if found is None:
             found = self._shelves[resource] = Shelf(self._limits)
+            found.log.compact(self._restored_version)
+            found.changed_version = self._restored_version
         return found
 
     def shelves(self) -> Mapping[str, Shelf]:
         """Return every shelf in use by resource name; read-only."""
         return self._shelves
+
+    def all_records(self) -> Iterator[tuple[str, Record]]:
+        """Yield (resource name, object) of everything."""
+        for resource, shelf in self._shelves.items():
+            for record in shelf.records():
+                yield resource, record
 
     def put(self, resource: str, obj: Obj, fields: Mapping[str, str]) -> Record:
         """Store an object under the next version, creating or replacing it.
@@ -111,10 +149,10 @@ class Store:
         ``obj`` is stamped with its resourceVersion in place and may be dropped afterwards.
         """
         shelf = self.shelf(resource)
-        record = make_record(obj, self._next_version(shelf), fields)
+        record = make_record(obj, self._version + 1, fields)
         previous = shelf.place(record)
         change: ChangeType = "ADDED" if previous is None else "MODIFIED"
-        shelf.log.append(Change(change, record.version, record, previous))
+        self._written(resource, shelf, Change(change, record.version, record, previous))
         return record
 
     def remove(self, resource: str, key: Key, obj: Obj | None = None) -> Record:
@@ -132,16 +170,64 @@ class Store:
         shelf = self.shelf(resource)
         previous = shelf.take(key)
         last = previous.decode() if obj is None else obj
-        record = make_record(last, self._next_version(shelf), previous.fields)
-        shelf.log.append(Change("DELETED", record.version, record, previous))
+        record = make_record(last, self._version + 1, previous.fields)
+        self._written(resource, shelf, Change("DELETED", record.version, record, previous))
         return record
+
+    def hold_back(self, take: Callable[[Write], None]) -> None:
+        """Tell ``take`` of every write instead of watchers, until `publish` or `undo` settles it.
+
+        Whoever takes the writes keeps them in order; a write is settled after all before it.
+        """
+        self._told_version = self._version
+        self._held_back = take
+
+    def publish(self, writes: Iterable[Write]) -> None:
+        """Tell watchers of writes held back; they are durable now."""
+        for write in writes:
+            self.shelf(write.resource).log.append(write.change)
+            self._told_version = write.change.version
+
+    def undo(self, writes: Sequence[Write]) -> None:
+        """Take back writes that nobody has been told of: all that are held back.
+
+        Their versions are given out again, because nobody has seen them.
+        """
+        for write in reversed(writes):
+            shelf, change = self.shelf(write.resource), write.change
+            if change.previous is None:
+                shelf.take(change.record.key)
+            else:
+                shelf.place(change.previous)
+            shelf.changed_version = write.changed_before
+        self._version = self._told_version
+
+    def restore(self, records: Iterable[tuple[str, Record]], version: int) -> None:
+        """Fill an empty store with what another one held at a version.
+
+        Watches that reach further back are told to start over.
+
+        Parameters
+        ----------
+        records
+            Resource name and object.
+        version
+            The newest version the other store gave out.
+        """
+        assert not self._shelves, "only an empty store is restored"
+        self._version = self._told_version = self._restored_version = version
+        for resource, record in records:
+            self.shelf(resource).place(record)
 
     def wake_all(self) -> None:
         """Wake every watcher, so that it notices a shutdown."""
         for shelf in self._shelves.values():
             shelf.log.wake()
 
-    def _next_version(self, shelf: Shelf) -> int:
-        self._version += 1
-        shelf.changed_version = self._version
-        return self._version
+    def _written(self, resource: str, shelf: Shelf, change: Change) -> None:
+        before = shelf.changed_version
+        self._version = shelf.changed_version = change.version
+        if self._held_back is None:
+            shelf.log.append(change)
+        else:
+            self._held_back(Write(resource, change, before))

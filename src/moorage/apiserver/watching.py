@@ -131,8 +131,8 @@ class Watcher:
             now = loop.time() + _TIMER_SLACK_SECONDS
             ending = now >= end_at
             if plan.bookmarks and (ending or now >= bookmark_at):
-                # Nothing is left in the log, so every version given out so far has been told.
-                seen = self._store.version
+                # Nothing is left in the log, so every version to be told of so far has been.
+                seen = self._store.told_version
                 yield renderer.bookmark(seen, initial_events_end=False)
                 bookmark_at = now + BOOKMARK_SECONDS
                 if not ending:

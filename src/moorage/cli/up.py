@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import click
 
 from moorage.cli.options import plugin_option, seed_option
+from moorage.cli.up_server import ServerOptions, server_options, server_settings
 
 if TYPE_CHECKING:
     from moorage.cli.scheduling import SchedulerOptions
@@ -29,13 +29,15 @@ Examples:
   moorage up --plugin mine.py:prefer   with a plugin of yours
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
   moorage up --no-scheduler            to run another scheduler against it
+  moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
 
 \b
 In another terminal:
   export KUBECONFIG=.moorage/kubeconfig
   kubectl get pods -o wide             or: moorage get pods -o wide
 
-Ctrl-C ends everything within two seconds, and nothing remains: the cluster is in memory.
+Ctrl-C ends everything within two seconds. Without --data nothing remains: the cluster is in
+memory.
 """
 
 
@@ -54,13 +56,6 @@ Ctrl-C ends everything within two seconds, and nothing remains: the cluster is i
     default=None,
     metavar="FILE",
     help="Fake nodes as written in FILE: Nodes, YAML or JSON, one, several or a List.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=0,
-    metavar="PORT",
-    help="Port of the API server on the loopback interface; 0 (the default) takes a free one.",
 )
 @click.option(
     "--config",
@@ -103,13 +98,13 @@ Ctrl-C ends everything within two seconds, and nothing remains: the cluster is i
     metavar="GATES",
     help="Of the scheduler, e.g. GenericWorkload=true,GangScheduling=true for pod groups.",
 )
+@server_options
 @plugin_option
 @seed_option
 def up(  # noqa: PLR0913 - one parameter an option
     *,
     node_count: int | None,
     nodes_from: Path | None,
-    port: int,
     config: Path | None,
     kubeconfig_out: Path,
     no_scheduler: bool,
@@ -120,11 +115,12 @@ def up(  # noqa: PLR0913 - one parameter an option
     gates: str,
     plugins: tuple[str, ...],
     seed: int | None,
+    **server: Unpack[ServerOptions],
 ) -> None:
     """Start a cluster on this machine: API server, fake nodes, scheduler.
 
-    Everything listens on the loopback interface only and lives in memory. A kubeconfig for
-    kubectl, or any other client, is written first.
+    Everything listens on the loopback interface only and lives in memory, unless --data names a
+    directory. A kubeconfig for kubectl, or any other client, is written first.
     """
     if no_scheduler and exit_when_settled and not empty:
         raise click.UsageError(
@@ -136,7 +132,6 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.config.feature_gates import parse_feature_gates
     from moorage.config.own import LoadedConfiguration
     from moorage.sandbox.process import run_loop
-    from moorage.sandbox.settings import ServerSettings
     from moorage.sandbox.up import UpPlan
     from moorage.sandbox.up import up as run_up
 
@@ -148,11 +143,12 @@ def up(  # noqa: PLR0913 - one parameter an option
     served = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
     nodes = _nodes(node_count, nodes_from)
     chosen_seed = Streams(seed).seed if seed is None else seed
-    settings = ServerSettings(port=port, nodes=nodes, seed=chosen_seed)
+    settings = server_settings(
+        server, nodes, chosen_seed, default_nodes=node_count is None and nodes_from is None
+    )
     plan = UpPlan(
         kubeconfig=kubeconfig_out,
         objects=[] if empty else _first_objects(),
-        nodes=len(nodes),
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
         seed=chosen_seed,
@@ -168,8 +164,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         plugins=plugins,
         flags={"secure-port": 0} | ({"feature-gates": gates} if gates else {}),
     )
-    arguments = _arguments(options)
-    parts = _parts(settings, options, arguments=arguments, single=single_process, view=view)
+    parts = _parts(settings, options, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))
 
 
@@ -189,7 +184,6 @@ def _parts(
     settings: ServerSettings,
     options: SchedulerOptions,
     *,
-    arguments: Sequence[str],
     single: bool,
     view: View,
 ) -> Parts:
@@ -199,7 +193,8 @@ def _parts(
 
     if not single:
         # The very command a person would type, in a process of its own.
-        command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin", *arguments]
+        command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin"]
+        command += _arguments(options)
         return ProcessParts(settings, command, on_message=view.message)
     return LoopParts(settings, lambda: schedule(options, SystemClock()), clock=SystemClock())
 

@@ -126,6 +126,11 @@ def complete(template: NodeTemplate) -> NodeTemplate:
     return node
 
 
+def template_of(node: Mapping[str, object]) -> NodeTemplate:
+    """Return the template of a node as a server has it."""
+    return complete(_lasting(node))
+
+
 def name_of(template: NodeTemplate) -> str:
     """Return the node's name."""
     return str(_mapping(template, "metadata")["name"])

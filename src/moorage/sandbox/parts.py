@@ -188,10 +188,10 @@ class LoopParts:
 
     async def start_server(self) -> ServerReport:
         """Start server and nodes in this loop."""
-        kubeconfig = await self._server.start()
+        report = await self._server.start()
         nodes = self._server.play_nodes(self._ready.set)
         self._watched.append(self._tasks.spawn(nodes, name="nodes"))
-        return ServerReport(url=self._server.url, kubeconfig=kubeconfig)
+        return report
 
     async def nodes_ready(self) -> None:
         """Wait until they are, or could not be registered."""

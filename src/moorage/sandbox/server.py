@@ -5,18 +5,22 @@ Runs in a process of its own (``server_process``), or in the caller's loop (``--
 
 from __future__ import annotations
 
-import secrets
+import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
+from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.certs import ADMIN_GROUP, Authority, kubeconfig, server_context
+from moorage.apiserver.certs import ADMIN_GROUP, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.requests import User
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner, together
 from moorage.base.clock import Clock
+from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
@@ -25,7 +29,12 @@ from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeagent.agents import NodeAgents
-from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerSettings
+from moorage.nodeagent.node_bodies import LEASE_NAMESPACE
+from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
+from moorage.sandbox.data_directory import DataDirectory, new_identity
+from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
+
+_log = logging.getLogger(__name__)
 
 _AGENT = User("system:nodes", (ADMIN_GROUP, "system:nodes"))
 
@@ -45,30 +54,38 @@ class SandboxServer:
         self._settings = settings
         self._clock = clock
         self._streams = Streams(settings.seed)
-        self._authority = Authority(clock)
-        # Secrets are not drawn from the seed: who knows the seed must not know the token.
-        self._token = secrets.token_urlsafe(32)
+        self._directory = DataDirectory(Path(settings.data), clock=clock) if settings.data else None
+        identity = self._directory.identity if self._directory else new_identity(clock)
+        self._authority = identity.authority(clock)
+        self._token = identity.token
         self._api = ApiServer(all_kinds(), clock=clock, streams=self._streams)
-        bootstrap(self._api, authority_certificate=self._authority.certificate)
+        self._persistence: Persistence | None = None
         tls = server_context(self._authority.server_pair(), self._authority.certificate)
         self._http = HttpServer(self._api, Authenticator({self._token: _AGENT}), tls)
+        self._nodes = settings.nodes
         self.url = ""
 
-    async def start(self) -> str:
-        """Listen; return the text of an administrator's kubeconfig.
+    async def start(self) -> ServerReport:
+        """Listen; return where, and an administrator's kubeconfig.
 
         Raises
         ------
         UsageError
-            The port cannot be listened on.
+            The port cannot be listened on, or the data directory cannot be used.
         """
-        port = await self._http.start(port=self._settings.port)
+        restored = self._fill()
+        if restored:
+            self._nodes = self._with_stored_nodes()
+        port = await self._listen()
         self.url = f"https://127.0.0.1:{port}"
-        return kubeconfig(
+        text = kubeconfig(
             self.url,
             authority_certificate=self._authority.certificate,
             client=self._authority.client_pair(),
             cluster=SANDBOX_CONTEXT,
+        )
+        return ServerReport(
+            url=self.url, kubeconfig=text, restored=restored, nodes=len(self._nodes)
         )
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
@@ -96,7 +113,7 @@ class SandboxServer:
         workloads = WorkloadControllers(client, clock=self._clock, streams=self._streams)
         nodes = play_nodes(
             access,
-            self._settings.nodes,
+            self._nodes,
             clock=self._clock,
             streams=self._streams,
             on_ready=on_ready,
@@ -108,8 +125,52 @@ class SandboxServer:
             await transport.close()
 
     async def stop(self) -> None:
-        """End every stream and close every connection."""
+        """End every stream, close every connection, commit what is left."""
         await self._http.stop()
+        if self._persistence is not None:
+            await self._persistence.close()
+        if self._directory is not None:
+            self._directory.close()
+
+    def _fill(self) -> bool:
+        """Give the server what a new cluster begins with, or what it held before; say which."""
+        if self._directory is None:
+            bootstrap(self._api, authority_certificate=self._authority.certificate)
+            return False
+        journal = self._directory.open_journal()
+        restored = self._api.restore(journal)
+        if not restored:
+            bootstrap(self._api, authority_certificate=self._authority.certificate)
+            journal.fill(list(self._api.store.all_records()), self._api.store.version)
+        self._persistence = self._api.keep_in(journal)
+        return restored
+
+    def _with_stored_nodes(self) -> list[NodeTemplate]:
+        """Return the nodes asked for, and those that agents played before."""
+        asked = [] if self._settings.nodes_of_new else self._settings.nodes
+        names = {name_of(template) for template in asked}
+        store = self._api.store
+        leases = store.shelf(LEASES.qualified)
+        stored = [
+            template_of(record.decode())
+            for record in store.shelf(NODES.qualified).records()
+            if record.name not in names and leases.get((LEASE_NAMESPACE, record.name)) is not None
+        ]
+        return [*asked, *stored]
+
+    async def _listen(self) -> int:
+        """Listen on the port asked for, else on the one before, else on any."""
+        before = self._directory.identity.port if self._directory else 0
+        try:
+            port = await self._http.start(port=self._settings.port or before)
+        except UsageError:
+            if self._settings.port or not before:
+                raise
+            _log.warning("port %d is taken now; kubeconfigs made before are out of date", before)
+            port = await self._http.start()
+        if self._directory is not None:
+            self._directory.keep_port(port)
+        return port
 
 
 async def play_nodes(

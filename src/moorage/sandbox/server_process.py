@@ -38,8 +38,7 @@ async def _serve(settings: ServerSettings) -> None:
     ending.listen()
     server = SandboxServer(settings, clock=SystemClock())
     try:
-        kubeconfig = await server.start()
-        _report(ServerReport(url=server.url, kubeconfig=kubeconfig))
+        _report(await server.start())
         nodes = server.play_nodes(lambda: _report(ServerReport(ready=True)))
         await until_ended(nodes, ending, name="nodes", child=True)
     finally:

@@ -20,13 +20,19 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Where to listen on the loopback interface; 0 takes any free port.
     nodes
         Node templates to play, as ``moorage.nodeagent.templates`` makes them.
+    nodes_of_new
+        The nodes are for a new cluster only; one that was there before keeps the nodes it had.
     seed
         Of all its random streams.
+    data
+        Directory to keep the cluster in; empty for a cluster in memory.
     """
 
     port: int = 0
     nodes: list[dict[str, object]] = []
+    nodes_of_new: bool = False
     seed: int = 0
+    data: str = ""
 
 
 class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,6 +42,10 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ----------
     url, kubeconfig
         Set when the server listens: its address, and a kubeconfig's text.
+    restored
+        The cluster was there before, in its data directory.
+    nodes
+        How many nodes it plays.
     ready
         Every node is registered.
     error
@@ -46,6 +56,8 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     url: str = ""
     kubeconfig: str = ""
+    restored: bool = False
+    nodes: int = 0
     ready: bool = False
     error: str = ""
     bad_input: bool = False

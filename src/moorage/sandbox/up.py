@@ -46,9 +46,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig
         Where to write the administrator's kubeconfig.
     objects
-        To create first.
-    nodes
-        How many there are, for the greeting.
+        To create first, unless the cluster was there before.
     scheduler
         Whether to start one.
     until_settled
@@ -64,7 +62,6 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     kubeconfig: Path
     objects: Sequence[JsonObject] = ()
-    nodes: int = 0
     scheduler: bool = True
     until_settled: bool = False
     seed: int = 0
@@ -104,6 +101,7 @@ class _Run:
         plan, parts = self._plan, self._parts
         report = await parts.start_server()
         write_private(plan.kubeconfig, report.kubeconfig)
+        objects = () if report.restored else plan.objects
         access = find_access(str(plan.kubeconfig), clock=self._clock)
         transport = HttpTransport(access, user_agent="moorage-up")
         tasks = TaskOwner()
@@ -116,7 +114,7 @@ class _Run:
                 Started(
                     report.url,
                     str(plan.kubeconfig.resolve()),
-                    plan.nodes,
+                    report.nodes,
                     plan.scheduler,
                     plan.seed,
                 )
@@ -124,7 +122,7 @@ class _Run:
             if plan.scheduler:
                 await parts.start_scheduler()
             failed = quiet.spawn(parts.failed(), name="wait for failures")
-            living = quiet.spawn(self._live(transport, tasks), name="live")
+            living = quiet.spawn(self._live(transport, tasks, objects), name="live")
             await asyncio.wait({failed, living}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 failed.result()
@@ -159,12 +157,14 @@ class _Run:
         await pods.synced.wait()
         await events.synced.wait()
 
-    async def _live(self, transport: Transport, tasks: TaskOwner) -> None:
+    async def _live(
+        self, transport: Transport, tasks: TaskOwner, objects: Sequence[JsonObject]
+    ) -> None:
         """Create the first objects, then look on until everything is settled, or for ever."""
         if self._plan.watch or self._plan.until_settled:
             await self._watch(transport, tasks)
         client = Client(transport, rng=self._streams.stream("up/client"))
-        expected = await create_all(client, self._plan.objects, self._view.message)
+        expected = await create_all(client, objects, self._view.message)
         while True:
             await aio.sleep(_TICK_SECONDS)
             self._view.tick(self._progress)

@@ -1,0 +1,74 @@
+"""The options of ``moorage up`` about its API server, and the settings they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import click
+
+if TYPE_CHECKING:
+    from moorage.sandbox.settings import ServerSettings
+
+
+class ServerOptions(TypedDict):
+    """What `server_options` hands to the command."""
+
+    port: int
+    data: Path | None
+
+
+_OPTIONS = (
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65_535),
+        default=0,
+        metavar="PORT",
+        help="Port of the API server on the loopback interface; 0 (the default) takes a free one, "
+        "with --data the one it had.",
+    ),
+    click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        metavar="DIR",
+        help="Keep the cluster in DIR, and go on from what is there. A write is answered once it "
+        "is on the disk.",
+    ),
+)
+
+
+def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def server_settings(
+    options: ServerOptions,
+    nodes: list[dict[str, object]],
+    seed: int,
+    *,
+    default_nodes: bool,
+) -> ServerSettings:
+    """Return what the server process starts with.
+
+    Parameters
+    ----------
+    nodes
+        Templates of its nodes.
+    default_nodes
+        Nobody asked for these; a cluster that was there before keeps its own.
+    """
+    from moorage.sandbox.settings import ServerSettings
+
+    data = options["data"]
+    return ServerSettings(
+        port=options["port"],
+        nodes=nodes,
+        nodes_of_new=default_nodes,
+        seed=seed,
+        data=str(data.absolute()) if data else "",
+    )

@@ -1,0 +1,365 @@
+"""A cluster on disk: what is answered is kept, what is not kept was never seen, what is damaged.
+
+Not here: a server killed under load (tests/sandbox/test_crash.py), and the data directory around
+the file (tests/sandbox/test_data_directory.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.apiserver.journal import Journal
+from moorage.apiserver.store import Store, Write
+from moorage.base.aio import TaskOwner
+from moorage.base.errors import UsageError
+from tests.apiserver.crd import definition
+from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
+
+
+class GatedJournal(Journal):
+    """A journal whose commits wait for the test, and fail when told to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.gate = threading.Semaphore(0)
+        self.fault: sqlite3.Error | None = None
+        self.groups: list[int] = []
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        assert self.gate.acquire(timeout=10), "the test did not let this commit go"
+        self.groups.append(len(writes))
+        if self.fault is not None:
+            raise self.fault
+        super().commit(writes)
+
+
+def _full() -> sqlite3.Error:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorname = "SQLITE_FULL"
+    return error
+
+
+class Kept:
+    """A cluster kept in a file."""
+
+    def __init__(self, path: Path, make: Callable[[Path], Journal] = Journal) -> None:
+        self.journal = make(path)
+        self.cluster = Cluster(bootstrapped=False)
+        server = self.cluster.server
+        self.restored = server.restore(self.journal)
+        if not self.restored:
+            self.cluster.bootstrap()
+            self.journal.fill(list(server.store.all_records()), server.store.version)
+        self.persistence = server.keep_in(self.journal)
+
+    async def close(self) -> None:
+        self.cluster.server.close()
+        await self.persistence.close()
+
+
+def _everything(kept: Kept) -> list[tuple[str, Any]]:
+    found = kept.cluster.server.store.all_records()
+    return sorted(found, key=lambda each: (each[0], each[1].key))
+
+
+async def test_a_restarted_server_has_every_object_as_it_was_and_goes_on_counting(tmp_path):
+    first = Kept(tmp_path / "db")
+    made = await first.cluster.ok("POST", PODS, pod("a"))
+    await first.cluster.ok("POST", CONFIG_MAPS, config_map("gone"))
+    await first.cluster.ok("DELETE", f"{CONFIG_MAPS}/gone")
+    version, before = first.cluster.server.store.version, _everything(first)
+    await first.close()
+
+    second = Kept(tmp_path / "db")
+    assert (first.restored, second.restored) == (False, True)
+    assert second.cluster.server.store.version == version
+    assert _everything(second) == before
+    assert await second.cluster.ok("GET", f"{PODS}/a") == made
+    new = await second.cluster.ok("POST", PODS, pod("b"))
+    assert int(new["metadata"]["resourceVersion"]) == version + 1
+    uids = [record.uid for _, record in _everything(second)]
+    assert len(set(uids)) == len(uids), "the seed is the same, the uids are not"
+    await second.close()
+
+
+async def test_a_watch_goes_on_at_the_newest_version_and_starts_over_from_an_older_one(tmp_path):
+    first = Kept(tmp_path / "db")
+    await first.cluster.ok("POST", PODS, pod("a"))
+    version = first.cluster.server.store.version
+    await first.close()
+
+    second = Kept(tmp_path / "db")
+    newest = await second.cluster.watch(PODS, resourceVersion=str(version))
+    older = await second.cluster.watch(PODS, resourceVersion=str(version - 1))
+    await second.cluster.ok("POST", PODS, pod("b"))
+    assert await newest.seen(1) == [("ADDED", "b")]
+    error = (await older.event())["object"]
+    assert (error["code"], error["reason"]) == (410, "Expired")
+    for each in (newest, older):
+        await each.close()
+    await second.close()
+
+
+async def test_custom_kinds_and_quotas_are_at_work_again_after_a_restart(tmp_path):
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    first = Kept(tmp_path / "db")
+    made = await first.cluster.ok("POST", path, definition())
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    await first.cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota)
+    await first.cluster.ok("POST", PODS, pod("a"))
+    await first.close()
+
+    second = Kept(tmp_path / "db")
+    spec = made["spec"]
+    group = f"/apis/{spec['group']}/{spec['versions'][0]['name']}"
+    assert (await second.cluster.call("GET", f"{group}/{spec['names']['plural']}"))[0] == 200
+    status, refused = await second.cluster.call("POST", PODS, pod("b"))
+    assert (status, "used: pods=1, limited: pods=1" in refused["message"]) == (403, True)
+    await second.close()
+
+
+async def test_nobody_hears_of_a_write_before_it_is_on_the_disk(tmp_path):
+    kept = Kept(tmp_path / "db", GatedJournal)
+    gated, cluster = kept.journal, kept.cluster
+    assert isinstance(gated, GatedJournal)
+    watch = await cluster.watch(PODS, resourceVersion=str(cluster.server.store.version))
+    tasks = TaskOwner()
+    calls = [
+        tasks.spawn(work, name="call")
+        for work in (
+            watch.event(),
+            cluster.ok("POST", PODS, pod("a")),
+            cluster.ok("GET", f"{PODS}/a"),
+            cluster.call("POST", PODS, pod("a")),
+        )
+    ]
+    done, _ = await asyncio.wait(calls, timeout=0.05)
+    assert not done
+    gated.gate.release(2)
+    event, made, read, again = await asyncio.gather(*calls)
+    assert event["object"] == made == read
+    assert again[0] == 409
+    await watch.close()
+    await kept.close()
+
+
+async def test_writes_that_come_during_a_commit_share_the_next(tmp_path):
+    kept = Kept(tmp_path / "db", GatedJournal)
+    gated, cluster = kept.journal, kept.cluster
+    assert isinstance(gated, GatedJournal)
+    tasks = TaskOwner()
+    names = ["first", *(f"p{i}" for i in range(9))]
+    calls = []
+    for name in names:
+        calls.append(tasks.spawn(cluster.ok("POST", PODS, pod(name)), name=name))
+        if name == "first":
+            await asyncio.wait(calls, timeout=0.02)
+    await asyncio.wait(calls, timeout=0.02)
+    gated.gate.release(2)
+    await asyncio.gather(*calls)
+    assert gated.groups == [1, 9]
+    await kept.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "reason", "words"),
+    [
+        pytest.param(_full(), 507, "InsufficientStorage", "is full", id="a full disk"),
+        pytest.param(
+            sqlite3.OperationalError("disk I/O error"),
+            500,
+            "InternalError",
+            "disk I/O error",
+            id="a disk that fails otherwise",
+        ),
+    ],
+)
+async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(
+    tmp_path, caplog, fault, code, reason, words
+):
+    kept = Kept(tmp_path / "db", GatedJournal)
+    gated, cluster = kept.journal, kept.cluster
+    assert isinstance(gated, GatedJournal)
+    before, version = _everything(kept), cluster.server.store.version
+    watch = await cluster.watch(CONFIG_MAPS, resourceVersion=str(version))
+    gated.fault = fault
+    gated.gate.release()
+    calls = [
+        cluster.call("POST", CONFIG_MAPS, config_map("a")),
+        cluster.call("DELETE", f"{CONFIG_MAPS}/a"),
+        cluster.call("GET", CONFIG_MAPS),
+    ]
+    created, deleted, listed = await asyncio.gather(*calls)
+    for status, body in (created, deleted):
+        assert (status, body["code"], body["reason"]) == (code, code, reason)
+        assert words in body["message"]
+    assert (listed[0], listed[1]["items"]) == (200, [])
+    assert (_everything(kept), cluster.server.store.version) == (before, version)
+
+    gated.fault = None
+    gated.gate.release()
+    made = await cluster.ok("POST", CONFIG_MAPS, config_map("b"))
+    assert int(made["metadata"]["resourceVersion"]) == version + 1
+    assert await watch.seen(1) == [("ADDED", "b")]
+    assert [r.getMessage().partition(":")[0] for r in caplog.records] == [
+        "writes are refused",
+        "writes are kept again",
+    ]
+    await watch.close()
+    await kept.close()
+    assert [r.name for n, r in Journal(tmp_path / "db").records() if n == "configmaps"] == ["b"]
+
+
+async def test_what_follows_from_a_refused_write_is_taken_back_too(tmp_path, caplog):
+    kept = Kept(tmp_path / "db", GatedJournal)
+    gated, cluster = kept.journal, kept.cluster
+    assert isinstance(gated, GatedJournal)
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    gated.gate.release()
+    await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota)
+    gated.fault = _full()
+    gated.gate.release(2)
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    made = definition()
+    assert (await cluster.call("POST", path, made))[0] == 507
+    assert (await cluster.call("POST", PODS, pod("a")))[0] == 507
+    group = f"/apis/{made['spec']['group']}/{made['spec']['versions'][0]['name']}"
+    unknown = await cluster.call("GET", f"{group}/{made['spec']['names']['plural']}")
+    assert unknown == failure(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+        unknown[1].get("details"),
+    )
+    gated.fault = None
+    gated.gate.release()
+    # The pod that never was takes nothing of the quota.
+    await cluster.ok("POST", PODS, pod("b"))
+    assert caplog.records
+    await kept.close()
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+def _serve(path: Path) -> None:
+    journal = Journal(path)
+    try:
+        Cluster(bootstrapped=False).server.restore(journal)
+    finally:
+        journal.close()
+
+
+def _overwrite(path: Path) -> None:
+    path.write_bytes(b"this is no database, whatever its name says" * 50)
+
+
+def _another_program(path: Path) -> None:
+    database = sqlite3.connect(path)
+    database.executescript("CREATE TABLE theirs (x);")
+    database.close()
+
+
+def _later_format(path: Path) -> None:
+    Journal(path).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+
+
+def _flip_a_letter(path: Path) -> None:
+    journal = Journal(path)
+    store = Store()
+    store.put("configmaps", {"metadata": {"namespace": "default", "name": "a", "x": "needle"}}, {})
+    journal.fill(list(store.all_records()), store.version)
+    journal.close()
+    content = path.read_bytes()
+    assert content.count(b"needle") == 1
+    path.write_bytes(content.replace(b"needle", b"nEedle"))
+
+
+def _cut_off(path: Path) -> None:
+    _flip_a_letter(path)
+    path.write_bytes(path.read_bytes()[: 4096 * 2])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        pytest.param(_overwrite, "damaged: file is not a database", id="no database at all"),
+        pytest.param(_another_program, "a database of another program", id="someone else's"),
+        pytest.param(_later_format, "has format 99", id="written by a later version"),
+        pytest.param(
+            _flip_a_letter,
+            "damaged: configmaps default/a is not what was written",
+            id="one letter of one object",
+        ),
+        pytest.param(_cut_off, "damaged: database disk image is malformed", id="half of it"),
+    ],
+)
+def test_a_file_that_cannot_be_served_is_told_by_name_and_reason(tmp_path, spoil, words):
+    path = tmp_path / "db"
+    spoil(path)
+    with pytest.raises(UsageError) as caught:
+        _serve(path)
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+_steps = st.lists(
+    st.tuples(st.sampled_from(["put", "remove"]), st.sampled_from("abc"), st.integers(0, 9)),
+    max_size=8,
+)
+
+
+@given(st.lists(st.tuples(_steps, st.booleans()), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_the_file_and_the_store_hold_what_the_kept_groups_say(tmp_path_factory, groups):
+    journal = Journal(tmp_path_factory.mktemp("journal") / "db")
+    store = Store()
+    held: list[Write] = []
+    store.hold_back(held.append)
+    model: dict[str, int] = {}
+    for steps, refused in groups:
+        after = dict(model)
+        for verb, name, value in steps:
+            if verb == "put":
+                obj = {"metadata": {"namespace": "default", "name": name}, "value": value}
+                store.put("things", obj, {})
+                after[name] = value
+            elif name in after:
+                store.remove("things", ("default", name))
+                del after[name]
+        if refused:
+            store.undo(held)
+        elif held:
+            journal.commit(held)
+            store.publish(held)
+            model = after
+        held.clear()
+        in_memory = [(r.name, r.decode()["value"]) for r in store.shelf("things").records()]
+        assert in_memory == sorted(model.items())
+        again = Store()
+        again.restore(journal.records(), journal.version())
+        assert list(again.all_records()) == list(store.all_records())
+        assert again.version in (0, store.version)
+    journal.close()
