@@ -7,12 +7,14 @@ kind; it is then taken for empty (`moorage.client.reflector`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from moorage.api import resources
 from moorage.api.changes import Resource
+from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.resources import ResourceType
@@ -32,6 +34,7 @@ from moorage.api.workloads import (
     Service,
     StatefulSet,
 )
+from moorage.framework.profile import Profile
 
 
 class WatchedKind(msgspec.Struct, frozen=True):
@@ -103,3 +106,32 @@ WATCHED: Final[tuple[WatchedKind, ...]] = (
 
 POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP)
 """Watched only with the feature gate GenericWorkload; a server serves it only with its own."""
+
+CUSTOM: Final[tuple[WatchedKind, ...]] = (
+    _K(resources.ELASTIC_QUOTAS, ElasticQuota, "elastic_quotas", "1.16", Resource.ELASTIC_QUOTA),
+)
+"""Watched only where a plugin of some profile waits for their events; `since` is that of custom
+resources."""
+
+
+def watched(profiles: Iterable[Profile], *, pod_groups: bool) -> list[WatchedKind]:
+    """Return the kinds to watch for these profiles.
+
+    Parameters
+    ----------
+    profiles
+        Whose plugins look at them.
+    pod_groups
+        Whether pods may be in groups.
+    """
+    awaited = {
+        registration.event.resource
+        for profile in profiles
+        for registrations in profile.registrations().values()
+        for registration in registrations
+    }
+    return [
+        *WATCHED,
+        *((POD_GROUP,) if pod_groups else ()),
+        *(kind for kind in CUSTOM if kind.event in awaited),
+    ]

@@ -41,7 +41,7 @@ from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
-from moorage.service.kinds import POD_GROUP, WATCHED
+from moorage.service.kinds import watched
 from moorage.service.leader import Candidacy, Elector, lease_rule
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
@@ -310,7 +310,8 @@ class Scheduler:
                 resources.PODS, Pod, pods, fields=POD_FIELDS, whole=self._extenders.pods
             ),
         ]
-        for kind in (*WATCHED, POD_GROUP) if self._gates(GENERIC_WORKLOAD) else WATCHED:
+        groups = self._gates(GENERIC_WORKLOAD)
+        for kind in watched(core.profiles.values(), pod_groups=groups):
             lister = getattr(core.snapshot.listers, kind.lister)
             handler: ListerIngest[Any] = ListerIngest(
                 kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts

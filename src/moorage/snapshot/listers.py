@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
+from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
@@ -101,3 +102,4 @@ class Listers:
         self.pod_disruption_budgets: Lister[PodDisruptionBudget] = Lister()
         self.priority_classes: Lister[PriorityClass] = Lister()
         self.pod_groups: Lister[PodGroup] = Lister()
+        self.elastic_quotas: Lister[ElasticQuota] = Lister()

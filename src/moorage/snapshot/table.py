@@ -199,6 +199,11 @@ class NodeTable:
         """Names of unknown nodes that pods are assigned to."""
         return self._hidden.keys()
 
+    @property
+    def hidden_pods(self) -> Iterable[PodInfo]:
+        """Pods assigned to unknown nodes."""
+        return (info for pods in self._hidden.values() for info in pods.values())
+
     def label_column(self, key: str) -> LabelColumn:
         """Return the column of a label key, made on first use."""
         found = self.labels.find(key)

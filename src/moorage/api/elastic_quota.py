@@ -1,0 +1,34 @@
+"""scheduling.x-k8s.io/v1alpha1 ElasticQuota: what a namespace is sure of, and may borrow beyond.
+
+A custom resource: a server serves it only where its definition is installed. Source:
+scheduler-plugins ``apis/scheduling/v1alpha1`` of 2026-08.
+"""
+
+# ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
+from __future__ import annotations
+
+from moorage.api.meta import ApiObject, ApiStruct, ResourceList
+
+
+class ElasticQuotaSpec(ApiStruct, frozen=True, kw_only=True):
+    """Bounds of what the pods of a namespace request together.
+
+    ``min`` is guaranteed: what others borrow of it is reclaimed. ``max`` is never exceeded. None
+    means nothing guaranteed, and no bound.
+    """
+
+    min: ResourceList | None = None
+    max: ResourceList | None = None
+
+
+class ElasticQuotaStatus(ApiStruct, frozen=True, kw_only=True):
+    """Observed state: what is in use, where a controller writes it."""
+
+    used: ResourceList = {}
+
+
+class ElasticQuota(ApiObject, frozen=True, kw_only=True):
+    """scheduling.x-k8s.io/v1alpha1 ElasticQuota."""
+
+    spec: ElasticQuotaSpec = ElasticQuotaSpec()
+    status: ElasticQuotaStatus = ElasticQuotaStatus()
