@@ -24,6 +24,7 @@ from moorage.client.events import EventRecorder
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+from moorage.controllers.event_budget import EventBudget
 from moorage.controllers.views import View, Views, Whole
 from moorage.controllers.work_queue import ObjectQueue
 
@@ -76,6 +77,7 @@ class Controller(ABC):
         self.rng: Random = around.streams.stream(f"controllers/{name}")
         self.queue = ObjectQueue()
         self._recorder = around.recorder
+        self._budget = EventBudget(around.clock)
 
     @abstractmethod
     async def sync(self, key: Key) -> float | None:
@@ -135,8 +137,19 @@ class Controller(ABC):
         text: str,
         *,
         kind: Literal["Normal", "Warning"] = "Normal",
+        action: str = "",
+        related: ObjectReference | None = None,
     ) -> None:
-        """Emit an Event about an object of this controller's kind."""
+        """Emit an Event about an object of this controller's kind.
+
+        Parameters
+        ----------
+        action, related
+            Events equal but for their text become one, so what should stand alone says here how
+            it differs.
+        """
+        if not self._budget.take(obj.metadata.uid):
+            return
         self._recorder.record(
             EventNote(
                 regarding=reference(obj, self.resource),
@@ -144,8 +157,9 @@ class Controller(ABC):
                 instance=self.name,
                 type=kind,
                 reason=reason,
-                action=reason,
+                action=action or reason,
                 note=text,
+                related=related,
             )
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.api.meta import ObjectReference
 from moorage.api.pod import Pod
 from moorage.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
@@ -204,7 +205,11 @@ class DeploymentController(Controller):
     def _note_size(self, deployment: Whole, name: str, before: int, after: int) -> None:
         way = "up" if after > before else "down"
         text = f"Scaled {way} replica set {name} from {before} to {after}"
-        self.note(deployment, "ScalingReplicaSet", text)
+        related = ObjectReference(
+            api_version="apps/v1", kind="ReplicaSet", namespace=deployment.namespace, name=name
+        )
+        action = f"Scale{way.title()}To{after}"
+        self.note(deployment, "ScalingReplicaSet", text, action=action, related=related)
 
 
 def _recreates(deployment: Whole) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from moorage.api.codec import from_dict
-from moorage.api.meta import LabelSelector
+from moorage.api.meta import LabelSelector, ObjectReference
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.api.selectors import NOTHING, Selector, compile_label_selector
@@ -193,9 +193,7 @@ class PodControl:
                 text = f"Error creating: {problem}"
                 self._controller.note(owner, "FailedCreate", text, kind="Warning")
             raise
-        self._controller.note(
-            owner, "SuccessfulCreate", self._said[0].format(pod=name, owner=owner.name)
-        )
+        self._tell(owner, "SuccessfulCreate", self._said[0], name)
 
     async def delete(self, owner: Whole, pods: Iterable[Pod]) -> None:
         """Delete pods; one that is gone already counts as deleted.
@@ -220,9 +218,12 @@ class PodControl:
             self._controller.note(owner, "FailedDelete", text, kind="Warning")
             raise
         else:
-            self._controller.note(
-                owner, "SuccessfulDelete", self._said[1].format(pod=pod.name, owner=owner.name)
-            )
+            self._tell(owner, "SuccessfulDelete", self._said[1], pod.name)
+
+    def _tell(self, owner: Whole, reason: str, said: str, pod: str) -> None:
+        related = ObjectReference(api_version="v1", kind="Pod", namespace=owner.namespace, name=pod)
+        text = said.format(pod=pod, owner=owner.name)
+        self._controller.note(owner, reason, text, related=related)
 
 
 async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:

@@ -14,6 +14,7 @@ from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
@@ -49,6 +50,7 @@ class WorkloadControllers:
             ReplicaSetController(around),
             JobController(around),
             StatefulSetController(around),
+            DaemonSetController(around),
         ]
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()
