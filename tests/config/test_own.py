@@ -16,7 +16,6 @@ from moorage.config.own import (
     MoorageConfiguration,
     OwnProfile,
 )
-from moorage.config.validation import is_not_built
 
 KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 OWN = "apiVersion: moorage.dev/v1alpha1\nkind: MoorageConfiguration\n"
@@ -194,11 +193,11 @@ def test_every_fault_is_told(text, expected):
     assert faults_of(text) == expected
 
 
-def test_waiting_at_permit_for_a_group_is_refused_until_it_is_built():
+def test_a_profile_may_let_the_pods_of_a_group_wait_at_permit():
     text = OWN + "profiles: [{schedulerName: default-scheduler, groupMode: permit}]\n"
-    (fault,) = faults_of(text)
-    assert fault.startswith("MoorageConfiguration: profiles[0].groupMode: Forbidden: ")
-    assert is_not_built(fault)
+    own = parse_config(KUBE + "---\n" + text).own
+    assert own.profile("default-scheduler").group_mode == "permit"
+    assert own.profile("another").group_mode == "trial"
 
 
 def test_the_reference_page_names_exactly_the_fields_there_are():

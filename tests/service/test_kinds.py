@@ -19,7 +19,7 @@ from moorage.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, Stream, failure
 
 # Watched only where a feature gate, or a plugin, asks for it.
-GATED = {"pod_groups", "elastic_quotas"}
+GATED = {"pod_groups", "elastic_quotas", "coscheduling_groups"}
 
 
 def test_every_lister_has_its_kind():

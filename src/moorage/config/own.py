@@ -18,7 +18,6 @@ from moorage.config.defaults import default_config
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.config.strict import invalid, quoted
 from moorage.config.types import KubeSchedulerConfiguration
-from moorage.config.validation import NOT_BUILT
 
 OWN_API_VERSION: Final = "moorage.dev/v1alpha1"
 OWN_KIND: Final = "MoorageConfiguration"
@@ -115,9 +114,3 @@ def _profiles(config: MoorageConfiguration, scheduler_names: Collection[str]) ->
             known = ", ".join(map(quoted, scheduler_names))
             yield f"{path}.schedulerName: Not found: {quoted(name)}: the profiles are {known}"
         seen.add(name)
-        yield from _group_mode(path, profile)
-
-
-def _group_mode(path: str, profile: OwnProfile) -> Iterator[str]:
-    if profile.group_mode == "permit":
-        yield f"{path}.groupMode: Forbidden: waiting for a pod group at Permit is {NOT_BUILT}"

@@ -21,6 +21,7 @@ from moorage.config.strict import invalid
 
 LEAST: Final = "Least"
 MOST: Final = "Most"
+_PERCENT: Final = 100
 
 
 class WeighedResource(
@@ -47,6 +48,22 @@ class NodeResourcesAllocatableArgs(Args, frozen=True, kw_only=True):
     """Least: nodes that offer little first; Most: nodes that offer much first."""
     resources: tuple[WeighedResource, ...] = _CPU_AND_MEMORY
     """What is added up; empty means cpu and memory."""
+
+
+class CoschedulingArgs(Args, frozen=True, kw_only=True):
+    """How long members of a group wait for each other, and how a group that failed is treated.
+
+    All of it is about ``groupMode: permit``; in a trial nobody waits.
+    """
+
+    permit_waiting_time_seconds: int = 60
+    """How long a member with a node is held for the others, unless its PodGroup says; 0 means
+    60."""
+    pod_group_backoff_seconds: int = 0
+    """How long no member is tried after its group was rejected; 0 means it may be at once."""
+    pod_group_reject_percentage: int = 10
+    """A group of which at most so many percent are missing is kept waiting when a member finds no
+    node; of any other all members are rejected. 0 to 100."""
 
 
 class PreemptionTolerationArgs(DefaultPreemptionArgs, frozen=True, kw_only=True):
@@ -79,10 +96,29 @@ def validate_node_resources_allocatable_args(
     return faults
 
 
+def validate_coscheduling_args(args: CoschedulingArgs, path: str) -> list[str]:
+    """Return the faults of the arguments as field errors."""
+    at = f"{path}." if path else ""
+    faults = [
+        invalid(f"{at}{name}", seconds, "must be at least 0")
+        for name, seconds in (
+            ("permitWaitingTimeSeconds", args.permit_waiting_time_seconds),
+            ("podGroupBackoffSeconds", args.pod_group_backoff_seconds),
+        )
+        if seconds < 0
+    ]
+    percent = args.pod_group_reject_percentage
+    if not 0 <= percent <= _PERCENT:
+        rule = "must be between 0 and 100"
+        faults.append(invalid(f"{at}podGroupRejectPercentage", percent, rule))
+    return faults
+
+
 OPTIONAL_ARGS_KINDS: Final[Mapping[str, ArgsKind]] = {
     "NodeResourcesAllocatable": ArgsKind(
         NodeResourcesAllocatableArgs, validate_node_resources_allocatable_args
     ),
+    "Coscheduling": ArgsKind(CoschedulingArgs, validate_coscheduling_args),
     "PreemptionToleration": ArgsKind(PreemptionTolerationArgs, validate_default_preemption_args),
 }
 """By plugin name; other optional plugins take no arguments."""

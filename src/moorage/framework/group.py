@@ -53,6 +53,22 @@ class FilledPlacement(msgspec.Struct, frozen=True):
     pods: tuple[tuple[PodInfo, int], ...]
 
 
+COSCHEDULING: Final = "Coscheduling"
+"""Name of the plugin that opens the doors of coscheduling to the pods of a profile."""
+
+
+@runtime_checkable
+class GroupGatePlugin(Plugin, Protocol):
+    """Turns members of a group away before the group is tried at all."""
+
+    def group_ready(self, pod: Pod) -> Status:
+        """Return Success, or why an attempt with this pod makes no sense: a rejection.
+
+        A pod turned away waits for the plugin's own events; the rest of its group stays as it is.
+        """
+        ...
+
+
 @runtime_checkable
 class PlacementGeneratePlugin(Plugin, Protocol):
     """Says which placements are worth trying; at most one plugin of a profile does."""

@@ -16,6 +16,7 @@ from moorage.api.meta import ObjectMeta, ObjectReference
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.config.own import GroupMode
 from moorage.framework.effects import NoEffects, PluginEffects
 from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
 from moorage.framework.status import ReasonTable
@@ -107,6 +108,8 @@ class Handle(msgspec.Struct, frozen=True):
         Pods waiting at Permit, pods to be tried again, Events.
     gates
         The feature gates.
+    group_mode
+        How the pods of a group get their nodes in this profile.
     """
 
     profile_name: str
@@ -118,3 +121,4 @@ class Handle(msgspec.Struct, frozen=True):
     evictions: EvictionsUnderWay = NoEvictions()
     effects: PluginEffects = NoEffects()
     gates: FeatureGates = DEFAULT_GATES
+    group_mode: GroupMode = "trial"

@@ -105,7 +105,11 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the active queue."""
+    """Orders the active queue.
+
+    One whose class says ``sorts_by_first_attempt = True`` is told when the pod was first queued
+    for an attempt, instead of when it last came back from one.
+    """
 
     def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
         """Return a key; smaller is popped first. Must be totally ordered and immutable."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from moorage.config.args import args_type
 from moorage.framework.containment import Containment
 from moorage.framework.registry import PluginEntry, Registry
+from moorage.plugins.coscheduling import Coscheduling
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.dynamic_resources import DynamicResources
@@ -79,7 +80,7 @@ IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PL
 """The plugins of the default profile and those that feature gates add, in their order."""
 
 OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
-    _entry(plugin) for plugin in (QOSSort, NodeResourcesAllocatable)
+    _entry(plugin) for plugin in (QOSSort, Coscheduling, NodeResourcesAllocatable)
 )
 """In-tree plugins that no profile has unless its configuration enables them."""
 

@@ -14,8 +14,8 @@ from moorage.api.pod import Pod
 from moorage.api.workloads import Namespace
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import GENERIC_WORKLOAD
-from moorage.config.merge import expand_profiles
+from moorage.config.feature_gates import GENERIC_WORKLOAD, FeatureGates
+from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration, QueueCompat
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.engine.cycle import Cycle
@@ -23,21 +23,31 @@ from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender
+from moorage.framework.group import COSCHEDULING
 from moorage.framework.handle import BindingClient, Handle
+from moorage.framework.meter import Meter
 from moorage.framework.points import PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
+from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
 from moorage.service.hint_map import build_hints
 from moorage.service.ingest import PodStore
 from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.waiting import PreBinding, WaitingPods
-from moorage.snapshot.group_sources import ApiGroups
+from moorage.snapshot.group_labels import (
+    CUSTOM_DOOR,
+    LABEL_DOOR,
+    CustomGroups,
+    Doors,
+    LabelledGroups,
+)
+from moorage.snapshot.group_sources import API_DOOR, ApiGroups
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
-from moorage.snapshot.pod_groups import PodGroups
+from moorage.snapshot.pod_groups import GroupSource
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
@@ -68,6 +78,7 @@ class Core(msgspec.Struct, frozen=True):
     pre_binding: PreBinding
     effects: LivePluginEffects
     queue_facts: QueueFacts
+    plugin_facts: PluginFacts
 
 
 class Nominations(Mapping[str, Sequence[PodInfo]]):
@@ -139,25 +150,31 @@ def build_core(
     ConfigError
         A profile cannot be built; every fault is listed.
     """
-    gates, snapshot, reasons = config.gates, _snapshot(config), ReasonTable()
+    gates, reasons = config.gates, ReasonTable()
+    specs = expand_profiles(config.scheduler, registry, gates=gates)
+    snapshot = _snapshot(gates, specs)
     store = PodStore()
     evictions = EvictionLedger(store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
     profiles: dict[str, Profile] = {}
-    for spec in expand_profiles(config.scheduler, registry, gates=gates):
+    for spec in specs:
         name, io = spec.scheduler_name, (clock, streams, client)
-        handle = Handle(name, snapshot, reasons, *io, evictions, effects, gates)
+        mode = config.own.profile(name).group_mode
+        handle = Handle(name, snapshot, reasons, *io, evictions, effects, gates, mode)
         profiles[name] = Profile(spec, registry, handle, extenders=extenders)
     draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
     lifecycle = Lifecycle(clock)
     rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
-    queue_facts = QueueFacts()
+    plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
+    queue_facts = QueueFacts(plugin_facts)
     queue = SchedulingQueue(
         clock=clock,
         observer=queue_facts,
         sort_key=_sort_key(next(iter(profiles.values()))),
-        pre_enqueue={name: _gates(profile) for name, profile in profiles.items()},
+        pre_enqueue={
+            name: _gates(profile, plugin_facts.meter(name)) for name, profile in profiles.items()
+        },
         hints={name: build_hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
         rules=rules,
@@ -171,7 +188,14 @@ def build_core(
         snapshot=snapshot,
         profiles=profiles,
         cycles={
-            name: _cycle(profile)(profile, snapshot, draw, reuse=reuse, rotation=rotation)
+            name: _cycle(profile)(
+                profile,
+                snapshot,
+                draw,
+                reuse=reuse,
+                rotation=rotation,
+                meter=plugin_facts.meter(name),
+            )
             for name, profile in profiles.items()
         },
         cache=Cache(snapshot.table, clock, lifecycle=lifecycle, groups=snapshot.groups),
@@ -183,14 +207,22 @@ def build_core(
         pre_binding=PreBinding(),
         effects=effects,
         queue_facts=queue_facts,
+        plugin_facts=plugin_facts,
     )
 
 
-def _snapshot(config: LoadedConfiguration) -> Snapshot:
-    """Return an empty cluster, with the doors to pod groups that the gates open."""
-    snapshot = Snapshot()
-    if config.gates(GENERIC_WORKLOAD):
-        snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
+def _snapshot(gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
+    """Return an empty cluster, with the doors to pod groups that gates and plugins open."""
+    snapshot, sources = Snapshot(), dict[str, GroupSource]()
+    groups, listers = snapshot.groups, snapshot.listers
+    if gates(GENERIC_WORKLOAD):
+        sources[API_DOOR] = ApiGroups(listers.pod_groups)
+    coscheduled = [s.scheduler_name for s in specs if COSCHEDULING in s.points["permit"]]
+    if coscheduled:
+        sources[CUSTOM_DOOR] = CustomGroups(listers.coscheduling_groups, groups.members)
+        sources[LABEL_DOOR] = LabelledGroups(groups.members)
+    if sources:
+        groups.source = Doors(sources, {CUSTOM_DOOR: coscheduled, LABEL_DOOR: coscheduled})
     return snapshot
 
 
@@ -231,16 +263,25 @@ def _sort_key(profile: Profile) -> SortKey:
     def key(queued: QueuedPod) -> tuple[object, ...]:
         return plugin.sort_key(queued.priority, queued.timestamp_ns, queued.pod)
 
-    return key
+    def key_by_first_attempt(queued: QueuedPod) -> tuple[object, ...]:
+        first_ns = queued.initial_attempt_ns or queued.timestamp_ns
+        return plugin.sort_key(queued.priority, first_ns, queued.pod)
+
+    return key_by_first_attempt if getattr(plugin, "sorts_by_first_attempt", False) else key
 
 
-def _gates(profile: Profile) -> list[tuple[str, PreEnqueueFn]]:
-    return [(plugin.name, _gate(plugin)) for plugin in profile.pre_enqueue]
+def _gates(profile: Profile, meter: Meter) -> list[tuple[str, PreEnqueueFn]]:
+    return [(plugin.name, _gate(plugin, meter)) for plugin in profile.pre_enqueue]
 
 
-def _gate(plugin: PreEnqueuePlugin) -> PreEnqueueFn:
+def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:
     def gate(pod: Pod) -> tuple[str, tuple[str, ...]] | None:
-        status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
+        if not meter.sample():
+            status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
+        else:
+            began_ns = meter.now_ns()
+            status = plugin.pre_enqueue(pod)
+            meter.took(plugin.name, "PreEnqueue", status.code, since_ns=began_ns)
         return None if status.ok else (status.code.text, status.reasons)
 
     return gate

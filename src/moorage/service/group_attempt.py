@@ -20,7 +20,9 @@ from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.group import GroupCycle
 from moorage.engine.group_decision import GroupDecision, GroupOutcome
-from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
+from moorage.framework.containment import contained
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE, GroupGatePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
 from moorage.service.core import Core
@@ -75,16 +77,28 @@ class GroupAttempts:
         self._reports = reports
         self._facts = facts
         self._skip = skip
+        self._one_by_one = {
+            name for name, profile in core.profiles.items() if profile.handle.group_mode == "permit"
+        }
+        self._gates = {
+            name: [each for each in profile.plugins.values() if isinstance(each, GroupGatePlugin)]
+            for name, profile in core.profiles.items()
+        }
 
     def take(self, first: QueuedPod) -> bool:
-        """Run the attempt of a popped pod's group; False if the pod belongs to none."""
+        """Run the attempt of a popped pod's group; False if the pod is to be tried by itself.
+
+        So is one that belongs to no group, or whose profile lets members wait for each other.
+        """
         key = self._groups.key_of(first.pod)
-        if key is None:
+        if key is None or first.profile in self._one_by_one:
             return False
-        # 1. Whose attempt is it?
-        entries = [entry for entry in self._gathered(first, key) if not self._skipped(entry)]
-        if not entries:
+        # 1. Whose attempt is it? One that cannot take part leaves the others where they are.
+        if self._skipped(first) or self._turned_away(first, key):
             return True
+        others = [entry for entry in self._others(first, key) if not self._skipped(entry)]
+        entries = [first, *(each for each in others if not self._turned_away(each, key))]
+        entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
         # 2. Do they name one profile, and can it decide about them?
         cycle, problem = self._cycle_of(entries)
         if cycle is None:
@@ -108,16 +122,42 @@ class GroupAttempts:
 
     # -- who -----------------------------------------------------------------------------------
 
-    def _gathered(self, first: QueuedPod, key: GroupKey) -> list[QueuedPod]:
-        """Take the other members out of the queue; the most important and oldest come first."""
-        entries = [first]
+    def _others(self, first: QueuedPod, key: GroupKey) -> list[QueuedPod]:
+        """Take the other members out of the queue, from wherever they wait."""
+        entries: list[QueuedPod] = []
         for pod in self._groups.members(key).waiting_pods():
             if pod.uid != first.uid:
                 entry = self._queue.pop_specific(pod)
                 if entry is not None:
                     entries.append(entry)
-        entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
         return entries
+
+    def _turned_away(self, entry: QueuedPod, key: GroupKey) -> bool:
+        """Return a member that a plugin does not let into the attempt, with its reason."""
+        for plugin in self._gates.get(entry.profile, ()):
+            try:
+                status = plugin.group_ready(entry.pod)
+            except Exception as problem:
+                status = contained(plugin.name, "PreFilter", problem)
+            if status.ok:
+                continue
+            self._facts.note_failure(entry.pod, status, status.message)
+            diagnosis = Diagnosis(
+                num_nodes=self._core.snapshot.num_nodes,
+                pre_filter_message=status.message,
+                unschedulable_plugins=frozenset({plugin.name}),
+            )
+            self._failures.handle(
+                entry,
+                status,
+                diagnosis if status.rejected else None,
+                message=diagnosis.message,
+                nomination=CLEAR_NOMINATION,
+            )
+            if self._reports is not None:
+                self._reports.turned_away(key, entry.pod, status)
+            return True
+        return False
 
     def _skipped(self, entry: QueuedPod) -> bool:
         if not self._skip(entry.pod):
@@ -194,7 +234,7 @@ class GroupAttempts:
             return
         text = f"only {members.placed} of {terms.minimum} pods of the group could be reserved"
         for pod in members.assumed_pods():
-            self._core.effects.reject(pod.uid, _PLUGIN, text)
+            self._core.effects.reject(pod.uid, COSCHEDULING if key.door else _PLUGIN, text)
 
     def _fail_all(self, entries: Sequence[QueuedPod], status: Status) -> None:
         for entry in entries:

@@ -12,17 +12,20 @@ from typing import Final
 import msgspec
 
 from moorage.api.codec import encode
-from moorage.api.meta import Condition, ObjectReference
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
+from moorage.api.meta import Condition, ObjectMeta, ObjectReference
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
-from moorage.api.resources import POD_GROUPS
+from moorage.api.resources import POD_GROUPS, ResourceType
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import MoorageError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.framework.status import Status
 from moorage.service.pod_writes import PodWrites
+from moorage.snapshot.group_labels import CUSTOM_DOOR
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
@@ -85,8 +88,8 @@ class GroupReports:
 
     Parameters
     ----------
-    lister
-        The PodGroups as the API last showed them.
+    lister, custom
+        The PodGroups, of Kubernetes and of coscheduling, as the API last showed them.
     client
         The API verbs.
     writes
@@ -100,6 +103,7 @@ class GroupReports:
     def __init__(
         self,
         lister: Lister[PodGroup],
+        custom: Lister[CoschedulingGroup],
         client: Client,
         *,
         writes: PodWrites,
@@ -107,6 +111,7 @@ class GroupReports:
         clock: Clock,
     ) -> None:
         self._lister = lister
+        self._custom = custom
         self._client = client
         self._writes = writes
         self._recorder = recorder
@@ -115,12 +120,15 @@ class GroupReports:
         self._written: dict[str, Condition] = {}
 
     def report(self, key: GroupKey, found: GroupDecision, pods: Sequence[PodInfo]) -> None:
-        """Write what came of an attempt; groups that are no PodGroup have none."""
-        group = self._lister.get(key.name, key.namespace)
-        if key.door or group is None:
-            return
+        """Write what came of an attempt; a group without an object has no status and no Events.
+
+        The status of coscheduling's groups is kept by a controller.
+        """
         if found.outcome is not GroupOutcome.PLACED:
-            self._recorder.record(_refused(group, found.explanation(pods), pods[0].pod))
+            self._tell(key, found.explanation(pods), pods[0].pod)
+        group = None if key.door else self._lister.get(key.name, key.namespace)
+        if group is None:
+            return
         before = self._known(group)
         wanted = condition_after(found, before, generation=group.metadata.generation)
         if wanted is None:
@@ -136,6 +144,21 @@ class GroupReports:
             lambda: self._patch(group, condition),
             name=f"status of pod group {key.full_name}",
         )
+
+    def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
+        """Tell the group of a member that could not take part in its attempt."""
+        self._tell(key, status.message, pod)
+
+    def _tell(self, key: GroupKey, note: str, member: Pod) -> None:
+        if not key.door:
+            group = self._lister.get(key.name, key.namespace)
+            if group is not None:
+                self._recorder.record(_refused(group.metadata, POD_GROUPS, note, member))
+        elif key.door == CUSTOM_DOOR:
+            custom = self._custom.get(key.name, key.namespace)
+            if custom is not None:
+                refused = _refused(custom.metadata, COSCHEDULING_POD_GROUPS, note, member)
+                self._recorder.record(refused)
 
     def gone(self, group: PodGroup) -> None:
         """Forget a group that was deleted."""
@@ -173,12 +196,11 @@ class GroupReports:
             _log.warning("status of pod group %s was not written: %s", name, problem)
 
 
-def _refused(group: PodGroup, note: str, member: Pod) -> EventNote:
-    metadata = group.metadata
+def _refused(metadata: ObjectMeta, resource: ResourceType, note: str, member: Pod) -> EventNote:
     return EventNote(
         regarding=ObjectReference(
-            kind=POD_GROUPS.kind,
-            api_version=POD_GROUPS.api_version,
+            kind=resource.kind,
+            api_version=resource.api_version,
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,

@@ -14,6 +14,7 @@ import msgspec
 
 from moorage.api import resources
 from moorage.api.changes import Resource
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
@@ -109,6 +110,13 @@ POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Reso
 
 CUSTOM: Final[tuple[WatchedKind, ...]] = (
     _K(resources.ELASTIC_QUOTAS, ElasticQuota, "elastic_quotas", "1.16", Resource.ELASTIC_QUOTA),
+    _K(
+        COSCHEDULING_POD_GROUPS,
+        CoschedulingGroup,
+        "coscheduling_groups",
+        "1.16",
+        Resource.COSCHEDULING_GROUP,
+    ),
 )
 """Watched only where a plugin of some profile waits for their events; `since` is that of custom
 resources."""

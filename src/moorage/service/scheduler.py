@@ -29,6 +29,7 @@ from moorage.client.writes import Client
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
+from moorage.framework.group import COSCHEDULING
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
 from moorage.service.core import Core, build_core
@@ -263,7 +264,7 @@ class Scheduler:
             evictor=evictor,
             facts=self.facts,
         )
-        if self._gates(GENERIC_WORKLOAD):
+        if self._groups:
             self._pump.groups = GroupAttempts(
                 core,
                 effects=effects,
@@ -275,9 +276,21 @@ class Scheduler:
             )
         return self._pump
 
+    @property
+    def _coscheduled(self) -> bool:
+        """Whether the pods of some profile may name groups by labels."""
+        return any(COSCHEDULING in profile.plugins for profile in self.core.profiles.values())
+
+    @property
+    def _groups(self) -> bool:
+        """Whether pods may be in groups at all."""
+        return self._gates(GENERIC_WORKLOAD) or self._coscheduled
+
     def _group_reports(self) -> GroupReports:
+        listers = self.core.snapshot.listers
         return GroupReports(
-            self.core.snapshot.listers.pod_groups,
+            listers.pod_groups,
+            listers.coscheduling_groups,
             self._client,
             writes=self._writes,
             recorder=self._recorder,
@@ -299,7 +312,7 @@ class Scheduler:
             writes=self._writes,
             facts=facts,
             waiting=core.waiting,
-            announce=self._gates(GANG_SCHEDULING),
+            announce=self._gates(GANG_SCHEDULING) or self._coscheduled,
         )
         self._node_reflector = self._reflector(
             resources.NODES, Node, nodes, whole=self._extenders.nodes

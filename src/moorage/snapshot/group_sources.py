@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from moorage.api.pod import Pod
 from moorage.api.pod_group import DISRUPTED_WHOLE, PodGroup
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+
+API_DOOR: Final = ""
 
 
 class ApiGroups:

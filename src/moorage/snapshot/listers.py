@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
+from moorage.api.coscheduling import CoschedulingGroup
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod_group import PodGroup
@@ -102,4 +103,5 @@ class Listers:
         self.pod_disruption_budgets: Lister[PodDisruptionBudget] = Lister()
         self.priority_classes: Lister[PriorityClass] = Lister()
         self.pod_groups: Lister[PodGroup] = Lister()
+        self.coscheduling_groups: Lister[CoschedulingGroup] = Lister()
         self.elastic_quotas: Lister[ElasticQuota] = Lister()

@@ -60,7 +60,12 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     evicted_whole
         Whether evicting one member means evicting all.
     wait_seconds
-        How long a member with a place is held at Permit for the others.
+        How long a member with a place is held at Permit for the others; 0 leaves it to the plugin.
+    resources
+        What must be free in the cluster before any member is tried: name and amount, cpu in
+        millicores, everything else in its own unit.
+    created
+        When the object behind it was created, RFC 3339; "" where there is none.
     """
 
     key: GroupKey
@@ -71,6 +76,8 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     topology_key: str = ""
     evicted_whole: bool = False
     wait_seconds: float = WAIT_SECONDS
+    resources: tuple[tuple[str, int], ...] = ()
+    created: str = ""
 
 
 class GroupSource(Protocol):
@@ -115,15 +122,20 @@ class GroupMembers:
         A node was chosen, the API does not know yet.
     assigned
         The API shows them on a node.
+    first_ns, failed_ns
+        When the first of them was queued, and when the group failed last, wall-clock nanoseconds;
+        noted by plugins that order the queue by it, None where nobody does.
     """
 
-    __slots__ = ("assigned", "assumed", "pods", "waiting")
+    __slots__ = ("assigned", "assumed", "failed_ns", "first_ns", "pods", "waiting")
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
         self.waiting: dict[str, None] = {}
         self.assumed: dict[str, None] = {}
         self.assigned: dict[str, None] = {}
+        self.first_ns: int | None = None
+        self.failed_ns: int | None = None
 
     @property
     def placed(self) -> int:

@@ -1,0 +1,58 @@
+"""Pod groups of kubernetes-sigs/scheduler-plugins: the PodGroup resource, and the labels of pods.
+
+Source: scheduler-plugins ``apis/scheduling/v1alpha1/types.go`` of 2026-08, and the label form that
+came before it (September 2020).
+"""
+
+# ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.api.meta import ApiObject, ApiStruct, ResourceList
+from moorage.api.resources import ResourceType
+
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+"""Names the PodGroup a pod belongs to."""
+OLD_GROUP_LABEL: Final = "pod-group.scheduling.sigs.k8s.io"
+"""The same until 2022; where a pod has both, the newer one counts."""
+NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
+"""Names a group without an object, together with `MIN_AVAILABLE_LABEL`."""
+MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
+"""How many pods of such a group have to fit; a whole number of at least 1."""
+
+COSCHEDULING_POD_GROUPS: Final = ResourceType(
+    group="scheduling.x-k8s.io",
+    version="v1alpha1",
+    kind="PodGroup",
+    plural="podgroups",
+    singular="podgroup",
+    namespaced=True,
+    short_names=("pg", "pgs"),
+)
+
+
+class CoschedulingGroupSpec(ApiStruct, frozen=True, kw_only=True):
+    """Wanted state of a group."""
+
+    min_member: int = 0
+    min_resources: ResourceList = {}
+    schedule_timeout_seconds: int | None = None
+
+
+class CoschedulingGroupStatus(ApiStruct, frozen=True, kw_only=True):
+    """Observed state of a group; kept by a controller, not by the scheduler."""
+
+    phase: str = ""
+    occupied_by: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str | None = None
+
+
+class CoschedulingGroup(ApiObject, frozen=True, kw_only=True):
+    """scheduling.x-k8s.io/v1alpha1 PodGroup."""
+
+    spec: CoschedulingGroupSpec = CoschedulingGroupSpec()
+    status: CoschedulingGroupStatus = CoschedulingGroupStatus()

@@ -1,0 +1,157 @@
+"""What keeps a group from being tried: too few members, no agreement, too little room at all.
+
+Asked by Coscheduling before a group's trial, and at PreFilter where members wait for each other.
+Rules: scheduling spec, gang sections B and C.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
+from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from moorage.snapshot.group_labels import LABEL_DOOR, minimum_of
+from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.snapshot import Snapshot
+
+_PODS = "pods"
+
+
+class Until:
+    """Groups about which something holds for a time.
+
+    Parameters
+    ----------
+    clock
+        Wall-clock time.
+    seconds
+        How long.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._for_ns = round(seconds * NS_PER_SECOND)
+        self._ends_ns: dict[GroupKey, int] = {}
+
+    def begin(self, key: GroupKey) -> None:
+        """Let it hold from now on; where it holds already the end stays."""
+        now_ns = self._clock.now_ns()
+        self._ends_ns = {each: end for each, end in self._ends_ns.items() if end > now_ns}
+        self._ends_ns.setdefault(key, now_ns + self._for_ns)
+
+    def end(self, key: GroupKey) -> None:
+        """Let it hold no longer."""
+        self._ends_ns.pop(key, None)
+
+    def holds(self, key: GroupKey) -> bool:
+        """Whether it holds now."""
+        return self._ends_ns.get(key, 0) > self._clock.now_ns()
+
+
+class GroupRules:
+    """Says whether a member is worth trying.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster, and who belongs to which group.
+    permitted
+        Groups whose ``minResources`` were found free a short while ago.
+    """
+
+    def __init__(self, snapshot: Snapshot, permitted: Until) -> None:
+        self._snapshot = snapshot
+        self.permitted = permitted
+
+    def refusal(self, key: GroupKey, terms: GroupTerms | None, pod: Pod) -> Status:
+        """Return why a member is left out of its group's trial, or Success."""
+        if terms is None:
+            return unresolvable(f"PodGroup {key.full_name} not found")
+        if pod.priority != terms.priority:
+            first = next(iter(self._snapshot.groups.members(key).pods.values()), pod)
+            return unresolvable(
+                f"Priorities do not match: {pod.name} has {pod.priority}, {first.name} of group "
+                f"{key.full_name} has {terms.priority}"
+            )
+        if key.door == LABEL_DOOR and minimum_of(pod) != terms.minimum:
+            return unresolvable(
+                f"PodGroupMinAvailables do not match: {pod.name} has {minimum_of(pod)}, others of "
+                f"group {key.full_name} have {terms.minimum}"
+            )
+        return self.shortage(key, terms, pod)
+
+    def shortage(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
+        """Return what a group lacks to be complete (gang section B, PreFilter 2 to 4)."""
+        members = self._snapshot.groups.members(key)
+        number = len(members.pods)
+        if number < terms.minimum:
+            return unresolvable(
+                f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
+                f"{number}, minMember of group: {terms.minimum}"
+            )
+        gated = sum(bool(each.spec.scheduling_gates) for each in members.waiting_pods())
+        if number - gated < terms.minimum:
+            return unresolvable(
+                f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
+            )
+        if not terms.resources or self.permitted.holds(key):
+            return SUCCESS
+        gap = self.gap(key, terms)
+        if gap:
+            listed = " ".join(f"{name}:{amount}" for name, amount in sorted(gap.items()))
+            return unresolvable(f"resource gap: map[{listed}]")
+        self.permitted.begin(key)
+        return SUCCESS
+
+    def label_refusal(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
+        """Return why the plugin of 2020 turns a member away (gang section C, PreFilter)."""
+        if minimum_of(pod) != terms.minimum:
+            return unschedulable("PodGroupMinAvailables do not match")
+        if pod.priority != terms.priority:
+            return unschedulable("Priorities do not match")
+        if len(self._snapshot.groups.members(key).pods) < terms.minimum:
+            return unschedulable("less than pgMinAvailable")
+        return SUCCESS
+
+    def gap(self, key: GroupKey, terms: GroupTerms) -> dict[str, int]:
+        """Return what the cluster lacks of a group's ``minResources``, by resource.
+
+        Room is added up over nodes, whether a pod fits into it or not, and without the group's own
+        pods. A resource counts as found once the nodes so far have enough of it.
+        """
+        snapshot, table = self._snapshot, self._snapshot.table
+        own = [
+            (row, info.part(RESOURCES).value.balanced)
+            for uid in snapshot.groups.members(key).placed_uids()
+            if (info := table.pod(uid)) is not None
+            and (row := table.row_of(table.node_of_pod(uid) or "")) is not None
+        ]
+        gap: dict[str, int] = {}
+        for name, need in (*terms.resources, (_PODS, terms.minimum)):
+            if name == _PODS:
+                free_n = snapshot.allowed_pods - snapshot.pod_count
+            else:
+                free_n = snapshot.allocatable(name) - snapshot.requested(name)
+            for row, requests in own:
+                free_n[row] += 1 if name == _PODS else requests.get(name, 0)
+            sums_n = np.cumsum(free_n)
+            if need > 0 and not (len(sums_n) and int(sums_n.max()) >= need):
+                gap[name] = need - (int(sums_n[-1]) if len(sums_n) else 0)
+        return gap
+
+
+def created_ns(terms: GroupTerms) -> int:
+    """Return when a group's object was created, wall-clock nanoseconds; 0 where it says nothing."""
+    return _parsed(terms.created) if terms.created else 0
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> int:
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        return 0

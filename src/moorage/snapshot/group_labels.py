@@ -1,0 +1,171 @@
+"""The doors of coscheduling: pods that name their group by labels, and several doors as one.
+
+`CustomGroups` are PodGroups of scheduling.x-k8s.io, named by a label of the pod. `LabelledGroups`
+are the groups of 2020, which have no object: the labels of the first pod known say what the group
+demands. `Doors` asks several sources in order; those of coscheduling are open to the pods of
+profiles that enable its plugin.
+
+Rules: scheduling spec, gang sections B and C (scheduler-plugins ``pkg/coscheduling``). In place of
+the record that 2020's plugin kept of its groups, terms are those of the first member that is still
+there; a group whose pods all went is forgotten at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, TypeAlias
+
+from moorage.api.coscheduling import (
+    GROUP_LABEL,
+    MIN_AVAILABLE_LABEL,
+    NAME_LABEL,
+    OLD_GROUP_LABEL,
+    CoschedulingGroup,
+)
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import to_units
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupSource, GroupTerms
+
+CUSTOM_DOOR: Final = "custom"
+LABEL_DOOR: Final = "labels"
+
+MembersOf: TypeAlias = Callable[[GroupKey], GroupMembers]
+
+
+class CustomGroups:
+    """The door of the custom resource: a label names a PodGroup of the pod's namespace.
+
+    Parameters
+    ----------
+    lister
+        The PodGroups of scheduling.x-k8s.io/v1alpha1.
+    members_of
+        Says who belongs to a group; the first of them says its priority.
+    """
+
+    def __init__(self, lister: Lister[CoschedulingGroup], members_of: MembersOf) -> None:
+        self._lister = lister
+        self._members_of = members_of
+
+    def key_of(self, pod: Pod) -> GroupKey | None:
+        """Return the group the pod's label names."""
+        labels = pod.metadata.labels
+        name = labels.get(GROUP_LABEL) or labels.get(OLD_GROUP_LABEL)
+        return GroupKey(pod.metadata.namespace, name, CUSTOM_DOOR) if name else None
+
+    def terms_of(self, key: GroupKey) -> GroupTerms | None:
+        """Return what the PodGroup demands, None while there is no such object."""
+        group = self._lister.get(key.name, key.namespace)
+        if group is None:
+            return None
+        spec = group.spec
+        first = _first(self._members_of(key))
+        return GroupTerms(
+            key=key,
+            uid=group.metadata.uid,
+            minimum=spec.min_member,
+            gang=True,
+            priority=0 if first is None else first.priority,
+            wait_seconds=float(spec.schedule_timeout_seconds or 0),
+            resources=amounts(spec.min_resources),
+            created=group.metadata.creation_timestamp or "",
+        )
+
+
+class LabelledGroups:
+    """The door of 2020: two labels on each pod, its group's name and minimum.
+
+    Parameters
+    ----------
+    members_of
+        Says who belongs to a group; the first of them says what it demands.
+    """
+
+    def __init__(self, members_of: MembersOf) -> None:
+        self._members_of = members_of
+
+    def key_of(self, pod: Pod) -> GroupKey | None:
+        """Return the group of a pod that has both labels, and a sensible minimum."""
+        name = pod.metadata.labels.get(NAME_LABEL)
+        if not name or minimum_of(pod) is None:
+            return None
+        return GroupKey(pod.metadata.namespace, name, LABEL_DOOR)
+
+    def terms_of(self, key: GroupKey) -> GroupTerms | None:
+        """Return what the first member known demands, None without any."""
+        first = _first(self._members_of(key))
+        if first is None:
+            return None
+        return GroupTerms(
+            key=key,
+            minimum=minimum_of(first) or 1,
+            gang=True,
+            priority=first.priority,
+            wait_seconds=0.0,
+        )
+
+
+class Doors:
+    """`GroupSource` of several doors; the first that knows a pod counts.
+
+    Parameters
+    ----------
+    sources
+        By the `GroupKey.door` of their groups, in the order in which they are asked.
+    open_to
+        Doors that are open only to the pods of certain profiles: their ``schedulerName``.
+    """
+
+    def __init__(
+        self, sources: Mapping[str, GroupSource], open_to: Mapping[str, Collection[str]]
+    ) -> None:
+        self._sources = dict(sources)
+        profiles = dict.fromkeys(name for names in open_to.values() for name in names)
+        self._everybody = tuple(each for door, each in sources.items() if door not in open_to)
+        self._by_profile = {
+            profile: tuple(
+                each
+                for door, each in sources.items()
+                if door not in open_to or profile in open_to[door]
+            )
+            for profile in profiles
+        }
+
+    def key_of(self, pod: Pod) -> GroupKey | None:
+        """Return the group of a pod by the first door that has one."""
+        for source in self._by_profile.get(pod.spec.scheduler_name, self._everybody):
+            key = source.key_of(pod)
+            if key is not None:
+                return key
+        return None
+
+    def terms_of(self, key: GroupKey) -> GroupTerms | None:
+        """Return what a group demands, None while it does not exist."""
+        source = self._sources.get(key.door)
+        return None if source is None else source.terms_of(key)
+
+
+def minimum_of(pod: Pod) -> int | None:
+    """Return the number the label ``min-available`` says; None where it says none of at least 1."""
+    text = pod.metadata.labels.get(MIN_AVAILABLE_LABEL, "")
+    if not (text.isascii() and text.removeprefix("+").isdigit()):
+        return None
+    number = int(text)
+    return number if 1 <= number < 1 << 31 else None
+
+
+def amounts(resources: Mapping[str, str | int | float]) -> tuple[tuple[str, int], ...]:
+    """Return quantities in the scheduler's units by name; those that make no sense are left out."""
+    found: list[tuple[str, int]] = []
+    for name in sorted(resources):
+        try:
+            found.append((name, to_units(name, parse_quantity(resources[name]))))
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def _first(members: GroupMembers) -> Pod | None:
+    return next(iter(members.pods.values()), None)
