@@ -18,6 +18,7 @@ from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
+from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.stateful_set import StatefulSetController
 from moorage.controllers.views import Views
@@ -51,6 +52,7 @@ class WorkloadControllers:
             JobController(around),
             StatefulSetController(around),
             DaemonSetController(around),
+            PodGroupController(around),
         ]
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()
