@@ -19,7 +19,11 @@ Scenario = Callable[[VirtualCluster], Awaitable[None]]
 
 
 def play(
-    scenario: Scenario, *, nodes: Sequence[dict[str, Any]] | None = None, volumes: bool = False
+    scenario: Scenario,
+    *,
+    nodes: Sequence[dict[str, Any]] | None = None,
+    volumes: bool = False,
+    authority: str = "",
 ) -> None:
     """Run a scenario in a cluster of three nodes, or of those given, with controllers."""
     clock = ManualClock()
@@ -30,7 +34,9 @@ def play(
         async with VirtualCluster(clock, nodes=given) as cluster:
             tasks = TaskOwner(lambda _name, error: broken.append(error))
             try:
-                made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(5))
+                made = WorkloadControllers(
+                    cluster.client, clock=clock, streams=Streams(5), authority=authority
+                )
                 tasks.spawn(made.run(), name="workloads")
                 await made.ready.wait()
                 if volumes:

@@ -172,7 +172,8 @@ def test_a_pod_that_fails_is_replaced_ever_later():
         await cluster.create(failing)
         await cluster.until(lambda: cluster.seconds > 100, seconds=120)
         events = await cluster.events("agent", reason="FailedDaemonPod")
-        # Each pod takes a second to start; pauses are 0, 2, 4, 8, 16 and 32 s; the seventh comes after 64 s more.
+        # Each pod takes a second to start; pauses are 0, 2, 4, 8, 16, 32
+        # and, beyond what is waited for here, 64 s.
         assert len(events) == 6
 
     play(scenario, nodes=[node_manifest("n1")])

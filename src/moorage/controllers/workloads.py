@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
+from moorage.controllers.accounts import NamespaceContents
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
+from moorage.controllers.node_life import NodeLifecycle, PodCollector, PodsByNode, TaintEviction
 from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.stateful_set import StatefulSetController
@@ -33,6 +37,8 @@ class WorkloadControllers:
         Verbs of the server.
     clock, streams
         Time and randomness.
+    authority
+        Certificate of the server's authority, PEM, published in every namespace; "" for none.
 
     Attributes
     ----------
@@ -40,12 +46,15 @@ class WorkloadControllers:
         Set once everything has been listed.
     """
 
-    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
+    def __init__(
+        self, client: Client, *, clock: Clock, streams: Streams, authority: str = ""
+    ) -> None:
         self._views = Views(client.transport, clock=clock, streams=streams)
         self._recorder = EventRecorder(
             client, host="moorage", clock=clock, rng=streams.stream("controllers/events")
         )
         around = Surroundings(client, self._views, self._recorder, clock, streams)
+        by_node = PodsByNode(self._views.of(PODS, Pod))
         self._controllers: list[Controller] = [
             DeploymentController(around),
             ReplicaSetController(around),
@@ -53,6 +62,10 @@ class WorkloadControllers:
             StatefulSetController(around),
             DaemonSetController(around),
             PodGroupController(around),
+            NodeLifecycle(around),
+            TaintEviction(around, by_node),
+            PodCollector(around, by_node),
+            NamespaceContents(around, authority=authority),
         ]
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()

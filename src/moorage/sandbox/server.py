@@ -110,7 +110,12 @@ class SandboxServer:
         client = Client(transport, rng=self._streams.stream("controllers/client"))
         controllers = VolumeControllers(client, clock=self._clock, streams=self._streams)
         budgets = DisruptionController(client, clock=self._clock, streams=self._streams)
-        workloads = WorkloadControllers(client, clock=self._clock, streams=self._streams)
+        workloads = WorkloadControllers(
+            client,
+            clock=self._clock,
+            streams=self._streams,
+            authority=self._authority.certificate.decode(),
+        )
         nodes = play_nodes(
             access,
             self._nodes,

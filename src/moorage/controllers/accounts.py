@@ -1,0 +1,98 @@
+"""What every namespace has: a service account ``default`` and the certificate of the server.
+
+Rules: kubernetes v1.36 pkg/controller/serviceaccount/serviceaccounts_controller.go and
+pkg/controller/certificates/rootcacertpublisher.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.api.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from moorage.base.errors import ConflictError
+from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, Json, Surroundings
+from moorage.controllers.views import View, Whole
+
+_ACCOUNT: Final = "default"
+_CERTIFICATE: Final = "kube-root-ca.crt"
+_WHAT: Final = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
+    "guaranteed across distributions of Kubernetes clusters."
+)
+
+
+class ConfigMap(Whole, frozen=True, kw_only=True):
+    """core/v1 ConfigMap, as far as its texts go."""
+
+    data: dict[str, str] = {}  # noqa: RUF012  (the codec library copies it)
+
+
+class NamespaceContents(Controller):
+    """Creates in each namespace what everybody expects there, again when somebody deletes it.
+
+    Parameters
+    ----------
+    authority
+        Certificate of the server's authority, PEM; "" publishes none.
+    """
+
+    def __init__(self, around: Surroundings, *, authority: str = "") -> None:
+        super().__init__(around, name="namespace-contents", resource=NAMESPACES)
+        self._authority = authority
+        self._namespaces = around.views.of(NAMESPACES, Whole)
+        self._accounts = around.views.of(SERVICE_ACCOUNTS, Whole)
+        self._maps: View[ConfigMap] | None = None
+        self.follow(self._namespaces)
+        self._accounts.tell(self._gone)
+        if authority:
+            self._maps = around.views.of(CONFIG_MAPS, ConfigMap)
+            self._maps.tell(self._map_changed)
+
+    def _gone(self, old: Whole | None, new: Whole | None) -> None:
+        if new is None and old is not None and old.name == _ACCOUNT:
+            self.queue.add(("", old.namespace))
+
+    def _map_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
+        found = new or old
+        if old is not None and found is not None and found.name == _CERTIFICATE:
+            self.queue.add(("", found.namespace))
+
+    async def sync(self, key: Key) -> float | None:
+        """Create what is missing in a namespace."""
+        namespace = self._namespaces.objects.get(key)
+        if namespace is None or namespace.metadata.deletion_timestamp is not None:
+            return None
+        name = namespace.name
+        if (name, _ACCOUNT) not in self._accounts.objects:
+            await self._create_account(name)
+        if self._maps is not None:
+            await self._publish(self._maps, name)
+        return None
+
+    async def _create_account(self, namespace: str) -> None:
+        metadata = {"name": _ACCOUNT, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+        try:
+            await self.client.create(SERVICE_ACCOUNTS, body, namespace=namespace)
+        except ConflictError:
+            return
+
+    async def _publish(self, maps: View[ConfigMap], namespace: str) -> None:
+        data = {"ca.crt": self._authority}
+        found = maps.objects.get((namespace, _CERTIFICATE))
+        if found is not None:
+            if found.data != data:
+                await self.write(CONFIG_MAPS, found, {"data": data})
+            return
+        metadata: Json = {
+            "name": _CERTIFICATE,
+            "namespace": namespace,
+            "annotations": {"kubernetes.io/description": _WHAT},
+        }
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        try:
+            await self.client.create(CONFIG_MAPS, body, namespace=namespace)
+        except ConflictError:
+            return
