@@ -19,6 +19,7 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import smallest_name
+from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT, in_order
 from moorage.framework.points import PostFilterResult, Reads
 from moorage.framework.preemption import NARROWING, Candidate
@@ -380,8 +381,7 @@ def test_binding(scripts, found, log, expected):
     made.extenders = in_order(
         [Scripted(f"e{i}", seen, **script) for i, script in enumerate(scripts)]
     )
-    cycle_state: Any = None
-    status = asyncio.run(run_bind(made, cycle_state, POD, "n1"))
+    status = asyncio.run(run_bind(made, CycleState(), POD, "n1"))
     assert (seen, status) == (log, expected)
 
 

@@ -73,6 +73,8 @@ class Recorder:
         self.gauges: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
         self.kept: Counter[str] = Counter()
+        self.hints: Counter[tuple[str, str, str]] = Counter()
+        self.gated: Counter[str] = Counter()
 
     def incoming(self, queue: str, event: str) -> None:
         self.entered[queue, event] += 1
@@ -85,6 +87,15 @@ class Recorder:
 
     def in_flight_events(self, event: str, delta: int) -> None:
         self.kept[event] += delta
+
+    def now_ns(self) -> int:
+        return 0
+
+    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
+        self.hints[plugin, event, answer] += 1
+
+    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+        self.gated[profile] += 1
 
     def now(self) -> dict[str, int]:
         """The gauges that are not zero."""

@@ -24,6 +24,7 @@ from moorage.engine.shape_entry import Entry, Scores
 from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
+from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Meter
 from moorage.framework.points import PostFilterResult, ScoreArray
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
@@ -35,7 +36,7 @@ from moorage.framework.runner import (
     run_pre_filter,
     run_pre_score,
 )
-from moorage.framework.status import Status, unresolvable, unschedulable
+from moorage.framework.status import Code, Status, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -59,6 +60,8 @@ class Cycle:
         Memory for reused answers.
     rotation
         Where searches of a part of the nodes start; the cycles of a scheduler share one.
+    meter
+        Told how long extension points and plugins take; None where nobody asks.
     """
 
     def __init__(
@@ -70,10 +73,12 @@ class Cycle:
         reuse: bool = True,
         budget_bytes: int = DEFAULT_BUDGET_BYTES,
         rotation: Rotation | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.profile = profile
         self.snapshot = snapshot
         self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
+        self._meter = meter
         self._tie_break = tie_break
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
 
@@ -152,12 +157,38 @@ class Cycle:
             PreFilter or Filter broke.
         """
         entry = None if self.shapes is None else self.shapes.entry(pod)
+        meter = self._meter
+        if meter is not None:
+            if state.meter is None:
+                state.meter, state.timed = meter, meter.sample()
+            meter.start()
         outcome = self._pre_filter(entry, state, pod)
-        nothing = self.snapshot.rows([])
+        if meter is not None:
+            meter.lap(PRE_FILTER, outcome.status.code)
         if outcome.status.rejected:
-            return Search(outcome, nothing, FilterPass(0), within=within)
+            return Search(outcome, self.snapshot.rows([]), FilterPass(0), within=within)
         if not outcome.status.ok:
             raise CycleError(outcome.status)
+        code = Code.ERROR
+        try:
+            found = self._searched(entry, outcome, state, pod, shortcut=shortcut, within=within)
+            code = Code.SUCCESS
+        finally:
+            if meter is not None and self.profile.filters:
+                meter.lap(FILTER, code)
+        return found
+
+    def _searched(
+        self,
+        entry: Entry | None,
+        outcome: PreFilterOutcome,
+        state: CycleState,
+        pod: PodInfo,
+        *,
+        shortcut: bool,
+        within: NodeView | None,
+    ) -> Search:
+        """Look at the nominated node first, then at every candidate row."""
         nominated = self._nominated(state, pod, within)
         if shortcut and nominated is not None and nominated[1].passed[0]:
             return Search(
@@ -271,6 +302,22 @@ class Cycle:
     def _totals(
         self, state: CycleState, pod: PodInfo, search: Search, *, rows: NDArray[np.int64]
     ) -> ScoreArray:
+        """Score the feasible rows; the meter hears of PreScore on the way, of Score at the end."""
+        meter = self._meter
+        if meter is None:
+            return self._scored(state, pod, search, rows=rows)
+        meter.start()
+        try:
+            total_n = self._scored(state, pod, search, rows=rows)
+        except CycleError as broken:
+            meter.lap(broken.point or SCORE, Code.ERROR)
+            raise
+        meter.lap(SCORE, Code.SUCCESS)
+        return total_n
+
+    def _scored(
+        self, state: CycleState, pod: PodInfo, search: Search, *, rows: NDArray[np.int64]
+    ) -> ScoreArray:
         if search.entry is None or self.shapes is None:
             return run_scores(self.profile, state, pod, self._view_of(rows)).total_n
         known = self._known_scores(search.entry, state, pod)
@@ -283,6 +330,8 @@ class Cycle:
             self._pre_score_fresh(state, pod, feasible, known.skipped)
         else:
             state.skip_score = known.skipped
+        if self._meter is not None:
+            self._meter.lap(PRE_SCORE, Code.SUCCESS)
         for plugin in self.profile.scores:
             if plugin.name in state.skip_score:
                 continue
@@ -329,7 +378,7 @@ class Cycle:
         assert self.shapes is not None
         status = run_pre_score(self.profile, state, pod, feasible, only=self.shapes.fresh_plugins)
         if not status.ok:
-            raise CycleError(status)
+            raise CycleError(status, PRE_SCORE)
         state.skip_score |= skipped
 
     def found(self, search: Search, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -419,7 +468,11 @@ class Cycle:
         )
         attempt = Attempt(self.profile, self.snapshot, state, pod)
         state.write(WHAT_IF, SearchWhatIf(attempt, statuses))
+        if self._meter is not None:
+            self._meter.start()
         outcome = run_post_filter(self.profile, state, pod, statuses, ask=ask)
+        if self._meter is not None:
+            self._meter.lap(POST_FILTER, outcome.status.code)
         state.delete(WHAT_IF)
         return outcome
 

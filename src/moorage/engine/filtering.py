@@ -15,6 +15,7 @@ from moorage.engine.nominated import filters_by_sums, nominated_first
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import count_reasons
+from moorage.framework.meter import FILTER, NOT_TIMED
 from moorage.framework.points import FilterPlugin
 from moorage.framework.profile import Profile
 from moorage.framework.status import (
@@ -40,10 +41,19 @@ _BROKEN = np.array([not (code.rejected or code is Code.SUCCESS) for code in Code
 
 
 class CycleError(Exception):
-    """A plugin broke during an attempt; carries the status the attempt ends with."""
+    """A plugin broke during an attempt; carries the status the attempt ends with.
 
-    def __init__(self, status: Status) -> None:
+    Parameters
+    ----------
+    status
+        Error, or a rejection.
+    point
+        Where it broke, if that is told apart.
+    """
+
+    def __init__(self, status: Status, point: str = "") -> None:
         self.status = status
+        self.point = point
         super().__init__(status.message)
 
 
@@ -243,6 +253,20 @@ def ask_filter(
     profile: Profile, plugin: FilterPlugin, state: CycleState, pod: PodInfo, view: NodeView
 ) -> FilterAnswer | None:
     """Ask one plugin about a view; one that raises answers Error for every row."""
+    if state.meter is None:
+        return _answer(profile, plugin, state, pod, view)
+    began_ns = state.begins()
+    answer = _answer(profile, plugin, state, pod, view)
+    timed = began_ns != NOT_TIMED  # or the code is told nobody
+    broke = timed and answer is not None and bool(_BROKEN[answer.code_n].any())
+    code = Code.ERROR if broke else Code.SUCCESS
+    state.ended(plugin.name, FILTER, code, since_ns=began_ns)
+    return answer
+
+
+def _answer(
+    profile: Profile, plugin: FilterPlugin, state: CycleState, pod: PodInfo, view: NodeView
+) -> FilterAnswer | None:
     try:
         answer = plugin.filter(state, pod, view)
     except Exception as problem:

@@ -13,10 +13,11 @@ import numpy as np
 from moorage.engine.filtering import CycleError
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.meter import NORMALIZE, PRE_SCORE, SCORE
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray, ScorePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.runner import run_pre_score
-from moorage.framework.status import Status, error
+from moorage.framework.status import Code, Status, error
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
@@ -46,7 +47,9 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, feasible: Node
     """
     status = run_pre_score(profile, state, pod, feasible)
     if not status.ok:
-        raise CycleError(status)
+        raise CycleError(status, PRE_SCORE)
+    if state.meter is not None:
+        state.meter.lap(PRE_SCORE, Code.SUCCESS)
     plugins: dict[str, PluginScores] = {}
     total_n = np.zeros(len(feasible), np.int64)
     for plugin in profile.scores:
@@ -68,11 +71,14 @@ def ask_score(plugin: ScorePlugin, state: CycleState, pod: PodInfo, view: NodeVi
     CycleError
         It raised, or answered for another number of rows.
     """
+    began_ns = state.begins()
     try:
         raw_n = plugin.score(state, pod, view)
     except Exception as problem:
-        text = contained(plugin.name, "Score", problem).message
+        state.ended(plugin.name, SCORE, Code.ERROR, since_ns=began_ns)
+        text = contained(plugin.name, SCORE, problem).message
         raise CycleError(_failed(plugin, text)) from problem
+    state.ended(plugin.name, SCORE, Code.SUCCESS, since_ns=began_ns)
     if len(raw_n) != len(view):
         text = f"plugin answered for {len(raw_n)} rows instead of {len(view)}"
         raise CycleError(_failed(plugin, text))
@@ -92,14 +98,17 @@ def normalized(
     normalizer = profile.normalizer(plugin)
     scores_n = raw_n
     if normalizer is not None:
+        began_ns = state.begins()
         try:
             scores_n = normalizer.normalize(state, pod, raw_n)
         except Exception as problem:
+            state.ended(plugin.name, NORMALIZE, Code.ERROR, since_ns=began_ns)
             text = contained(plugin.name, "NormalizeScore", problem).message
             message = (
                 f'running Normalize on Score plugins: plugin "{plugin.name}" failed with: {text}'
             )
             raise CycleError(error(message)) from problem
+        state.ended(plugin.name, NORMALIZE, Code.SUCCESS, since_ns=began_ns)
     check_range(plugin, scores_n)
     return scores_n
 

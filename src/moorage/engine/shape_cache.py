@@ -24,6 +24,7 @@ from moorage.engine.scoring import ask_score, check_range
 from moorage.engine.shape_entry import Beside, Entry, Scores, shape_key
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.meter import PRE_SCORE
 from moorage.framework.points import PreFilterPlugin, Reads, ScoreArray, ScorePlugin
 from moorage.framework.profile import Profile, reads_cluster
 from moorage.framework.runner import PreFilterAnswer, pre_filter_one
@@ -126,6 +127,7 @@ class ShapeCache:
             return pre_filter_one(plugin, state, pod, self._snapshot)
         known = entry.pre_filters.get(plugin.name)
         if known is None:
+            entry.state.metered_like(state)
             known = pre_filter_one(plugin, entry.state, pod, self._snapshot)
             state.absorb(entry.state)
             if known[1].code is not Code.ERROR:
@@ -197,6 +199,7 @@ class ShapeCache:
             state.absorb(entry.state)
             return entry.scores
         entry.asks_too_much = True
+        entry.state.metered_like(state)
         made = Scores(self._snapshot.num_nodes)
         made.skipped = self._pre_score(entry, pod)
         state.absorb(entry.state)
@@ -221,10 +224,12 @@ class ShapeCache:
         for plugin in self._profile.pre_scores:
             if plugin.name in self._fresh:
                 continue
+            began_ns = entry.state.begins()
             try:
                 status = plugin.pre_score(entry.state, pod, self._snapshot.all())
             except Exception as problem:
-                status = contained(plugin.name, "PreScore", problem)
+                status = contained(plugin.name, PRE_SCORE, problem)
+            entry.state.ended(plugin.name, PRE_SCORE, status.code, since_ns=began_ns)
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)
             elif not status.ok:
@@ -243,6 +248,7 @@ class ShapeCache:
 
     def _refresh(self, entry: Entry, pod: PodInfo, epochs: tuple[int, ...]) -> bool:
         table = self._snapshot.table
+        entry.state.meter = None  # keeping answers up to date is no part of an extension point
         if entry.structure != table.columns.structure or entry.epochs != epochs:
             return False
         nodes = table.node_log.since(entry.node_position)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar, cast
 
 from moorage.api.pod import Pod
+from moorage.framework.meter import NOT_TIMED, Meter
+from moorage.framework.status import Code
 
 T = TypeVar("T")
 
@@ -33,12 +35,24 @@ class StateMissingError(KeyError):
 
 
 class CycleState:
-    """Values by typed key, and which plugins are skipped in this attempt."""
+    """Values by typed key, which plugins are skipped in this attempt, and who times them."""
 
-    __slots__ = ("_values", "pods_to_activate", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = (
+        "_values",
+        "meter",
+        "pods_to_activate",
+        "skip_filter",
+        "skip_pre_bind",
+        "skip_score",
+        "timed",
+    )
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], object] = {}
+        self.meter: Meter | None = None
+        """Told of what plugins do in this attempt; None where nobody asks."""
+        self.timed = False
+        """Whether plugins are timed one by one."""
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
         self.skip_pre_bind: frozenset[str] = frozenset()
@@ -71,9 +85,36 @@ class CycleState:
         """Forget a key; nothing happens when it was never written."""
         self._values.pop(key, None)
 
+    def begins(self) -> int:
+        """Return when a plugin's call begins, monotonic nanoseconds; `NOT_TIMED` mostly."""
+        return self.meter.now_ns() if self.timed and self.meter is not None else NOT_TIMED
+
+    def ended(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
+        """Note that a plugin's call has ended.
+
+        Parameters
+        ----------
+        plugin, point, code
+            Who was asked, at which extension point, and the answer.
+        since_ns
+            What `begins` returned.
+        """
+        meter = self.meter
+        if meter is None:
+            return
+        if code is not Code.SKIP:
+            meter.called(plugin, point)
+        if since_ns != NOT_TIMED:
+            meter.took(plugin, point, code, since_ns=since_ns)
+
+    def metered_like(self, other: CycleState) -> None:
+        """Have what plugins do with this state told as for another."""
+        self.meter, self.timed = other.meter, other.timed
+
     def copy(self) -> CycleState:
         """Return a state with the same values; the values themselves are shared."""
         twin = CycleState()
+        twin.meter, twin.timed = self.meter, self.timed
         twin._values = dict(self._values)
         twin.skip_filter = self.skip_filter
         twin.skip_score = self.skip_score

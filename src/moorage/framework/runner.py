@@ -16,6 +16,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.meter import POST_FILTER, PRE_FILTER, PRE_SCORE
 from moorage.framework.points import (
     PostFilterPlugin,
     PostFilterResult,
@@ -42,17 +43,23 @@ PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
 _WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 
 
-def _call(plugin: Any, point: str, call: Callable[[], Status]) -> Status:
+def _call(state: CycleState, plugin: Any, point: str, call: Callable[[], Status]) -> Status:
+    began_ns = state.begins()
     try:
-        return call().by(plugin.name)
+        status = call().by(plugin.name)
     except Exception as problem:
-        return contained(plugin.name, point, problem)
+        status = contained(plugin.name, point, problem)
+    state.ended(plugin.name, point, status.code, since_ns=began_ns)
+    return status
 
 
 def run_pre_enqueue(profile: Profile, pod: Pod) -> Status:
     """Run PreEnqueue until one plugin does not let the pod in."""
     for plugin in profile.pre_enqueue:
-        status = _call(plugin, "PreEnqueue", lambda plugin=plugin: plugin.pre_enqueue(pod))  # type: ignore[misc]
+        try:
+            status = plugin.pre_enqueue(pod).by(plugin.name)
+        except Exception as problem:
+            status = contained(plugin.name, "PreEnqueue", problem)
         if not status.ok:
             return status
     return SUCCESS
@@ -146,10 +153,12 @@ def pre_filter_one(
     plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> PreFilterAnswer:
     """Ask one plugin, containing what it raises."""
+    began_ns = state.begins()
     try:
         result, status = plugin.pre_filter(state, pod, snapshot)
     except Exception as problem:
-        return None, contained(plugin.name, "PreFilter", problem)
+        result, status = None, contained(plugin.name, PRE_FILTER, problem)
+    state.ended(plugin.name, PRE_FILTER, status.code, since_ns=began_ns)
     return result, status.by(plugin.name)
 
 
@@ -176,10 +185,12 @@ def post_filter_one(
     node_to_status: Mapping[str, Status],
 ) -> PostFilterAnswer:
     """Ask one plugin, containing what it raises."""
+    began_ns = state.begins()
     try:
         result, status = plugin.post_filter(state, pod, node_to_status)
     except Exception as problem:
-        return None, contained(plugin.name, "PostFilter", problem)
+        result, status = None, contained(plugin.name, POST_FILTER, problem)
+    state.ended(plugin.name, POST_FILTER, status.code, since_ns=began_ns)
     return result, status.by(plugin.name)
 
 
@@ -250,8 +261,9 @@ def run_pre_score(
         if only is not None and plugin.name not in only:
             continue
         status = _call(
+            state,
             plugin,
-            "PreScore",
+            PRE_SCORE,
             lambda plugin=plugin: plugin.pre_score(state, pod, feasible),  # type: ignore[misc]
         )
         if status.code is Code.SKIP:
@@ -266,6 +278,7 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
     """Run Reserve in order; stop at the first that does not succeed."""
     for plugin in profile.reserves:
         status = _call(
+            state,
             plugin,
             "Reserve",
             lambda plugin=plugin: plugin.reserve(state, pod, node_name),  # type: ignore[misc]
@@ -280,10 +293,12 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
 def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Run Unreserve of every Reserve plugin, last first, whether or not it was reached."""
     for plugin in reversed(profile.reserves):
+        began_ns = state.begins()
         try:
             plugin.unreserve(state, pod, node_name)
         except Exception as problem:
             contained(plugin.name, "Unreserve", problem)
+        state.ended(plugin.name, "Unreserve", Code.SUCCESS, since_ns=began_ns)
 
 
 class PermitOutcome(msgspec.Struct, frozen=True):
@@ -301,10 +316,12 @@ def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str
     waits: dict[str, float] = {}
     reasons: tuple[str, ...] = ()
     for plugin in profile.permits:
+        began_ns = state.begins()
         try:
             status, seconds = plugin.permit(state, pod, node_name)
         except Exception as problem:
             status, seconds = contained(plugin.name, "Permit", problem), 0.0
+        state.ended(plugin.name, "Permit", status.code, since_ns=began_ns)
         status = status.by(plugin.name)
         if status.rejected:
             return PermitOutcome(status)

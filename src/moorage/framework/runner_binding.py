@@ -37,10 +37,12 @@ def run_pre_bind_pre_flight(
         ask = getattr(plugin, "pre_bind_pre_flight", None)
         if ask is None:
             continue
+        began_ns = state.begins()
         try:
             status = ask(state, pod, node_name)
         except Exception as problem:
             status = contained(plugin.name, "PreBindPreFlight", problem)
+        state.ended(plugin.name, "PreBindPreFlight", status.code, since_ns=began_ns)
         if status.code is Code.SKIP:
             skipped.add(plugin.name)
         elif status.code is Code.ERROR:
@@ -145,20 +147,27 @@ async def _bind_by(extender: Extender, profile: Profile, pod: PodInfo, node_name
 async def run_post_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Tell every PostBind plugin."""
     for plugin in profile.post_binds:
+        began_ns = state.begins()
         try:
             outcome = plugin.post_bind(state, pod, node_name)
             if inspect.isawaitable(outcome):
                 await outcome
         except Exception as problem:
             contained(plugin.name, "PostBind", problem)
+        state.ended(plugin.name, "PostBind", Code.SUCCESS, since_ns=began_ns)
 
 
 async def _awaited(
-    plugin: Any, point: str, method: Callable[..., Any], args: tuple[Any, ...]
+    plugin: Any,
+    point: str,
+    method: Callable[[CycleState, PodInfo, str], Any],
+    args: tuple[CycleState, PodInfo, str],
 ) -> Status:
+    state, began_ns = args[0], args[0].begins()
     try:
         outcome = method(*args)
         status: Status = await outcome if inspect.isawaitable(outcome) else outcome
     except Exception as problem:
-        return contained(plugin.name, point, problem)
+        status = contained(plugin.name, point, problem)
+    state.ended(plugin.name, point, status.code, since_ns=began_ns)
     return status.by(plugin.name)

@@ -42,8 +42,6 @@ class AttemptFacts:
         self.attempts = _histogram("pod_scheduling_attempts")
         self.sli: dict[str, Histogram] = {}
         """From first attempt to binding, seconds, by number of attempts."""
-        self.preemptions = 0
-        """Attempts that looked for victims."""
         self.victims = _histogram("preemption_victims")
 
     @property
@@ -93,10 +91,8 @@ class AttemptFacts:
         self._ended(uid, _UNSCHEDULABLE if rejected else _ERROR, profile)
 
     def preempted(self, victims: int) -> None:
-        """Note that an attempt looked for victims, and how many it found."""
-        self.preemptions += 1
-        if victims:
-            self.victims.observe(victims)
+        """Note how many victims an attempt found."""
+        self.victims.observe(victims)
 
     def _ended(self, uid: str, result: str, profile: str) -> None:
         key = result, profile

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+
+from moorage.base.clock import NS_PER_SECOND
+from moorage.framework.status import Code
+from moorage.observe.catalogue import METRICS
+from moorage.observe.plugin_facts import PluginFacts
+from moorage.observe.series import Histogram
+
+_HINT = next(
+    m.buckets for m in METRICS if m.name == "scheduler_queueing_hint_execution_duration_seconds"
+)
 
 
 class QueueFacts:
     """A `QueueObserver` that counts.
+
+    Parameters
+    ----------
+    plugins
+        Told how long PreEnqueue takes.
 
     Attributes
     ----------
@@ -18,11 +34,24 @@ class QueueFacts:
         Queued pods last rejected by a plugin, by (plugin, profile).
     events_in_flight
         Entries kept for pods in flight, by event.
+    hints
+        Seconds, by (plugin, event, answer).
     """
 
-    __slots__ = ("events_in_flight", "incoming_pods", "pending_pods", "rejected_pods")
+    __slots__ = (
+        "_plugins",
+        "events_in_flight",
+        "hints",
+        "incoming_pods",
+        "now_ns",
+        "pending_pods",
+        "rejected_pods",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, plugins: PluginFacts) -> None:
+        self._plugins = plugins
+        self.now_ns: Callable[[], int] = plugins.now_ns
+        self.hints: dict[tuple[str, str, str], Histogram] = {}
         self.incoming_pods: Counter[tuple[str, str]] = Counter()
         self.pending_pods: Counter[str] = Counter(
             {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
@@ -45,3 +74,15 @@ class QueueFacts:
     def in_flight_events(self, event: str, delta: int) -> None:
         """Change the number of entries kept for pods in flight."""
         self.events_in_flight[event] += delta
+
+    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
+        """Note how long a requeue hint took."""
+        key = plugin, event, answer
+        histogram = self.hints.get(key)
+        if histogram is None:
+            histogram = self.hints[key] = Histogram(_HINT)
+        histogram.observe((self.now_ns() - since_ns) / NS_PER_SECOND)
+
+    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+        """Note how long PreEnqueue took; it is told as Success whatever it said, as upstream."""
+        self._plugins.ran("PreEnqueue", Code.SUCCESS, profile, self.now_ns() - since_ns)

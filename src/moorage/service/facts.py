@@ -11,6 +11,7 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
+from moorage.observe.events import EventFacts
 from moorage.observe.points import PointFacts
 
 _KEPT = 200  # decisions; enough for a screen and a debugging session
@@ -48,8 +49,9 @@ class Facts:
         Bindings the API server accepted, and the ones that failed.
     undecodable
         Objects left alone because they cannot be read or their values make no sense.
-    attempts, points
-        What metrics tell about attempts, and about extension points from Reserve on.
+    attempts, points, events
+        What metrics tell about attempts, about extension points from Reserve on, and about taking
+        in what the watches tell.
     recent
         The last decisions, oldest first.
     """
@@ -64,6 +66,7 @@ class Facts:
         self.undecodable = 0
         self.attempts = AttemptFacts(clock)
         self.points = PointFacts(clock)
+        self.events = EventFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 
     def note_failure(self, pod: Pod, status: Status, message: str) -> None:
@@ -76,9 +79,7 @@ class Facts:
     def note(self, decision: Decision) -> None:
         """Count a decision."""
         self.attempts.decided(decision.pod.uid)
-        if decision.diagnosis is not None and decision.diagnosis.post_filter_message:
-            self.attempts.preempted(0)
-        elif decision.victims:
+        if decision.victims:
             self.attempts.preempted(len(decision.victims))
         self.decisions += 1
         self.rejected += decision.outcome is Outcome.REJECT

@@ -8,7 +8,7 @@ deletion is told to the queue first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -36,6 +36,8 @@ NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
+UNSCHEDULABLE_POD_DELETE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.DELETE)
 
 
 def _quantity(name: str, amount: Quantity) -> None:
@@ -65,6 +67,7 @@ class _Reporting:
     def __init__(self, kind: str, facts: Facts) -> None:
         self._kind = kind
         self._facts = facts
+        self._events = facts.events
         self.synced = False
 
     def on_synced(self) -> None:
@@ -82,6 +85,22 @@ class _Reporting:
         self._facts.undecodable += 1
         name = "/".join(part for part in key if part)
         _log.error("%s %s cannot be read and is left alone: %s", self._kind, name, problem)
+
+
+class _Changing(_Reporting):
+    """What nodes and pods have in common: one update may be several cluster events."""
+
+    _queue: SchedulingQueue
+
+    def _changed(
+        self, events: Sequence[ClusterEvent], old: ApiObject, new: ApiObject, *, began_ns: int
+    ) -> None:
+        """Tell the queue of every change; to each belongs the time until the queue is told."""
+        before_ns = self._events.now_ns() - began_ns
+        for event in events:
+            moves_ns = self._events.now_ns()
+            self._queue.move_all(event, old, new)
+            self._events.handled(event.label, since_ns=moves_ns - before_ns)
 
 
 class PodStore:
@@ -107,7 +126,7 @@ class PodStore:
         self._pods.pop(pod.key, None)
 
 
-class NodeIngest(_Reporting):
+class NodeIngest(_Changing):
     """Nodes to cache and queue."""
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, facts: Facts) -> None:
@@ -122,9 +141,11 @@ class NodeIngest(_Reporting):
         if not self._readable(node):
             self._left_alone[node.name] = None
             return
+        began_ns = self._events.now_ns()
         with _tolerated():
             self._cache.add_node(node)
         self._queue.move_all(NODE_ADD, None, node)
+        self._events.handled(NODE_ADD.label, since_ns=began_ns)
 
     def on_update(self, old: Node, new: Node) -> None:
         """Take in a changed node; one that cannot be read leaves the version before in place."""
@@ -135,18 +156,20 @@ class NodeIngest(_Reporting):
         if before is None:
             self.on_add(new)
             return
+        began_ns = self._events.now_ns()
         with _tolerated():
             self._cache.update_node(before, new)
-        for event in node_changes(before, new):
-            self._queue.move_all(event, before, new)
+        self._changed(node_changes(before, new), before, new, began_ns=began_ns)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone; pods on it stay known until they are deleted."""
         if self._left_alone.pop(node.name, node) is None:
             return
+        began_ns = self._events.now_ns()
         self._queue.move_all(NODE_DELETE, node, None)
         with _tolerated():
             self._cache.remove_node(node)
+        self._events.handled(NODE_DELETE.label, since_ns=began_ns)
 
     def _readable(self, node: Node) -> bool:
         try:
@@ -158,7 +181,7 @@ class NodeIngest(_Reporting):
         return True
 
 
-class PodIngest(_Reporting):
+class PodIngest(_Changing):
     """Pods to cache and queue.
 
     Parameters
@@ -207,10 +230,12 @@ class PodIngest(_Reporting):
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._responsible(pod):
+            began_ns = self._events.now_ns()
             self._groups.put(pod)
             self._queue.add(pod)
             if self._announce:
                 self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
+            self._events.handled(UNSCHEDULABLE_POD_ADD.label, since_ns=began_ns)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Take in a changed pod; one that cannot be read leaves the version before in place."""
@@ -225,16 +250,18 @@ class PodIngest(_Reporting):
         if self._writes is not None:
             self._writes.seen(new)
         if old.spec.node_name:
+            began_ns = self._events.now_ns()
             with _tolerated():
                 self._cache.update_pod(old, new)
-            for event in pod_changes(old, new):
-                self._queue.move_all(event, old, new)
+            self._changed(pod_changes(old, new), old, new, began_ns=began_ns)
         elif new.spec.node_name:
             self._assigned(new)
             if self._responsible(new):
                 self._queue.delete(new)
         elif self._responsible(new):
+            began_ns = self._events.now_ns()
             self._unassigned_update(old, new)
+            self._events.handled(UNSCHEDULABLE_POD_UPDATE.label, since_ns=began_ns)
 
     def on_delete(self, pod: Pod, *, missed: bool) -> None:
         """Take in that a pod is gone, or finished and so no longer watched."""
@@ -246,12 +273,16 @@ class PodIngest(_Reporting):
             self._writes.gone(pod)
         assigned = bool(pod.spec.node_name)
         if assigned or (missed and self._known_assigned(pod)):
+            began_ns = self._events.now_ns()
             with _tolerated():
                 self._cache.remove_pod(pod)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+            self._events.handled(ASSIGNED_POD_DELETE.label, since_ns=began_ns)
         # It may have got its node in a version that could not be read: the queue has it still.
         if (missed or not known.spec.node_name) and self._responsible(pod):
+            began_ns = self._events.now_ns()
             self._unassigned_delete(pod)
+            self._events.handled(UNSCHEDULABLE_POD_DELETE.label, since_ns=began_ns)
 
     def _readable(self, pod: Pod) -> bool:
         try:
@@ -262,9 +293,11 @@ class PodIngest(_Reporting):
         return True
 
     def _assigned(self, pod: Pod) -> None:
+        began_ns = self._events.now_ns()
         with _tolerated():
             self._cache.add_pod(pod)
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
+        self._events.handled(ASSIGNED_POD_ADD.label, since_ns=began_ns)
 
     def _unassigned_update(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
@@ -347,19 +380,24 @@ class ListerIngest(_Reporting, Generic[K]):
 
     def on_add(self, obj: K) -> None:
         """Take in an object that appeared."""
+        began_ns = self._events.now_ns()
         self._lister.put(obj)
-        self._tell(Action.ADD, None, obj)
+        self._tell(Action.ADD, None, obj, began_ns=began_ns)
 
     def on_update(self, old: K, new: K) -> None:
         """Take in a changed object."""
+        began_ns = self._events.now_ns()
         self._lister.put(new)
-        self._tell(Action.UPDATE, old, new)
+        self._tell(Action.UPDATE, old, new, began_ns=began_ns)
 
     def on_delete(self, obj: K, *, missed: bool) -> None:
         """Take in that an object is gone."""
+        began_ns = self._events.now_ns()
         self._lister.remove(obj)
-        self._tell(Action.DELETE, obj, None)
+        self._tell(Action.DELETE, obj, None, began_ns=began_ns)
 
-    def _tell(self, action: Action, old: K | None, new: K | None) -> None:
+    def _tell(self, action: Action, old: K | None, new: K | None, *, began_ns: int) -> None:
         if self._resource is not None:
-            self._queue.move_all(ClusterEvent(self._resource, action), old, new)
+            event = ClusterEvent(self._resource, action)
+            self._queue.move_all(event, old, new)
+            self._events.handled(event.label, since_ns=began_ns)

@@ -9,6 +9,7 @@ from moorage.config.feature_gates import GATES, FeatureGates
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
 from moorage.observe.exposition import Exposition, Sample, Source
+from moorage.observe.plugin_facts import EVALUATED
 from moorage.observe.series import Histogram
 from moorage.service.scheduler import Scheduler
 
@@ -37,7 +38,7 @@ def exposition_of(
         Names of metrics to leave out.
     """
     attempts, core = scheduler.facts.attempts, scheduler.core
-    queue = core.queue_facts
+    queue, plugins = core.queue_facts, core.plugin_facts
     sources: dict[str, Source] = {
         f"{_S}schedule_attempts_total": attempts.results.items,
         f"{_S}scheduling_attempt_duration_seconds": attempts.durations.items,
@@ -49,9 +50,22 @@ def exposition_of(
         f"{_S}queue_incoming_pods_total": queue.incoming_pods.items,
         f"{_S}unschedulable_pods": queue.rejected_pods.items,
         f"{_S}inflight_events": lambda: _one_label(queue.events_in_flight.items()),
-        f"{_S}preemption_attempts_total": lambda: [((), float(attempts.preemptions))],
+        f"{_S}queueing_hint_execution_duration_seconds": queue.hints.items,
+        f"{_S}event_handling_duration_seconds": lambda: _one_label(
+            scheduler.facts.events.durations.items()
+        ),
+        f"{_S}plugin_execution_duration_seconds": plugins.executions.items,
+        f"{_S}plugin_evaluation_total": lambda: [
+            item for item in plugins.calls.items() if item[0][1] in EVALUATED
+        ],
+        f"{_S}preemption_attempts_total": lambda: [
+            ((), float(plugins.called_at("DefaultPreemption", "PostFilter")))
+        ],
         f"{_S}preemption_victims": lambda: [((), attempts.victims)],
-        f"{_S}framework_extension_point_duration_seconds": scheduler.facts.points.durations.items,
+        f"{_S}framework_extension_point_duration_seconds": lambda: [
+            *plugins.durations.items(),
+            *scheduler.facts.points.durations.items(),
+        ],
         f"{_S}permit_wait_duration_seconds": scheduler.facts.points.waits.items,
         f"{_S}cache_size": lambda: _cache_size(scheduler),
         f"{_S}goroutines": lambda: [(("binding",), float(scheduler.bindings))],

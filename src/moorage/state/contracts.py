@@ -34,6 +34,9 @@ class Hint(Enum):
     """The event may help: try the pod again, after its backoff if it has one left."""
 
 
+BROKEN_HINT = "Error"
+"""Instead of an answer, in metrics, where a hint broke."""
+
 HintFn: TypeAlias = Callable[[Pod, object | None, object | None], Hint]
 """(waiting pod, old object, new object) -> `Hint`. One that raises counts as QUEUE."""
 
@@ -133,6 +136,18 @@ class QueueObserver(Protocol):
         """Change the number of entries kept for pods in flight, by event label."""
         ...
 
+    def now_ns(self) -> int:
+        """Return the time to hand in as a beginning, nanoseconds."""
+        ...
+
+    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
+        """Note how long a requeue hint took, and what it said or `BROKEN_HINT`."""
+        ...
+
+    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+        """Note how long the PreEnqueue plugins of a profile took together."""
+        ...
+
 
 class NullObserver:
     """Observes nothing."""
@@ -147,6 +162,16 @@ class NullObserver:
         """Ignore it."""
 
     def in_flight_events(self, event: str, delta: int) -> None:
+        """Ignore it."""
+
+    def now_ns(self) -> int:
+        """Return 0: nobody looks at durations."""
+        return 0
+
+    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
+        """Ignore it."""
+
+    def gates_asked(self, profile: str, *, since_ns: int) -> None:
         """Ignore it."""
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from moorage.state.contracts import GateResult, PreEnqueueFn, PreEnqueueMap
+from moorage.state.contracts import (
+    GateResult,
+    NullObserver,
+    PreEnqueueFn,
+    PreEnqueueMap,
+    QueueObserver,
+)
 from moorage.state.hints import HintIndex
 from moorage.state.queued_pod import QueuedPod
 
@@ -23,6 +29,8 @@ class Gates:
         Profile name to its PreEnqueue plugins, in order.
     hints
         Tells which events a gating plugin registered.
+    observer
+        Told how long the plugins take.
 
     Notes
     -----
@@ -30,7 +38,10 @@ class Gates:
     the plugins run in no fixed order; here in the profile's.
     """
 
-    def __init__(self, pre_enqueue: PreEnqueueMap, hints: HintIndex) -> None:
+    def __init__(
+        self, pre_enqueue: PreEnqueueMap, hints: HintIndex, observer: QueueObserver | None = None
+    ) -> None:
+        self._observer = observer if observer is not None else NullObserver()
         self._plugins = {profile: tuple(plugins) for profile, plugins in pre_enqueue.items()}
         self._hints = hints
 
@@ -47,12 +58,15 @@ class Gates:
             return
         if queued.gating_plugin:
             plugins = tuple(sorted(plugins, key=lambda plugin: plugin[0] != queued.gating_plugin))
+        began_ns = self._observer.now_ns()
         for name, function in plugins:
             answer = _ask(name, function, queued)
             if answer is not None:
                 self._close(queued, name, answer)
-                return
-        _open(queued)
+                break
+        else:
+            _open(queued)
+        self._observer.gates_asked(queued.profile, since_ns=began_ns)
 
     def _close(self, queued: QueuedPod, plugin: str, answer: GateResult) -> None:
         queued.unschedulable_plugins.add(plugin)

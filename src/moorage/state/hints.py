@@ -14,7 +14,14 @@ from types import MappingProxyType
 
 from moorage.api.changes import ClusterEvent, matches
 from moorage.api.pod import Pod
-from moorage.state.contracts import Hint, HintMap, RegisteredHint
+from moorage.state.contracts import (
+    BROKEN_HINT,
+    Hint,
+    HintMap,
+    NullObserver,
+    QueueObserver,
+    RegisteredHint,
+)
 from moorage.state.in_flight import InFlight
 from moorage.state.queued_pod import QueuedPod
 from moorage.state.wakeups import Requeue
@@ -29,6 +36,8 @@ class HintIndex:
     ----------
     hints
         Profile name to the hints of its plugins; not changed later.
+    observer
+        Told of every answer.
 
     Notes
     -----
@@ -38,7 +47,8 @@ class HintIndex:
     keeps_events = True
     update_ends_backoff = False
 
-    def __init__(self, hints: HintMap) -> None:
+    def __init__(self, hints: HintMap, observer: QueueObserver | None = None) -> None:
+        self._observer = observer if observer is not None else NullObserver()
         self._by_profile: Mapping[str, tuple[RegisteredHint, ...]] = MappingProxyType(
             {profile: tuple(registered) for profile, registered in hints.items()}
         )
@@ -116,7 +126,7 @@ class HintIndex:
             pending = registered.plugin in queued.pending_plugins
             if not pending and registered.plugin not in queued.unschedulable_plugins:
                 continue
-            if _ask(registered, queued, old, new) is Hint.SKIP:
+            if self._ask(registered, queued, event, old, new) is Hint.SKIP:
                 continue
             if pending:
                 return Requeue.IMMEDIATELY
@@ -170,6 +180,33 @@ class HintIndex:
                     return best
         return best
 
+    def _ask(
+        self,
+        registered: RegisteredHint,
+        queued: QueuedPod,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+    ) -> Hint:
+        """Ask one hint; one that breaks means "try the pod again", and is told as broken."""
+        began_ns = self._observer.now_ns()
+        answer = Hint.QUEUE
+        told = answer.value
+        if registered.hint is not None:
+            try:
+                answer = registered.hint(queued.pod, old, new)
+                told = answer.value
+            except Exception:
+                told = BROKEN_HINT
+                _log.exception(
+                    "the hint of plugin %s for %s broke on pod %s/%s; the pod is retried",
+                    registered.plugin,
+                    registered.event.label,
+                    *queued.key,
+                )
+        self._observer.hint_asked(registered.plugin, event.label, told, since_ns=began_ns)
+        return answer
+
     def _warn_unknown(self, queued: QueuedPod) -> None:
         # Once a profile: this can come up for every pod and every event.
         if queued.profile not in self._warned:
@@ -180,20 +217,3 @@ class HintIndex:
                 queued.profile,
                 *queued.key,
             )
-
-
-def _ask(
-    registered: RegisteredHint, queued: QueuedPod, old: object | None, new: object | None
-) -> Hint:
-    if registered.hint is None:
-        return Hint.QUEUE
-    try:
-        return registered.hint(queued.pod, old, new)
-    except Exception:
-        _log.exception(
-            "the hint of plugin %s for %s broke on pod %s/%s; the pod is retried",
-            registered.plugin,
-            registered.event.label,
-            *queued.key,
-        )
-        return Hint.QUEUE

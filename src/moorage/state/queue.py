@@ -99,7 +99,7 @@ class SchedulingQueue:
         self._clock = clock
         self.settings = settings if settings is not None else rules.settings
         watching = observer if observer is not None else NullObserver()
-        index = HintIndex(hints)
+        index = HintIndex(hints, watching)
         self._wakeups = rules.wakeups(index)
         self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
         self._places = SubQueues(
@@ -107,7 +107,7 @@ class SchedulingQueue:
             settings=self.settings,
             pauses=rules.pauses(self.settings),
             sort_key=sort_key,
-            gates=Gates(pre_enqueue, index),
+            gates=Gates(pre_enqueue, index, watching),
             lifecycle=self.lifecycle,
             pod_lookup=pod_lookup,
             observer=watching,

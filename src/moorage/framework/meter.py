@@ -1,0 +1,50 @@
+"""How long extension points and plugins take: what the deciding half tells, and to whom.
+
+Neither `framework` nor `engine` reads a clock. Where somebody wants to know, the state of an
+attempt carries a `Meter`, which has one; where nobody does, it carries none and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from moorage.framework.status import Code
+
+PRE_FILTER: Final = "PreFilter"
+FILTER: Final = "Filter"
+POST_FILTER: Final = "PostFilter"
+PRE_SCORE: Final = "PreScore"
+SCORE: Final = "Score"
+NORMALIZE: Final = "ScoreExtensionNormalize"
+"""Extension points as kube-scheduler v1.36 spells them in metrics."""
+
+NOT_TIMED: Final = -1
+"""Instead of a time, where a call is not timed."""
+
+
+class Meter(Protocol):
+    """Takes down what the plugins of one profile do; every method must return quickly."""
+
+    def sample(self) -> bool:
+        """Whether the plugins of the attempt that begins are timed one by one."""
+        ...
+
+    def start(self) -> None:
+        """Note that an extension point begins."""
+        ...
+
+    def lap(self, point: str, code: Code) -> None:
+        """Note that an extension point has ended, and the next begins."""
+        ...
+
+    def now_ns(self) -> int:
+        """Return monotonic time, nanoseconds."""
+        ...
+
+    def called(self, plugin: str, point: str) -> None:
+        """Count a call of a plugin that did not answer Skip."""
+        ...
+
+    def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
+        """Note how long one call of a plugin took."""
+        ...

@@ -1,0 +1,129 @@
+"""What the plugins of the deciding half report: how long points and plugins take, and calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from moorage.base.clock import NS_PER_SECOND
+from moorage.framework.status import Code
+from moorage.observe.catalogue import METRICS
+from moorage.observe.series import Histogram
+
+_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
+_POINT: Final = _BOUNDS["scheduler_framework_extension_point_duration_seconds"]
+_PLUGIN: Final = _BOUNDS["scheduler_plugin_execution_duration_seconds"]
+
+SAMPLED: Final = 0.1
+"""The part of attempts whose plugins are timed one by one (kubernetes v1.36,
+``pkg/scheduler/schedule_one.go`` pluginMetricsSamplePercent)."""
+
+EVALUATED: Final = ("PreFilter", "Filter", "PreScore", "Score")
+"""The points whose calls ``plugin_evaluation_total`` counts."""
+
+_KEPT = 1000  # laps; kube-scheduler's buffer is as long
+
+
+class PluginFacts:
+    """Numbers about extension points and plugins, of all profiles.
+
+    Parameters
+    ----------
+    now_ns
+        Monotonic time, nanoseconds.
+    draw
+        Random numbers from 0 up to 1, which choose the attempts that are sampled.
+
+    Attributes
+    ----------
+    executions
+        Seconds of single calls, by (plugin, extension point, status).
+    calls
+        Calls that were not answered by Skip, by (plugin, extension point, profile).
+    """
+
+    def __init__(self, now_ns: Callable[[], int], draw: Callable[[], float]) -> None:
+        self.now_ns = now_ns
+        self.draw = draw
+        self.executions: dict[tuple[str, str, str], Histogram] = {}
+        self.calls: Counter[tuple[str, str, str]] = Counter()
+        self._durations: dict[tuple[str, str, str], Histogram] = {}
+        self._laps: list[tuple[str, Code, str, int]] = []
+
+    @property
+    def durations(self) -> dict[tuple[str, str, str], Histogram]:
+        """Seconds of extension points, by (extension point, status, profile)."""
+        for point, code, profile, elapsed_ns in self._laps:
+            key = point, code.text, profile
+            histogram = self._durations.get(key)
+            if histogram is None:
+                histogram = self._durations[key] = Histogram(_POINT)
+            histogram.observe(elapsed_ns / NS_PER_SECOND)
+        self._laps.clear()
+        return self._durations
+
+    def ran(self, point: str, code: Code, profile: str, elapsed_ns: int) -> None:
+        """Note that every plugin of a point has run; it is sorted in later, many at once."""
+        self._laps.append((point, code, profile, elapsed_ns))
+        if len(self._laps) >= _KEPT:
+            self.durations  # noqa: B018 - asked for, they are brought up to date
+
+    def called_at(self, plugin: str, point: str) -> int:
+        """Return how often a plugin was called at a point, whatever the profile."""
+        return sum(
+            count
+            for (name, where, _), count in self.calls.items()
+            if (name, where) == (plugin, point)
+        )
+
+    def meter(self, profile: str) -> ProfileMeter:
+        """Return what the cycle of a profile reports to."""
+        return ProfileMeter(self, profile)
+
+
+class ProfileMeter:
+    """A `Meter` of one profile.
+
+    Parameters
+    ----------
+    facts
+        Where everything is added up.
+    profile
+        Its name.
+    """
+
+    __slots__ = ("_facts", "_last_ns", "_profile", "now_ns")
+
+    def __init__(self, facts: PluginFacts, profile: str) -> None:
+        self._facts = facts
+        self._profile = profile
+        self._last_ns = 0
+        self.now_ns = facts.now_ns
+
+    def sample(self) -> bool:
+        """Whether the plugins of the attempt that begins are timed one by one."""
+        return self._facts.draw() < SAMPLED
+
+    def start(self) -> None:
+        """Note that an extension point begins."""
+        self._last_ns = self.now_ns()
+
+    def lap(self, point: str, code: Code) -> None:
+        """Note that an extension point has ended, and the next begins."""
+        now_ns = self.now_ns()
+        self._facts.ran(point, code, self._profile, now_ns - self._last_ns)
+        self._last_ns = now_ns
+
+    def called(self, plugin: str, point: str) -> None:
+        """Count a call of a plugin."""
+        self._facts.calls[plugin, point, self._profile] += 1
+
+    def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
+        """Note how long one call of a plugin took."""
+        key = plugin, point, code.text
+        executions = self._facts.executions
+        histogram = executions.get(key)
+        if histogram is None:
+            histogram = executions[key] = Histogram(_PLUGIN)
+        histogram.observe((self.now_ns() - since_ns) / NS_PER_SECOND)
