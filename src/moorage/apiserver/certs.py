@@ -1,7 +1,8 @@
 """The cluster's own certificate authority, and what it signs: the server and the clients.
 
 Made anew for each cluster and kept nowhere but in the kubeconfig, so there is nothing to leak
-later; only a cluster with a data directory keeps its authority there. Elliptic keys, because making an RSA key takes longer than starting the server.
+later; only a cluster with a data directory keeps its authority there. Elliptic keys, because
+making an RSA key takes longer than starting the server.
 """
 
 from __future__ import annotations

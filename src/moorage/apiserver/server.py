@@ -21,6 +21,7 @@ from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.journal import Journal
 from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.negotiate import JSON, accepted_form
 from moorage.apiserver.openapi_frame import (
@@ -111,6 +112,7 @@ class ApiServer:
             expiry=self._expiry,
             admission=Admission(self._world, self._quotas),
         )
+        self._loader = Loader(self._world)
         self._scaler = Scaler(self._world, self._writer)
 
     @property
@@ -224,6 +226,8 @@ class ApiServer:
             raise unauthorized()
         self._expiry.sweep()
         accept = request.headers.get("accept", "")
+        if request.path == SNAPSHOT_PATH:
+            return self._loader.answer(request)
         document = self._discovery.document(request.path, accept)
         if document is None:
             return self._resource(request)

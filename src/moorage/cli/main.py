@@ -20,6 +20,7 @@ from moorage.cli.get import get
 from moorage.cli.nodes import nodes
 from moorage.cli.plot import plot
 from moorage.cli.run import run
+from moorage.cli.snapshot import snapshot
 from moorage.cli.soak import soak
 from moorage.cli.up import up
 from moorage.cli.version import version
@@ -93,6 +94,7 @@ for _command in (
     bench,
     config,
     plot,
+    snapshot,
     version,
     completion,
 ):

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from moorage.api.codec import from_dict
+from moorage.api.codec import from_dict, to_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import LEASES, NAMESPACES, NODES, PODS
@@ -32,11 +32,14 @@ from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.nodeagent import node_bodies
 from moorage.nodeagent.pod_life import Complain, PatchPod, PodEffect, PodLife, RemovePod
-from moorage.nodeagent.templates import NodeTemplate, name_of
+from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
 from moorage.nodeagent.timers import Timers
 from moorage.nodeagent.writers import KeyedWriters, worth_repeating
 
 _log = logging.getLogger(__name__)
+
+PLAYED = "moorage.dev/played"
+"""Annotation of nodes made by others: ``true`` asks the agents to play them as well."""
 
 _LEASE_FACTOR = 4  # a lease lasts four renewals, as a kubelet's
 _HEARTBEAT_SECONDS = 300
@@ -55,6 +58,8 @@ class NodeAgents:
     renew_seconds
         How often a lease is renewed; it lasts four times as long. The default is a kubelet's.
         Thousands of nodes may renew less often, where no node controller insists on 40 seconds.
+    adopt
+        Play nodes of others as well that ask for it by the annotation `PLAYED`.
 
     Attributes
     ----------
@@ -70,6 +75,7 @@ class NodeAgents:
         clock: Clock,
         streams: Streams,
         renew_seconds: int = 10,
+        adopt: bool = False,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -83,10 +89,13 @@ class NodeAgents:
         }
         self._nodes = {name: from_dict(Node, body) for name, body in self._bodies.items()}
         self._life = PodLife(self._nodes)
+        # Name of a node not played (so far) -> uid -> its pods.
+        self._homeless: dict[str, dict[str, Pod]] = {}
         self._timers: Timers[tuple[str, str]] = Timers()
         self._writers = KeyedWriters(clock=clock, rng=rng)
         self._recorder = EventRecorder(client, host="moorage", clock=clock, rng=rng)
         self._renew_seconds = renew_seconds
+        self._adopts = adopt
         self._wake = asyncio.Event()
         self.registered = asyncio.Event()
 
@@ -125,7 +134,7 @@ class NodeAgents:
             self._client.transport,
             PODS,
             Pod,
-            handler=Follower(self._pod_seen, self._life.on_gone),
+            handler=Follower(self._pod_seen, self._pod_gone),
             clock=self._clock,
             rng=self._streams.stream("nodeagent/pods"),
             field_selector="spec.nodeName!=",
@@ -138,12 +147,32 @@ class NodeAgents:
         if node.name in self._nodes:
             self._nodes[node.name] = node
             self._life.on_node(node)
+        elif self._adopts and node.metadata.annotations.get(PLAYED) == "true":
+            self._adopt(node)
+
+    def _adopt(self, node: Node) -> None:
+        """Play a node that somebody else has made, and its pods."""
+        template = template_of(to_dict(node))
+        index, now_ns = len(self._bodies), self._clock.now_ns()
+        self._bodies[node.name] = node_bodies.node_object(template, index=index, now_ns=now_ns)
+        self._nodes[node.name] = node
+        self._life.add_node(node)
+        self._writers.submit(node.name, partial(self._register, node.name))
+        for pod in self._homeless.pop(node.name, {}).values():
+            self._pod_seen(pod)
 
     def _node_gone(self, node: Node) -> None:
         """Do nothing: as with a kubelet, the pods of a deleted node go on."""
 
     def _pod_seen(self, pod: Pod) -> None:
+        if self._adopts and pod.spec.node_name not in self._nodes:
+            self._homeless.setdefault(pod.spec.node_name, {})[pod.uid] = pod
+            return
         self._carry_out(self._life.on_pod(pod, now_ns=self._clock.now_ns()))
+
+    def _pod_gone(self, pod: Pod) -> None:
+        self._homeless.get(pod.spec.node_name, {}).pop(pod.uid, None)
+        self._life.on_gone(pod)
 
     # --- time -------------------------------------------------------------------------------
 

@@ -100,6 +100,11 @@ class PodLife:
     def __len__(self) -> int:
         return len(self._records)
 
+    def add_node(self, node: Node) -> None:
+        """Play one more node."""
+        self._nodes[node.name] = node
+        self._loads[node.name] = NodeLoad()
+
     def on_node(self, node: Node) -> None:
         """Take in the newest version of one of our nodes; others are ignored."""
         if node.name in self._nodes:

@@ -123,6 +123,7 @@ class SandboxServer:
             streams=self._streams,
             on_ready=on_ready,
             first=controllers.ready.wait,
+            adopt=True,
         )
         try:
             await together(controllers.run(), budgets.run(), workloads.run(), nodes)
@@ -186,6 +187,7 @@ async def play_nodes(
     streams: Streams,
     on_ready: Callable[[], None],
     first: Callable[[], Awaitable[object]] | None = None,
+    adopt: bool = False,
 ) -> None:
     """Play kubelet for nodes of any API server until cancelled.
 
@@ -199,6 +201,8 @@ async def play_nodes(
         Called once when all are registered.
     first
         What to wait for besides before that.
+    adopt
+        Also play nodes that others have made for that.
 
     Raises
     ------
@@ -207,7 +211,7 @@ async def play_nodes(
     """
     transport = HttpTransport(access, user_agent="moorage-nodes")
     client = Client(transport, rng=streams.stream("nodes/client"))
-    agents = NodeAgents(client, nodes, clock=clock, streams=streams)
+    agents = NodeAgents(client, nodes, clock=clock, streams=streams, adopt=adopt)
     waiting = TaskOwner()
     try:
         waiting.spawn(_tell(agents, on_ready, first), name="nodes ready")

@@ -1,0 +1,179 @@
+"""Taking over another cluster's objects as they are: what `moorage snapshot load` sends.
+
+The one path of this server that Kubernetes does not have. Objects keep their uid, times, status
+and node, so owner references stay true, and all are stored in one stretch, so no controller sees
+half a cluster and repairs it. They are sent in pieces first, checked as they come, and stored by
+the last call; whoever may not do everything may not do this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from moorage.apiserver.bodies import check_fields, check_kind
+from moorage.apiserver.kind import Obj, invalid
+from moorage.apiserver.metadata import stamp_new
+from moorage.apiserver.render import encode
+from moorage.apiserver.requests import Query, Reply, Request
+from moorage.apiserver.status import StatusError, bad_request, method_not_allowed
+from moorage.apiserver.status import invalid as invalid_object
+from moorage.apiserver.views import EVENTS, Served
+from moorage.apiserver.world import World
+
+SNAPSHOT_PATH = "/moorage.dev/v1/snapshot"
+
+_MASTERS = "system:masters"
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IGNORE_UNKNOWN = Query((("fieldValidation", "Ignore"),))
+
+
+class Piece(msgspec.Struct, kw_only=True, rename="camel"):
+    """What one call sends.
+
+    Parameters
+    ----------
+    begin
+        Forget what was sent before and not stored.
+    objects
+        Objects with apiVersion and kind.
+    store
+        Store everything sent since the beginning.
+    """
+
+    begin: bool = False
+    objects: list[dict[str, Any]] = []
+    store: bool = False
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """An object that cannot be taken over, and why."""
+
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+
+class Answer(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a call answers, about its own objects.
+
+    Parameters
+    ----------
+    stored
+        How many objects were stored now.
+    present
+        How many are there already under their names, and stay as they are.
+    left_out
+        How many are of a kind not served, by ``kind.apiVersion``; Events are left out as well.
+    faults
+        The objects refused.
+    """
+
+    stored: int = 0
+    present: int = 0
+    left_out: dict[str, int] = {}
+    faults: list[Fault] = []
+
+
+_decode_piece = msgspec.json.Decoder(Piece).decode
+
+
+class Loader:
+    """Checks and stores the objects of a snapshot.
+
+    Parameters
+    ----------
+    world
+        Where they go.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        # (shelf, namespace, name) -> what is served there, and the object in its stored form.
+        self._staged: dict[tuple[str, str, str], tuple[Served, Obj]] = {}
+
+    def answer(self, request: Request) -> Reply:
+        """Take one piece.
+
+        Raises
+        ------
+        StatusError
+            403: not an administrator. 400: no piece. 405: another method than POST.
+        """
+        if request.user is None or _MASTERS not in request.user.groups:
+            raise StatusError(403, "Forbidden", f"only {_MASTERS} may load a snapshot")
+        if request.method != "POST":
+            raise method_not_allowed()
+        try:
+            piece = _decode_piece(request.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise bad_request(f"not a piece of a snapshot: {error}") from error
+        if piece.begin:
+            self._staged.clear()
+        answer = Answer()
+        left_out: Counter[str] = Counter()
+        for obj in piece.objects:
+            try:
+                self._stage(obj, answer, left_out)
+            except StatusError as error:
+                answer.faults.append(_fault(obj, error))
+        answer.left_out = dict(sorted(left_out.items()))
+        if piece.store:
+            answer.stored = len(self._staged)
+            for served, stored in self._staged.values():
+                self._world.put(served, stored)
+            self._staged.clear()
+        return Reply(status=200, body=encode(answer) + b"\n")
+
+    def _stage(self, obj: Obj, answer: Answer, left_out: Counter[str]) -> None:
+        served = self._served(obj)
+        if served is None or served.shelf == EVENTS:
+            left_out[f"{obj.get('kind', '')}.{obj.get('apiVersion', '')}"] += 1
+            return
+        kind = served.kind
+        obj = check_kind(obj, kind.resource)
+        check_fields(obj, kind, _IGNORE_UNKNOWN)
+        meta = obj["metadata"]
+        name = meta.get("name") or ""
+        if not name:
+            raise invalid_object(kind.resource, "", [invalid("metadata.name", "", "is missing")])
+        if kind.resource.namespaced:
+            meta["namespace"] = meta.get("namespace") or "default"
+        key = (served.shelf, meta.get("namespace") or "", name)
+        if key in self._staged or self._world.store.shelf(key[0]).get(key[1:]) is not None:
+            answer.present += 1
+            return
+        kept = {field: meta[field] for field in _KEPT if meta.get(field)}
+        managed = meta.get("managedFields")
+        kind.default(obj)
+        stamp_new(obj, self._world.clock, self._world.rng)
+        meta |= kept
+        errors = kind.validate(obj, None, subresource=None)
+        if errors:
+            raise invalid_object(kind.resource, name, errors)
+        if managed:
+            meta["managedFields"] = managed
+        self._staged[key] = (served, served.to_stored(obj))
+
+    def _served(self, obj: Obj) -> Served | None:
+        version, kind = obj.get("apiVersion"), obj.get("kind")
+        catalog = self._world.catalog
+        for each in catalog.kinds:
+            resource = each.resource
+            if (resource.kind, resource.api_version) == (kind, version):
+                return catalog.find(resource.api_version, resource.plural)
+        return None
+
+
+def _fault(obj: Obj, error: StatusError) -> Fault:
+    meta = obj.get("metadata")
+    names = meta if isinstance(meta, dict) else {}
+    return Fault(
+        str(obj.get("kind", "")),
+        str(names.get("namespace") or ""),
+        str(names.get("name") or ""),
+        error.message,
+    )
