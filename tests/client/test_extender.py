@@ -313,6 +313,37 @@ def test_whole_objects():
     assert (len(objects), objects.whole(pod())) == (0, encode(pod()))
 
 
+def test_nodes_are_listed_anew_when_one_of_them_changed_and_only_then():
+    objects = WholeObjects()
+    objects.keep(N1, encode(N1))
+    objects.keep(N2, encode(N2))
+    both = objects.listed([N1, N2])
+    assert json.loads(b"[%b]" % both) == NODES["items"]
+    assert objects.listed([N1, N2]) is both
+    assert objects.listed([N1]) == encode(N1)
+    assert objects.listed([N2, N1]) == encode(N2) + b"," + encode(N1)
+    # A newer version is there before the object that was read from it is asked about.
+    objects.listed([N1, N2])
+    objects.keep(N2, b'{"metadata":{"name":"n2"},"new":1}')
+    assert objects.listed([N1, N2]) == encode(N1) + b',{"metadata":{"name":"n2"},"new":1}'
+    objects.drop(("", "n2"))
+    assert objects.listed([N1, N2]) == both
+
+
+async def test_an_answer_counts_for_the_question_it_was_given_to():
+    """Read once or anew, it is held against the nodes that were asked about."""
+    answers = [{"NodeNames": ["n1"]}, {"NodeNames": ["n1"]}, {"NodeNames": ["n2"]}]
+
+    async def reply(request: web.Request) -> web.Response:
+        return web.json_response(answers.pop(0))
+
+    async with asking(reply, names_only=True) as (extender, _):
+        assert await extender.filter(pod("a"), [N1, N2]) == kept("n1")
+        with pytest.raises(ExtenderError, match='claims a filtered node "n1"'):
+            await extender.filter(pod("b"), [N2])
+        assert await extender.filter(pod("c"), [N2]) == kept("n2")
+
+
 async def test_it_is_not_told_to_bind_when_we_may_not_write_any_more() -> None:
     class Unreached:
         async def request(self, call: Call) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from moorage.api.pod import Pod
@@ -71,6 +71,9 @@ class ServerRun:
         Time for measuring; seed of the scheduler's ties.
     progress
         Told of every step.
+    config
+        Makes the scheduler's configuration file, given the kubeconfig of the server that runs; None
+        for the defaults.
     """
 
     def __init__(
@@ -80,7 +83,9 @@ class ServerRun:
         clock: Clock,
         streams: Streams,
         progress: Progress = lambda line: None,
+        config: Callable[[Path], Awaitable[Path]] | None = None,
     ) -> None:
+        self._config = config
         self._workload = workload
         self._clock = clock
         self._streams = streams
@@ -98,15 +103,19 @@ class ServerRun:
             place = Path(folder)
             kubeconfig = place / "kubeconfig"
             server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
-            flags = ("run", "--kubeconfig", str(kubeconfig), "--secure-port", "0")
-            seed = ("--seed", str(self._streams.seed))
-            scheduler = Child("scheduler", (*flags, *seed), log=place / "scheduler.log")
+            flags = ["run", "--kubeconfig", str(kubeconfig), "--secure-port", "0"]
+            flags += ["--seed", str(self._streams.seed)]
             try:
                 await server.start()
                 await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-                return await self._measure(kubeconfig, server, scheduler)
+                if self._config is not None:
+                    flags += ["--config", str(await self._config(kubeconfig))]
+                scheduler = Child("scheduler", flags, log=place / "scheduler.log")
+                try:
+                    return await self._measure(kubeconfig, server, scheduler)
+                finally:
+                    await scheduler.stop()
             finally:
-                await scheduler.stop()
                 await server.stop()
 
     async def _measure(self, kubeconfig: Path, server: Child, scheduler: Child) -> Result:

@@ -11,11 +11,13 @@ import click
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.apply import apply
 from moorage.cli.bench import bench
+from moorage.cli.bench_extender import bench_extender
 from moorage.cli.completion import completion
 from moorage.cli.config import config
 from moorage.cli.conformance import conformance
 from moorage.cli.delete import delete
 from moorage.cli.describe import describe
+from moorage.cli.example_extender import example_extender
 from moorage.cli.get import get
 from moorage.cli.nodes import nodes
 from moorage.cli.plot import plot
@@ -81,7 +83,8 @@ def main() -> None:
     """
 
 
-bench.add_command(soak)
+for _benchmark in (soak, bench_extender):
+    bench.add_command(_benchmark)
 for _command in (
     up,
     run,
@@ -95,6 +98,7 @@ for _command in (
     config,
     plot,
     snapshot,
+    example_extender,
     version,
     completion,
 ):

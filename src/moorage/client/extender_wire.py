@@ -7,7 +7,7 @@ accepted in any letter case, as Go's decoder does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -63,13 +63,17 @@ class _Score(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields
     score: int = 0
 
 
-def nodes_body(pod: bytes, nodes: Sequence[Node], whole: Whole | None) -> bytes:
-    """Build the body of filter and prioritize: nodes as objects, or by name without `whole`."""
-    if whole is None:
-        names = encode([node.name for node in nodes])
+Listed = Callable[[Sequence[Node]], bytes]
+"""Gives the JSON of several nodes, parted by commas."""
+
+
+def nodes_body(pod: bytes, nodes: Sequence[Node], listed: Listed | None) -> bytes:
+    """Build the body of filter and prioritize: nodes as objects, or by name without `listed`."""
+    if listed is None:
+        names = encode([node.metadata.name for node in nodes])
         return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, names)
-    items = b",".join([whole(node) for node in nodes])
-    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
+    head = b'{"Pod":%b,"Nodes":{"metadata":{},"items":[' % pod
+    return b"".join((head, listed(nodes), b']},"NodeNames":null}'))
 
 
 def preempt_body(pod: bytes, victims: Victims, whole: Whole | None) -> bytes:
@@ -161,15 +165,14 @@ def read_scores(body: bytes) -> dict[str, int]:
     return scores
 
 
-def _scores(body: bytes) -> Iterator[tuple[str, int]]:
+def _scores(body: bytes) -> list[tuple[str, int]]:
     try:
-        for each in decoder(list[_Score]).decode(body):
-            yield each.host, each.score
+        return [(each.host, each.score) for each in decoder(list[_Score]).decode(body)]
     except _UNUSUAL:
         listed = _decoded(body)
-        for entry in _as([] if listed is None else listed, list, "the answer"):
-            answer = _folded(_as(entry, dict, "an entry"))
-            yield _field(answer, "host", str) or "", _field(answer, "score", int) or 0
+        entries = _as([] if listed is None else listed, list, "the answer")
+        answers = [_folded(_as(entry, dict, "an entry")) for entry in entries]
+        return [(_field(a, "host", str) or "", _field(a, "score", int) or 0) for a in answers]
 
 
 def read_victims(body: bytes) -> dict[str, tuple[list[str], int]]:

@@ -6,7 +6,8 @@ are sent them. Kept only where an extender needs them: they cost as much as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import is_
 
 import msgspec
 
@@ -33,12 +34,14 @@ class WholeObjects:
     def __init__(self, wanted: Callable[[ApiObject], bool] | None = None) -> None:
         self._wanted = wanted
         self._kept: dict[Key, _Kept] = {}
+        self._listed: tuple[Sequence[ApiObject], bytes] = ((), b"")
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def keep(self, obj: ApiObject, raw: bytes) -> None:
         """Take in the bytes an object was read from."""
+        self._listed = (), b""
         if self._wanted is None or self._wanted(obj):
             self._kept[key_of(obj)] = _Kept(obj.metadata.uid, raw)
         else:
@@ -46,6 +49,7 @@ class WholeObjects:
 
     def drop(self, key: Key) -> None:
         """Forget an object that is gone."""
+        self._listed = (), b""
         self._kept.pop(key, None)
 
     def whole(self, obj: ApiObject) -> bytes:
@@ -60,6 +64,18 @@ class WholeObjects:
         if not kept.trimmed:
             kept.raw, kept.trimmed = _trimmed(kept.raw), True
         return kept.raw
+
+    def listed(self, objects: Sequence[ApiObject]) -> bytes:
+        """Return the JSON of several objects, parted by commas.
+
+        The last answer is kept: an attempt asks for the same nodes at least twice, and as long as
+        no node changes so does the next.
+        """
+        known, text = self._listed
+        if len(known) != len(objects) or not all(map(is_, known, objects)):
+            text = b",".join([self.whole(obj) for obj in objects])
+            self._listed = list(objects), text
+        return text
 
 
 def _trimmed(raw: bytes) -> bytes:

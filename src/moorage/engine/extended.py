@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError
 from moorage.engine.cycle import Cycle
@@ -141,12 +142,11 @@ class ExtendedCycle(Cycle):
         """Ask one extender after the other, each about what the one before left."""
         left = tuple(names)
         for extender in self.profile.extenders:
-            left = self._still_there(left)
+            left, nodes = self._still_there(left)
             if not left:
                 break
             if not (extender.filters and extender.interested(pod)):
                 continue
-            nodes = [self.snapshot.node(row) for row in self._rows_of(left)]
             try:
                 passed, failed, unresolved = await extender.filter(pod, nodes)
             except ExtenderError as problem:
@@ -164,8 +164,7 @@ class ExtendedCycle(Cycle):
 
     async def _ask_scores(self, pod: Pod, heard: Heard) -> None:
         """Ask all extenders at once; one that fails adds nothing."""
-        names = self._still_there(heard.passed)
-        nodes = [self.snapshot.node(row) for row in self._rows_of(names)]
+        _, nodes = self._still_there(heard.passed)
 
         async def ask(extender: Extender) -> None:
             try:
@@ -174,6 +173,8 @@ class ExtendedCycle(Cycle):
                 _log.info("extender %s is left out of scoring: %s", extender.name, problem)
                 return
             for name, score in scores.items():
+                if not score:
+                    continue
                 more = score * extender.weight * SCORE_FACTOR
                 total = heard.scores.get(name, 0) + more
                 heard.scores[name] = max(-_SCORE_BOUND, min(total, _SCORE_BOUND))
@@ -182,19 +183,19 @@ class ExtendedCycle(Cycle):
         if scoring:
             await self.together([ask(extender) for extender in scoring])
 
-    def _still_there(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name for name in names if self.snapshot.row_of(name) is not None)
-
-    def _rows_of(self, names: Sequence[str]) -> list[int]:
-        rows = (self.snapshot.row_of(name) for name in names)
-        return [row for row in rows if row is not None]
+    def _still_there(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], list[Node]]:
+        """Leave out the nodes that are gone, and return the objects of the others."""
+        rows = self.snapshot.table.rows_of(names)
+        if len(rows) < len(names):
+            names = tuple(self.snapshot.names[row] for row in rows)
+        return names, [self.snapshot.node(row) for row in rows]
 
     # -- deciding ------------------------------------------------------------------------------
 
     def _accepted(self, rows: Rows, heard: Heard) -> Rows:
         if not len(rows):
             return rows
-        accepted = self._rows_of(heard.passed)
+        accepted = self.snapshot.table.rows_of(heard.passed)
         return rows if len(accepted) == self.snapshot.num_nodes else rows[np.isin(rows, accepted)]
 
     def _moved(self, rows: Rows, heard: Heard) -> bool:

@@ -57,7 +57,13 @@ class OpenExtenders:
             transport = OneTryTransport(_access(extender, f"extenders[{index}]"))
             self._transports.append(transport)
             self.extenders.append(
-                HttpExtender(settings_of(extender), transport, whole=self._whole, guard=guard)
+                HttpExtender(
+                    settings_of(extender),
+                    transport,
+                    whole=self._whole,
+                    guard=guard,
+                    listed=None if self.nodes is None else self.nodes.listed,
+                )
             )
 
     async def close(self) -> None:

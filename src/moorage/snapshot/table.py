@@ -70,6 +70,11 @@ class NodeTable:
         """Return the row of a node, or None."""
         return self._row_by_name.get(name)
 
+    def rows_of(self, names: Iterable[str]) -> list[int]:
+        """Return the rows of nodes, in order, without those that are not there."""
+        find = self._row_by_name.get
+        return [row for name in names if (row := find(name)) is not None]
+
     def add_node(self, node: Node) -> None:
         """Add a node, or replace it when it is there already."""
         name = node.metadata.name

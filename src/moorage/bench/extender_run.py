@@ -1,0 +1,145 @@
+"""Runs a workload through an API server with a scheduler that asks an extender about every pod.
+
+The extender is ``moorage example-extender``, in a process of its own, as somebody else's would be.
+It filters and prioritizes; every node is sent to it and comes back, unless it is told names only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.errors import MoorageError
+from moorage.base.rng import Streams
+from moorage.bench.processes import Child
+from moorage.bench.report import Result
+from moorage.bench.server_run import ServerRun
+from moorage.bench.workload import Workload
+from moorage.client.auth import FixedCredentials, ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.transport import Call
+
+_START_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
+_MARK = "urlPrefix: "
+
+
+class ExtenderStats(msgspec.Struct, frozen=True):
+    """What the extender counted.
+
+    Parameters
+    ----------
+    calls
+        By verb.
+    connections
+        How many connections they came over.
+    """
+
+    calls: dict[str, int]
+    connections: int
+
+
+class ExtenderRun:
+    """One run of one workload with an extender.
+
+    Parameters
+    ----------
+    workload
+        What to do.
+    names_only
+        Whether the extender is sent names instead of whole nodes.
+    clock, streams
+        Time for measuring; seed of the scheduler's ties.
+    progress
+        Told of every step.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        names_only: bool,
+        clock: Clock,
+        streams: Streams,
+        progress: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._workload = workload
+        self._names_only = names_only
+        self._clock = clock
+        self._streams = streams
+        self._progress = progress
+
+    async def run(self) -> tuple[Result, ExtenderStats]:
+        """Start everything, place the pods, end everything.
+
+        Raises
+        ------
+        MoorageError
+            A process ended early, or no pod got a node for a minute.
+        """
+        with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
+            place = Path(folder)
+            started: list[Child] = []
+
+            async def start(kubeconfig: Path) -> Path:
+                flags = ("example-extender", "--port", "0", "--kubeconfig", str(kubeconfig))
+                extender = Child("extender", flags, log=place / "extender.log")
+                started.append(extender)
+                await extender.start()
+                config = place / "scheduler.yaml"
+                text = _config(await _url_of(extender), names_only=self._names_only)
+                config.write_text(text, encoding="utf-8")
+                return config
+
+            run = ServerRun(
+                self._workload,
+                clock=self._clock,
+                streams=self._streams,
+                progress=self._progress,
+                config=start,
+            )
+            try:
+                result = await run.run()
+                return result, await _stats_of(await _url_of(started[0]))
+            finally:
+                for extender in started:
+                    await extender.stop()
+
+
+async def _url_of(extender: Child) -> str:
+    waited = 0.0
+    while waited < _START_SECONDS:
+        extender.check()
+        for line in extender.output().splitlines():
+            if line.startswith(_MARK):
+                return line.removeprefix(_MARK)
+        await aio.sleep(_LOOK_SECONDS)
+        waited += _LOOK_SECONDS
+    raise MoorageError(f"the extender did not start within {_START_SECONDS:.0f} s")
+
+
+async def _stats_of(url: str) -> ExtenderStats:
+    transport = HttpTransport(ServerAccess(url, FixedCredentials()))
+    try:
+        answer = await transport.request(Call("GET", "/stats"))
+    finally:
+        await transport.close()
+    return msgspec.json.decode(answer.body, type=ExtenderStats)
+
+
+def _config(url: str, *, names_only: bool) -> str:
+    return f"""\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+  - urlPrefix: {url}
+    filterVerb: filter
+    prioritizeVerb: prioritize
+    weight: 1
+    nodeCacheCapable: {str(names_only).lower()}
+"""

@@ -1,0 +1,64 @@
+"""``moorage bench extender``: what asking an extender costs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+_EPILOG = """
+\b
+Examples:
+  moorage bench extender
+  moorage bench extender --names-only -o json
+
+Four processes: API server, scheduler, extender, and this one, which creates the pods and watches
+them get their nodes. Every pod costs a filter and a prioritize call about all nodes.
+"""
+
+
+@click.command("extender", epilog=_EPILOG)
+@click.option("--nodes", type=click.IntRange(2), default=1000, show_default=True, metavar="N")
+@click.option("--pods", type=click.IntRange(1), default=1000, show_default=True, metavar="N")
+@click.option("--names-only", is_flag=True, help="nodeCacheCapable: send names, not whole nodes.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="NUMBER",
+    help="Seed of all random choices.",
+)
+def bench_extender(
+    *,
+    nodes: int,
+    pods: int,
+    names_only: bool,
+    output: Literal["text", "json"],
+    seed: int,
+) -> None:
+    """Place plain pods, asking an HTTP extender to filter and prioritize for each."""
+    import msgspec
+
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.bench.extender_run import ExtenderRun
+    from moorage.bench.workload import basic
+    from moorage.cli.render import json_text
+    from moorage.sandbox.process import run_loop
+
+    run = ExtenderRun(
+        basic(nodes=nodes, init_pods=0, pods=pods),
+        names_only=names_only,
+        clock=SystemClock(),
+        streams=Streams(seed),
+        progress=lambda line: click.echo(line, err=True),
+    )
+    result, stats = run_loop(run.run())
+    if output == "json":
+        click.echo(json_text({**result.as_json(), "extender": msgspec.to_builtins(stats)}))
+        return
+    calls = ", ".join(f"{count} {verb}" for verb, count in stats.calls.items())
+    told = f"extender: {calls} calls over {stats.connections} connections"
+    click.echo("\n".join([*result.as_lines(), told]))
