@@ -1,0 +1,370 @@
+"""What a scheduler does not see happen: it is cut off, told twice, or not at all; and old servers.
+
+Server, agents and scheduler in virtual time. Whatever went unseen, in the end the scheduler
+believes what the server has, and every pod has a node or was told why not. The mapping of single
+changes to cluster events is in ``tests/api/test_changes.py``, the reflector alone in
+``tests/client/test_reflector.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.codec import decode
+from moorage.api.meta import ObjectReference
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES
+from moorage.base import aio
+from moorage.base.clock import ManualClock
+from moorage.base.errors import MoorageError, TransportError
+from moorage.base.rng import Random, Streams
+from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.config.feature_gates import GENERIC_WORKLOAD, feature_gates
+from moorage.config.load import parse_config
+from moorage.config.own import LoadedConfiguration
+from moorage.service.kinds import POD_GROUP, WATCHED
+from moorage.state.compare import compare
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from tests.client.fakes import ScriptedTransport, Stream, failure
+from tests.service.test_faulty_watches import Faulty
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def objects(cluster: VirtualCluster, plural: str, kind: type[Any]) -> list[Any]:
+    records = cluster.server.store.shelf(plural).records("")
+    return [decode(kind, msgspec.json.encode(each.decode())) for each in records]
+
+
+def assert_belief_is_right(cluster: VirtualCluster) -> None:
+    """Hold cache and queue against the server itself, not against what the watches said."""
+    core = cluster.scheduler.core
+    core.cache.validate()
+    core.queue.validate()
+    pods = [p for p in objects(cluster, "pods", Pod) if p.status.phase not in _ENDED]
+    found = compare(core.cache, core.queue, pods, objects(cluster, "nodes", Node))
+    assert found.empty, found
+    for pod in pods:
+        _, reason, _ = cluster.condition_of(pod.name)
+        assert pod.spec.node_name or reason in ("Unschedulable", "SchedulingGated"), pod.name
+
+
+_ENDED = ("Succeeded", "Failed")
+
+
+# --- cut off ----------------------------------------------------------------------------------
+
+
+class Cut:
+    """A connection that can be down: nothing goes through, and streams break at their next word."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.down = False
+        self.expired = False
+        self.broken: set[str] = set()
+        self.relisted: list[str] = []
+
+    async def request(self, call: Call) -> Answer:
+        if self.down:
+            raise TransportError("cut off")
+        return await self.inner.request(call)
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[LineStream]:
+        if self.down:
+            raise TransportError("cut off")
+        inner, kind = self.inner, call.path.rpartition("/")[2]
+        if self.expired and kind in self.broken and ("sendInitialEvents", "true") not in call.query:
+            self.broken.discard(kind)
+            self.relisted.append(kind)
+            gone = {"type": "ERROR", "object": failure(410, "Expired")}
+            inner = ScriptedTransport(Stream(gone))
+        async with inner.stream(call) as lines:
+            yield _Lines(self, lines, kind)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class _Lines:
+    def __init__(self, cut: Cut, inner: LineStream, kind: str) -> None:
+        self._cut, self._inner, self._kind = cut, inner, kind
+        self.status = inner.status
+        self.headers: Mapping[str, str] = inner.headers
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for line in self._inner:
+            if self._cut.down:
+                self._cut.broken.add(self._kind)
+                raise TransportError("connection reset")
+            yield line
+
+
+def on(node_name: str) -> dict[str, Any]:
+    return {"node_selector": {"kubernetes.io/hostname": node_name}}
+
+
+async def delete_pod(cluster: VirtualCluster, name: str) -> None:
+    target = ObjectReference(namespace="default", name=name)
+    await cluster.client.delete_pod(target, grace_seconds=0)
+
+
+async def bound_pod_deleted(cluster: VirtualCluster) -> None:
+    await delete_pod(cluster, "full")
+
+
+async def pod_replaced(cluster: VirtualCluster) -> None:
+    await delete_pod(cluster, "full")
+    await cluster.create(pod_manifest("full", cpu="1", **on("n1")))
+
+
+async def waiting_pod_deleted(cluster: VirtualCluster) -> None:
+    await delete_pod(cluster, "waiting")
+
+
+async def waiting_pod_replaced(cluster: VirtualCluster) -> None:
+    await delete_pod(cluster, "waiting")
+    await cluster.create(pod_manifest("waiting", cpu="1", **on("n2")))
+
+
+async def node_recreated_larger(cluster: VirtualCluster) -> None:
+    await cluster.delete_node("n1")
+    await cluster.create(node_manifest("n1", cpu="64"))
+
+
+async def node_recreated_smaller(cluster: VirtualCluster) -> None:
+    await cluster.delete_node("n1")
+    await cluster.create(node_manifest("n1", cpu="1"))
+    await delete_pod(cluster, "full")
+
+
+async def node_deleted(cluster: VirtualCluster) -> None:
+    await cluster.delete_node("n1")
+
+
+async def bound_by_somebody_else(cluster: VirtualCluster) -> None:
+    await cluster.client.bind(ObjectReference(namespace="default", name="waiting"), node_name="n2")
+
+
+async def node_tainted(cluster: VirtualCluster) -> None:
+    await delete_pod(cluster, "full")
+    taints = [{"key": "a", "effect": "NoSchedule"}]
+    await cluster.patch(NODES, "n1", {"spec": {"taints": taints}})
+
+
+async def node_grown(cluster: VirtualCluster) -> None:
+    room = {"status": {"allocatable": {"cpu": "64"}, "capacity": {"cpu": "64"}}}
+    await cluster.client.patch(NODES, "n1", msgspec.json.encode(room), subresource="status")
+
+
+Change = Callable[[VirtualCluster], Awaitable[None]]
+
+UNSEEN: list[Any] = [
+    # What happened while it was cut off; where the waiting pod is afterwards, None if it is gone.
+    pytest.param(bound_pod_deleted, "n1", id="a pod that filled a node was deleted"),
+    pytest.param(pod_replaced, "n1", id="it was deleted, and a smaller one of its name came"),
+    pytest.param(waiting_pod_deleted, None, id="the waiting pod was deleted"),
+    pytest.param(waiting_pod_replaced, "n2", id="the waiting pod came again and wants less"),
+    pytest.param(node_recreated_larger, "n1", id="the node came again, larger"),
+    pytest.param(node_recreated_smaller, "", id="the node came again, smaller"),
+    pytest.param(node_deleted, "", id="the node is gone"),
+    pytest.param(bound_by_somebody_else, "n2", id="somebody else bound the waiting pod"),
+    pytest.param(node_tainted, "", id="room came, and a taint"),
+    pytest.param(node_grown, "n1", id="the node grew"),
+]
+
+
+@pytest.mark.parametrize("expired", [False, True], ids=["watches go on", "410: lists anew"])
+@pytest.mark.parametrize(("change", "place"), UNSEEN)
+def test_what_happened_while_it_was_cut_off(
+    change: Change, place: str | None, expired: bool
+) -> None:
+    clock = ManualClock()
+    cuts: list[Cut] = []
+
+    def around(inner: Transport) -> Transport:
+        cuts.append(Cut(inner))
+        return cuts[0]
+
+    async def main() -> None:
+        nodes = [node_manifest(name, cpu="4") for name in ("n1", "n2")]
+        config = parse_config(f"{HEAD}leaderElection: {{leaderElect: false}}")
+        async with VirtualCluster(clock, nodes=nodes, config=config, around=around) as cluster:
+            await cluster.create(pod_manifest("full", cpu="3", **on("n1")))
+            await cluster.until(lambda: cluster.node_of("full") == "n1")
+            await cluster.create(pod_manifest("waiting", cpu="3", **on("n1")))
+            await cluster.until(lambda: cluster.condition_of("waiting")[1] == "Unschedulable")
+            await aio.sleep(5)
+            cuts[0].down, cuts[0].expired = True, expired
+            await change(cluster)
+            await aio.sleep(20)
+            cuts[0].down = False
+            # Below five minutes: it was woken by what it learned, not by the flush.
+            await aio.sleep(100)
+            assert (cluster.pod("waiting") is None) == (place is None)
+            assert cluster.node_of("waiting") == (place or "")
+            assert_belief_is_right(cluster)
+
+    run_virtual(main(), clock)
+    assert cuts[0].broken or cuts[0].relisted, "something was missed"
+    assert bool(cuts[0].relisted) == expired
+
+
+# --- everything at random -----------------------------------------------------------------------
+
+
+class SlowBinds(Faulty):
+    """Watches that lose and repeat; bindings under way for up to two seconds, some unanswered."""
+
+    async def request(self, call: Call) -> Answer:
+        if self.broken and call.path.endswith("/binding"):
+            await aio.sleep(self.rng.random() * 2)
+            if self.rng.random() < 0.2:
+                self.count("unanswered")
+                await self.inner.request(call)
+                raise TransportError("no answer")
+        return await self.inner.request(call)
+
+
+async def shake(cluster: VirtualCluster, rng: Random) -> dict[str, int]:
+    """Make pods and nodes come, change, go, and come again under the same few names."""
+    done: dict[str, int] = {}
+    for _ in range(70):
+        pod, node = rng.choice("abcdefgh"), rng.choice(["n1", "n2", "n3"])
+        there = cluster.server.store.shelf("nodes").get(("", node)) is not None
+        known = cluster.pod(pod) is not None
+        what = rng.choice(["pod", "pod", "pod", "node", "label", "foreign"])
+        try:
+            if what == "pod" and known:
+                await delete_pod(cluster, pod)
+            elif what == "pod":
+                await cluster.create(pod_manifest(pod, cpu=rng.choice(["1", "2", "4", "64"])))
+            elif what == "node" and there:
+                await cluster.delete_node(node)
+            elif what == "node":
+                await cluster.create(node_manifest(node, cpu=rng.choice(["2", "4", "8"])))
+            elif what == "foreign" and known and there:
+                target = ObjectReference(namespace="default", name=pod)
+                await cluster.client.bind(target, node_name=node)
+            elif what == "label" and there:
+                labels = {"metadata": {"labels": {"n": str(rng.randrange(9))}}}
+                await cluster.patch(NODES, node, labels)
+            done[what] = done.get(what, 0) + 1
+        except MoorageError:
+            continue  # bound already, or gone
+        await aio.sleep(rng.random() * 1.5)
+    return done
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_missed_doubled_or_answered_late_belief_is_mended(seed: int) -> None:
+    clock, rng = ManualClock(), Streams(seed).stream("faults")
+    made: list[SlowBinds] = []
+    done: list[Mapping[str, int]] = []
+
+    def around(inner: Transport) -> Transport:
+        made.append(SlowBinds(inner, rng))
+        return made[0]
+
+    async def main() -> None:
+        # Nobody plays these nodes: a kubelet that refuses a pod is another story.
+        async with VirtualCluster(clock, around=around, seed=seed) as cluster:
+            await cluster.create(*[node_manifest(name, cpu="4") for name in ("n1", "n2", "n3")])
+            done.append(await shake(cluster, Streams(seed).stream("changes")))
+            made[0].broken = False
+            # Something to say on every stream, so that each ends and lists anew.
+            await cluster.create(node_manifest("last"), pod_manifest("last", cpu="1"))
+            await aio.sleep(400)
+            assert_belief_is_right(cluster)
+            uids = [pod.uid for pod in objects(cluster, "pods", Pod)]
+            assert len(uids) == len(set(uids))
+
+    run_virtual(main(), clock)
+    assert sorted(done[0]) == ["foreign", "label", "node", "pod"]
+    assert {"expired", "lost", "reset", "twice", "unanswered"} >= made[0].faults.keys()
+    assert len(made[0].faults) >= 4
+
+
+# --- servers of the past --------------------------------------------------------------------------
+
+
+class OldServer:
+    """Serves what a version of Kubernetes serves by default."""
+
+    def __init__(self, inner: Transport, minor: int) -> None:
+        self.inner = inner
+        self.missing = tuple(
+            f"/{kind.resource.plural}"
+            for kind in (*WATCHED, POD_GROUP)
+            if int(kind.since.partition(".")[2]) > minor
+        )
+        # apiserver/pkg/features/kube_features.go: WatchList is on in 1.32, off in 1.33, on again.
+        self.lists_as_watch = minor == 32 or minor >= 34
+        self.refused: list[str] = []
+
+    def _lacks(self, call: Call) -> bool:
+        return bool(self.missing) and call.path.endswith(self.missing)
+
+    async def request(self, call: Call) -> Answer:
+        if self._lacks(call):
+            return Answer(404, {}, msgspec.json.encode(failure(404, "NotFound")))
+        return await self.inner.request(call)
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[LineStream]:
+        carrier = self.inner
+        if self._lacks(call):
+            carrier = ScriptedTransport(Stream(failure(404, "NotFound"), status=404))
+        elif ("sendInitialEvents", "true") in call.query and not self.lists_as_watch:
+            self.refused.append(call.path)
+            carrier = ScriptedTransport(Stream(failure(422, "Invalid"), status=422))
+        async with carrier.stream(call) as lines:
+            yield lines
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@pytest.mark.parametrize("minor", range(28, 37), ids=lambda minor: f"1.{minor}")
+def test_a_server_of_each_version_is_scheduled_for(
+    minor: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the gate of pod groups on: a kind that only the newest version serves."""
+    clock = ManualClock()
+    servers: list[OldServer] = []
+
+    def around(inner: Transport) -> Transport:
+        servers.append(OldServer(inner, minor))
+        return servers[0]
+
+    gates = feature_gates({GENERIC_WORKLOAD: True})
+    config = msgspec.structs.replace(LoadedConfiguration(), gates=gates)
+
+    async def main() -> None:
+        nodes: list[Manifest] = [node_manifest("n1", cpu="4")]
+        async with VirtualCluster(clock, nodes=nodes, config=config, around=around) as cluster:
+            await cluster.create(pod_manifest("p", cpu="3"), pod_manifest("big", cpu="64"))
+            await cluster.until(lambda: cluster.phase_of("p") == "Running")
+            await cluster.until(lambda: cluster.condition_of("big")[1] == "Unschedulable")
+            vip = pod_manifest("vip", cpu="3", priorityClassName="system-cluster-critical")
+            await cluster.create(vip)
+            await cluster.until(lambda: cluster.phase_of("vip") == "Running")
+            assert cluster.pod("p") is None
+            assert_belief_is_right(cluster)
+
+    run_virtual(main(), clock)
+    told = [each.getMessage() for each in caplog.records if "does not serve" in each.getMessage()]
+    groups = "podgroups of scheduling.k8s.io/"
+    assert [line.partition("serve ")[2].startswith(groups) for line in told] == [True] * (
+        minor < 36
+    )
+    assert bool(servers[0].refused) == (minor < 32 or minor == 33)
