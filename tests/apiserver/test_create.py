@@ -218,7 +218,7 @@ async def test_a_body_that_is_not_json_is_refused_with_its_beginning():
     ],
 )
 async def test_other_forms_than_json_are_refused(content_type):
-    found = await Cluster().call("POST", PODS, b"k8s\x00", content_type=content_type)
+    found = await Cluster().call("POST", NODES, b"k8s\x00", content_type=content_type)
     assert found == failure(
         415,
         "UnsupportedMediaType",

@@ -13,6 +13,8 @@ import msgspec
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.protobuf import PROTOBUF
+from moorage.apiserver.protobuf_objects import read_object, reads_protobuf
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import (
     StatusError,
@@ -51,9 +53,15 @@ def decode_object(request: Request, resource: ResourceType) -> Obj:
     Raises
     ------
     StatusError
-        415: not JSON by its Content-Type. 413: too large. 400: not JSON, or another kind.
+        415: by its Content-Type neither JSON nor, for the kinds ``kubectl create`` makes,
+        protobuf. 413: too large. 400: cannot be read, or another kind.
     """
-    if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
+    form = content_type(request.headers.get("content-type", ""))
+    if form == PROTOBUF and reads_protobuf(resource):
+        if len(request.body) > BODY_LIMIT_BYTES:
+            raise too_large(BODY_LIMIT_BYTES)
+        return check_kind(read_object(request.body, resource), resource)
+    if form not in {"", JSON}:
         raise unsupported_media_type([JSON])
     try:
         obj = decode_json(request)
