@@ -24,7 +24,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
-from moorage.framework.status import SUCCESS, Code, Status, unschedulable
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.plugins.coscheduling_rules import GroupRules, Until, created_ns
 from moorage.snapshot.group_labels import CUSTOM_DOOR, LABEL_DOOR, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
@@ -34,6 +34,7 @@ from moorage.snapshot.snapshot import Snapshot
 NOT_FOUND: Final = "PodGroup not found"
 _WAIT_SECONDS: Final = 60  # where neither the group nor the arguments say how long
 _PERCENT: Final = 100
+_PAUSE_SECONDS: Final = 1  # as long as the first backoff of a pod
 
 
 class Coscheduling:
@@ -58,6 +59,7 @@ class Coscheduling:
         self._clock = handle.clock
         self._waits = handle.group_mode == "permit"
         permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
+        self._paused = Until(handle.clock, _PAUSE_SECONDS)
         self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)
         self._rules = GroupRules(handle.snapshot, permitted)
 
@@ -109,12 +111,13 @@ class Coscheduling:
         key, _, terms = found
         if key.door == LABEL_DOOR:
             return None, self._rules.label_refusal(key, terms, pod.pod)
+        text = f"podGroup {key.full_name} failed recently"  # upstream's words
         if self._backoff.holds(key):
-            # Upstream's words.
-            status = Status(
-                Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"podGroup {key.full_name} failed recently",)
-            )
-            return None, status
+            return None, unresolvable(text)
+        if self._paused.holds(key):
+            # The first member that is placed brings the others along, whatever their backoff. Two
+            # groups that need the same room would take it from each other without pause.
+            return None, error(text)
         return None, self._rules.shortage(key, terms, pod.pod)
 
     # -- while members wait for each other -----------------------------------------------------
@@ -159,7 +162,8 @@ class Coscheduling:
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
         if key.door == LABEL_DOOR or missing <= 0 or kept:
             return None, unschedulable()
-        self._reject(members, "optimistic rejection in PostFilter")
+        if self._reject(members, "optimistic rejection in PostFilter"):
+            self._paused.begin(key)
         if self._args.pod_group_backoff_seconds and len(members.pods) >= terms.minimum:
             self._backoff.begin(key)
         self._failed(key, members)
@@ -186,10 +190,10 @@ class Coscheduling:
         if self._waits:
             self._failed(key, members)
 
-    def _reject(self, members: GroupMembers, text: str, *, but: str = "") -> None:
-        for uid in tuple(members.assumed):
-            if uid != but:
-                self._effects.reject(uid, self.name, text)
+    def _reject(self, members: GroupMembers, text: str, *, but: str = "") -> bool:
+        """Turn away whoever waits; returns whether anybody did."""
+        waiting = [uid for uid in members.assumed if uid != but]
+        return sum(self._effects.reject(uid, self.name, text) for uid in waiting) > 0
 
     def _failed(self, key: GroupKey, members: GroupMembers) -> None:
         self._rules.permitted.end(key)

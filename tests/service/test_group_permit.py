@@ -1,0 +1,181 @@
+"""``groupMode: permit`` in virtual time: members are placed one by one and wait for each other.
+
+What is held, what lets go of it, and what else may happen, literally as scheduler-plugins has it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.base import aio
+from tests.stories.gangs import (
+    Cluster,
+    coscheduling,
+    nodes,
+    of_labels,
+    of_object,
+    play,
+    pod_group,
+)
+
+WAIT = "{permitWaitingTimeSeconds: 10}"
+DOORS = [
+    pytest.param(of_object, id="a PodGroup"),
+    pytest.param(of_labels, id="labels"),
+]
+
+
+def names(count: int, prefix: str = "p") -> list[str]:
+    return [f"{prefix}{i}" for i in range(count)]
+
+
+@pytest.mark.parametrize("member", DOORS)
+def test_members_wait_until_enough_have_a_node_and_start_together(member):
+    async def story(live: Cluster) -> None:
+        if member is of_object:
+            await live.create(pod_group(least=3))
+        core = live.scheduler.core
+        # All are there, and one cannot be tried yet: it is made to fit by another node.
+        await live.create(*(member(name, least=3) for name in names(2)))
+        await live.create(member("p2", least=3, nodeSelector={"late": "yes"}))
+        await live.until(lambda: len(core.waiting) == 2)
+        assert live.bound(*names(3)) == 0
+        assert core.cache.counts().assumed_pods == 2, "holding included"
+        (late,) = nodes(1)
+        late["metadata"] = {"name": "late", "labels": {"late": "yes"}}
+        await live.play([late])
+        await live.until(lambda: live.bound(*names(3)) == 3)
+
+    # 100 percent may be missing: the group is kept when a member finds no node.
+    args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
+    play(story, cluster=nodes(3), config=coscheduling("permit", args=args))
+
+
+@pytest.mark.parametrize("member", DOORS)
+def test_a_timeout_frees_everything(member):
+    async def story(live: Cluster) -> None:
+        if member is of_object:
+            await live.create(pod_group(least=3))
+        core = live.scheduler.core
+        await live.create(*(member(name, least=3) for name in names(2)))
+        await live.create(member("p2", least=3, nodeSelector={"no": "such"}))
+        await live.until(lambda: len(core.waiting) == 2)
+        began = live.seconds
+        await live.until(lambda: len(core.waiting) == 0, seconds=15)
+        assert 9 < live.seconds - began <= 10.5
+        assert live.bound(*names(3)) == 0
+        await aio.sleep(1)
+        said = [
+            event["message"]
+            for name in names(2)
+            for event in await live.events(name, reason="FailedScheduling")
+        ]
+        timeouts = ["timeout after waiting 10s at plugin Coscheduling" in text for text in said]
+        assert sum(timeouts) == 2
+
+    args = "{permitWaitingTimeSeconds: 10, podGroupRejectPercentage: 100}"
+    play(story, cluster=nodes(2), config=coscheduling("permit", args=args))
+
+
+def test_when_one_that_waits_goes_the_others_are_turned_away():
+    async def story(live: Cluster) -> None:
+        await live.create(pod_group(least=3))
+        await live.create(*(of_object(name) for name in names(2)))
+        await live.create(of_object("p2", nodeSelector={"no": "such"}))
+        await live.until(lambda: len(live.scheduler.core.waiting) == 2)
+        await live.delete("p0")
+        await live.until(lambda: len(live.scheduler.core.waiting) == 0, seconds=5)
+        await live.until(lambda: "rejection in Unreserve" in live.message_of("p1"))
+
+    args = "{podGroupRejectPercentage: 100}"
+    play(story, cluster=nodes(2), config=coscheduling("permit", args=args))
+
+
+def test_a_group_says_itself_how_long_its_members_wait():
+    async def story(live: Cluster) -> None:
+        await live.create(pod_group(least=2, scheduleTimeoutSeconds=3))
+        await live.create(of_object("p0"), of_object("p1", nodeSelector={"no": "such"}))
+        await live.until(lambda: len(live.scheduler.core.waiting) == 1)
+        began = live.seconds
+        await live.until(lambda: len(live.scheduler.core.waiting) == 0, seconds=5)
+        assert 2 < live.seconds - began <= 3.5
+
+    args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
+    play(story, cluster=nodes(2), config=coscheduling("permit", args=args))
+
+
+def test_members_are_rejected_together_when_one_of_too_many_finds_no_node():
+    async def story(live: Cluster) -> None:
+        await live.create(pod_group(least=4))
+        await live.create(*(of_object(name) for name in names(4)))
+        await live.until(
+            lambda: any("gets rejected due to Pod" in live.message_of(name) for name in names(4)),
+            seconds=5,
+        )
+        await live.until(lambda: live.scheduler.core.cache.counts().assumed_pods == 0)
+        assert live.bound(*names(4)) == 0
+        events = [e for n in names(3) for e in await live.events(n, reason="FailedScheduling")]
+        assert any("optimistic rejection in PostFilter" in e["message"] for e in events)
+
+    play(story, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+
+
+def test_a_group_that_was_rejected_pauses_for_its_backoff():
+    async def story(live: Cluster) -> None:
+        await live.create(pod_group(least=4))
+        await live.create(*(of_object(name) for name in names(4)))
+        await live.until(
+            lambda: any("failed recently" in live.message_of(name) for name in names(4)),
+            seconds=60,
+        )
+        assert "podGroup default/g failed recently" in "".join(map(live.message_of, names(4)))
+
+    config = coscheduling("permit", args="{podGroupBackoffSeconds: 30}")
+    play(story, cluster=nodes(3), config=config)
+
+
+def test_with_three_places_six_replicas_of_a_minimum_of_three_run_three():
+    async def story(live: Cluster) -> None:
+        await live.create(*(of_labels(name, least=3) for name in names(6)))
+        await live.until(lambda: live.bound(*names(6)) == 3)
+        await aio.sleep(30)
+        assert live.bound(*names(6)) == 3
+
+    play(story, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+
+
+def test_with_three_places_a_minimum_of_four_runs_none_and_others_get_the_room_in_between():
+    async def story(live: Cluster) -> None:
+        await live.create(*(of_labels(name, least=4) for name in names(6)))
+        await live.until(lambda: len(live.scheduler.core.waiting) == 3)
+        await aio.sleep(60)
+        assert live.bound(*names(6)) == 0
+
+    play(story, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+
+
+def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():
+    """The default scheduler would leave three of each running for ever."""
+
+    async def story(live: Cluster) -> None:
+        await live.create(pod_group("a", least=4), pod_group("b", least=4))
+        for i in range(4):
+            await live.create(of_object(f"a{i}", of="a"), of_object(f"b{i}", of="b"))
+        a, b = names(4, "a"), names(4, "b")
+        await live.until(lambda: 4 in (live.bound(*a), live.bound(*b)), seconds=300)
+        done, other = (a, b) if live.bound(*a) == 4 else (b, a)
+        assert live.bound(*other) == 0
+        await live.delete(*done)
+        await live.until(lambda: live.bound(*other) == 4, seconds=300)
+
+    play(story, cluster=nodes(6), config=coscheduling("permit", args=WAIT))
+
+
+def test_a_pod_whose_group_does_not_exist_is_told_so_and_starts_with_it():
+    async def story(live: Cluster) -> None:
+        await live.create(of_object("p0"))
+        await live.until(lambda: "PodGroup not found" in live.message_of("p0"))
+        await live.create(pod_group(least=1))
+        await live.until(lambda: live.bound("p0") == 1)
+
+    play(story, cluster=nodes(1), config=coscheduling("permit"))
