@@ -277,6 +277,59 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "unless a plugin of your own answers differently each time."
         ),
     },
+    "CapacityScheduling": {
+        "Pod <key> is rejected in PreFilter because ElasticQuota <namespace> is more than Max": (
+            "The namespace would exceed `spec.max`, where an absent `cpu`, `memory` or "
+            "`ephemeral-storage` means 0: an Event of the pod tells the figures. Raise the "
+            "quota, or delete pods of the namespace."
+        ),
+        "Pod <key> is rejected in PreFilter because total ElasticQuota used is more than min": (
+            "All quotas together guarantee no more: an Event of the pod tells the figures. Raise "
+            "a `spec.min`, or wait for pods of namespaces with a quota to end."
+        ),
+        "<ElasticQuota>; mend the quota": (
+            "The quota has an amount that cannot be read, so nothing of its namespace is "
+            "scheduled: correct it."
+        ),
+        "ElasticQuota <namespace>/<name>: <problem>": "Correct the amount the message names.",
+        "spec.<field>[<resource>]: <problem>": "Correct the amount the message names.",
+        "ElasticQuota <namespace>/<name>: <figures> at most": (
+            "This is the Event: raise the quota's `spec.max`, or delete pods of the namespace."
+        ),
+        "all ElasticQuotas together: <figures> guaranteed": (
+            "This is the Event: raise a `spec.min`, or wait for pods of these namespaces to end."
+        ),
+        "<resource> <amount> used and <amount> asked, <amount>": (
+            "These are the figures in the Event; cpu in millicores, memory in bytes."
+        ),
+        "global quota max exceeded": (
+            "Not even with every pod gone that may be evicted there do the quotas leave room: "
+            "raise `spec.max` of the namespace, or some `spec.min`."
+        ),
+        "not eligible due to failed to read from cycleState": (
+            "Another plugin refused the pod before quotas were looked at: see its reason."
+        ),
+        "No victims found on node <node> for preemptor pod <pod>": (
+            "Nobody there may be evicted for it: no pod of lower priority in its namespace, and, "
+            "where the namespace is within its `spec.min`, no other namespace borrows."
+        ),
+    },
+    "PreemptionToleration": {
+        "No victims found on node <node> for preemptor pod <pod>": (
+            "Every pod there has the same priority or a higher one, or a PriorityClass that "
+            "tolerates the preemption: look at its annotations."
+        ),
+        'priorityclass.scheduling.k8s.io "<name>" not found': (
+            "A pod names a PriorityClass that is gone: create it again, or delete the pod."
+        ),
+        "PriorityClass %s tolerates no preemption: %s": (
+            "Correct the annotation the log names; until then its pods are evicted like any."
+        ),
+        "annotation <domain>/<key>: <text> is no whole number": (
+            "Write the annotation as a whole number, quoted."
+        ),
+        "annotation <domain>/<key>: <text> has more than <n> bits": "Write a smaller number.",
+    },
     "DefaultBinder": {
         "pod <key>: nothing can be bound here, there is no API client": _NO_CLIENT,
     },
@@ -364,5 +417,9 @@ HINTS: Final[Mapping[tuple[str, str], str]] = {
     ("GangScheduling", "scheduling.k8s.io/PodGroup"): "It is the pod's group.",
     ("NodeDeclaredFeatures", "Node"): "It is new, or declares other features than before.",
     ("NodeDeclaredFeatures", "Pod"): "The pod itself now needs other features.",
+    ("PreemptionToleration", "Pod"): (
+        "Never by itself: the event only has the gate looked at again, and other plugins' events "
+        "move the pod."
+    ),
 }
 """Of events by plugin and resource: when a hint that has no docstring wakes a pod."""

@@ -47,6 +47,7 @@ NO_MESSAGES = {
     "bindTimeoutSeconds: must not be negative": "stops the program at start",
     "row <> was not tried": "an assertion",
     "topology spread": "the name of a part of a pod's shape",
+    "elastic quotas": "the name of a key of the cycle state",
 }
 
 
@@ -119,7 +120,7 @@ def test_every_message_of_a_module_has_a_remedy(name):
     assert sorted(messages(name) - known) == []
 
 
-@pytest.mark.parametrize("entry", IN_TREE, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", (*IN_TREE, *OPTIONAL), ids=lambda entry: entry.name)
 def test_a_plugin_lists_all_that_its_own_module_says_and_nothing_that_nobody_says(entry):
     listed = {bare(text) for text in REMEDIES.get(entry.name, {})}
     own, *helpers = modules_of(entry)
@@ -128,7 +129,7 @@ def test_a_plugin_lists_all_that_its_own_module_says_and_nothing_that_nobody_say
 
 
 def test_remedies_are_of_plugins_that_exist_and_are_sentences():
-    assert set(REMEDIES) <= {entry.name for entry in IN_TREE}
+    assert set(REMEDIES) <= {entry.name for entry in (*IN_TREE, *OPTIONAL)}
     remedies = [text for table in REMEDIES.values() for text in table.values()]
     assert [text for text in remedies if not re.fullmatch(r"[A-Z`].*\.", text)] == []
     assert VOLUME_MESSAGES.keys() <= REMEDIES["VolumeZone"].keys()
@@ -212,7 +213,7 @@ def test_docstrings_below_fields_are_found():
     }
 
 
-@pytest.mark.parametrize("entry", IN_TREE, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", (*IN_TREE, *OPTIONAL), ids=lambda entry: entry.name)
 def test_every_argument_has_a_type_a_default_and_a_text(entry):
     structs = [] if entry.args_type is None else [entry.args_type, *nested(entry.args_type)]
     silent = [
@@ -232,7 +233,7 @@ def test_events_are_what_the_plugin_registers():
 def test_each_hint_says_when_it_wakes_in_its_docstring_or_in_the_table():
     bare_hints = [
         (entry.name, each.event.resource)
-        for entry in IN_TREE
+        for entry in (*IN_TREE, *OPTIONAL)
         for each in events(entry)
         if each.hint is not None and not inspect.getdoc(each.hint)
     ]

@@ -27,8 +27,9 @@ from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import SUCCESS, ReasonTable, Status, unresolvable
-from moorage.plugins.default_preemption import EVICTING, DefaultPreemption
+from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.in_tree import IN_TREE
+from moorage.plugins.preemption_evaluator import EVICTING
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot

@@ -69,6 +69,11 @@ class CoschedulingArgs(Args, frozen=True, kw_only=True):
 class PreemptionTolerationArgs(DefaultPreemptionArgs, frozen=True, kw_only=True):
     """How many candidate nodes preemption tries at least; those of DefaultPreemption."""
 
+    min_candidate_nodes_percentage: int = 10
+    """Percent of all nodes, 0 to 100; not 0 together with the other."""
+    min_candidate_nodes_absolute: int = 100
+    """Number of nodes; the greater of both counts, up to all nodes."""
+
 
 def with_optional_defaults(args: Args) -> Args:
     """Return arguments with what a file may leave open filled in: resources, and the mode."""

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
@@ -32,11 +31,11 @@ from moorage.plugins.preemption_evaluator import (
     TERMINATING,
     Evaluator,
     enough_candidates,
+    gate_looked_at,
 )
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 
-EVICTING: Final = "waiting for the preemption for this pod to be finished"
 EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be finished"
 GROUP_MISSING: Final = "pod group for pod not found"
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
@@ -71,8 +70,9 @@ class DefaultPreemption:
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold the pod while victims of its preemption are still to be evicted."""
-        if self._evictions.running_for(pod.uid):
-            return unresolvable(EVICTING)
+        held = self._evaluator.gate(pod)
+        if not held.ok:
+            return held
         terms = self._snapshot.groups.terms_of(pod) if self._whole_groups else None
         if terms is not None and self._evictions.running_for(terms.uid):
             return unresolvable(EVICTING_FOR_GROUP)
@@ -114,7 +114,7 @@ class DefaultPreemption:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Have the gate looked at again when a pod goes; who moves is for others to say."""
-        return (EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never),)
+        return (gate_looked_at(),)
 
     # -- who may -------------------------------------------------------------------------------
 
@@ -167,8 +167,3 @@ def _is_being_preempted(pod: Pod) -> bool:
     return bool(reasons) and (
         reasons[0].status == "True" and reasons[0].reason == "PreemptionByScheduler"
     )
-
-
-def _never(waiting: Pod, old: object | None, new: object | None) -> bool:
-    del waiting, old, new
-    return False

@@ -13,6 +13,7 @@ from typing import Any, Final
 from moorage.config.args import args_type
 from moorage.framework.containment import Containment
 from moorage.framework.registry import PluginEntry, Registry
+from moorage.plugins.capacity_scheduling import CapacityScheduling
 from moorage.plugins.coscheduling import Coscheduling
 from moorage.plugins.default_binder import DefaultBinder
 from moorage.plugins.default_preemption import DefaultPreemption
@@ -31,6 +32,7 @@ from moorage.plugins.node_unschedulable import NodeUnschedulable
 from moorage.plugins.node_volume_limits import NodeVolumeLimits
 from moorage.plugins.pod_group_pods_count import PodGroupPodsCount
 from moorage.plugins.pod_topology_spread import PodTopologySpread
+from moorage.plugins.preemption_toleration import PreemptionToleration
 from moorage.plugins.priority_sort import PrioritySort
 from moorage.plugins.qos_sort import QOSSort
 from moorage.plugins.scheduling_gates import SchedulingGates
@@ -80,7 +82,14 @@ IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PL
 """The plugins of the default profile and those that feature gates add, in their order."""
 
 OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
-    _entry(plugin) for plugin in (QOSSort, Coscheduling, NodeResourcesAllocatable)
+    _entry(plugin)
+    for plugin in (
+        QOSSort,
+        Coscheduling,
+        NodeResourcesAllocatable,
+        CapacityScheduling,
+        PreemptionToleration,
+    )
 )
 """In-tree plugins that no profile has unless its configuration enables them."""
 

@@ -15,10 +15,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
-from moorage.framework.points import PostFilterResult
+from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.preemption import (
     EXPLAIN,
     NARROWING,
@@ -27,7 +29,7 @@ from moorage.framework.preemption import (
     Narrowing,
     PreemptionReport,
 )
-from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
 from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
@@ -35,6 +37,7 @@ from moorage.plugins.preemption_victims import VictimRules
 from moorage.snapshot.importance import Importance
 from moorage.snapshot.pod_info import PodInfo
 
+EVICTING: Final = "waiting for the preemption for this pod to be finished"
 POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -59,12 +62,20 @@ class Evaluator:
     def __init__(self, handle: Handle, *, prefix: str = "") -> None:
         self._snapshot = handle.snapshot
         self._clock = handle.clock
+        self._evictions = handle.evictions
         self._prefix = prefix
         self.around = Surroundings(
             handle.snapshot,
             Importance(handle.snapshot.table),
             Budgets(handle.snapshot.listers.pod_disruption_budgets),
         )
+
+    def gate(self, pod: Pod) -> Status:
+        """Answer for PreEnqueue: hold the pod while victims of its preemption are to be evicted.
+
+        Otherwise it might be tried again and preempt anew before the first victims are gone.
+        """
+        return unresolvable(EVICTING) if self._evictions.running_for(pod.uid) else SUCCESS
 
     def refused(self, reason: str) -> Answer:
         """Return the answer to a pod that may not preempt; its nomination stays."""
@@ -163,6 +174,16 @@ class Evaluator:
             counts[NOT_HELPFUL] += untried
         message = Diagnosis(self._snapshot.num_nodes, dict(counts)).message
         return PostFilterResult(nominated_node=""), unschedulable(self._prefix + message)
+
+
+def gate_looked_at() -> EventRegistration:
+    """Return the event that only has the gate looked at again; who moves is for others to say."""
+    return EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never)
+
+
+def _never(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting, old, new
+    return False
 
 
 def enough_candidates(potential: int, *, percentage: int, absolute: int) -> int:
