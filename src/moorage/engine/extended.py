@@ -129,7 +129,7 @@ class ExtendedCycle(Cycle):
                 return heard
             search = self.search(CycleState(), pod, shortcut=False)
         rows = self.found(search, self._feasible_rows(search))
-        heard.asked = tuple(self.snapshot.names[row] for row in rows.tolist())
+        heard.asked = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
         try:
             heard.passed = await self._ask_filters(pod.pod, heard.asked, heard)
         except ExtenderError as problem:
@@ -188,7 +188,7 @@ class ExtendedCycle(Cycle):
         rows = self.snapshot.table.rows_of(names)
         if len(rows) < len(names):
             names = tuple(self.snapshot.names[row] for row in rows)
-        return names, [self.snapshot.node(row) for row in rows]
+        return names, list(map(self.snapshot.table.nodes.__getitem__, rows))
 
     # -- deciding ------------------------------------------------------------------------------
 

@@ -72,8 +72,8 @@ class NodeTable:
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
         """Return the rows of nodes, in order, without those that are not there."""
-        find = self._row_by_name.get
-        return [row for name in names if (row := find(name)) is not None]
+        # Mapped, not looped over: it is asked about every node, several times for each pod.
+        return [row for row in map(self._row_by_name.get, names) if row is not None]
 
     def add_node(self, node: Node) -> None:
         """Add a node, or replace it when it is there already."""
