@@ -187,6 +187,7 @@ class Evictor:
         self._tasks.spawn(work, name=f"preemption for {preemptor.what} {preemptor.uid}")
 
     async def _make_room(self, preemptor: Preemptor, victims: Sequence[Pod]) -> None:
+        unheard = False
         try:
             done = preemptor.group or await self._clear_lower_nominations(
                 preemptor.pods[0], preemptor.node_name
@@ -195,12 +196,14 @@ class Evictor:
             evictions = [self._evict(victim, preemptor) for victim in others]
             if all(await asyncio.gather(*evictions)):
                 self._ledger.only(preemptor.uid, last)
+                # Somebody else is evicting it: the event may have come while the gate was shut.
+                unheard = not self._ledger.running_for(preemptor.uid)
                 done &= await self._evict(last, preemptor)
             else:
                 done = False
         finally:
             self._ledger.end(preemptor.uid)
-        if not done:
+        if unheard or not done:
             self._queue.activate(preemptor.pods)
 
     async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> bool:
