@@ -16,9 +16,27 @@ $ moorage run --authorization-always-allow-paths '/healthz,/readyz,/livez,/metri
 $ curl -k https://127.0.0.1:10259/metrics
 ```
 
-Names, types, labels and buckets are those of kube-scheduler v1.36. A metric marked "no samples" is
-declared, so that queries find it, but not filled yet. The process's own numbers (`process_*`,
-`python_*`) are added; those of the Go runtime, its work queues and informers have no counterpart.
+Names, types, labels and buckets are those of kube-scheduler v1.36. Every metric has samples, but
+for those marked "no samples": they are declared, so that queries find them, and it is told why.
+Those marked with a feature gate are there only while it is on.
+
+Where a number is not made as in kube-scheduler:
+
+- Filter and Score judge all nodes in one call, and replicas reuse answers. So a call counts once
+  for all nodes, a reused answer does not count, and PreFilter to Score can take microseconds.
+- Plugins are timed one by one in a tenth of the attempts; AddPod and RemovePod are not.
+- With extenders, an attempt filters twice: what they are asked about, and what holds after their
+  answers.
+- `scheduler_event_handling_duration_seconds` and `scheduler_preemption_goroutines_*` tell the whole
+  duration and the real end, where v1.36 evaluates most of them as the work begins.
+- `kubernetes_build_info` tells the version that is played; moorage's own is `moorage_build_info`.
+
+The process's own numbers (`process_*`, `python_*`) are added; those of the Go runtime, its work
+queues, informers and rate limiter, of metrics about metrics, of asynchronous API calls, of dynamic
+resource allocation and of the volume binder's cache have no counterpart.
+
+`/metrics/slis` tells how the health checks went (`kubernetes_healthcheck`,
+`kubernetes_healthchecks_total`), each time somebody asks for one.
 
 `/metrics/resources` tells what each pod requests and is limited to (`kube_pod_resource_request`,
 `kube_pod_resource_limit`); of several replicas only the one that leads tells it.
@@ -39,5 +57,7 @@ def _row(metric: Metric) -> str:
     if metric.buckets:
         low, high = metric.buckets[0], metric.buckets[-1]
         buckets = f"{len(metric.buckets)} from {low:g} to {high:g}"
-    told = metric.help if metric.observed else f"{metric.help}; no samples"
+    told = f"{metric.help}; no samples, {metric.unused}" if metric.unused else metric.help
+    if metric.gate:
+        told += f"; with feature gate {metric.gate}"
     return f"| `{metric.name}` | {metric.kind} | {labels} | {buckets} | {told} |\n"

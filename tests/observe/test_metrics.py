@@ -16,15 +16,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from moorage.api.codec import decode
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
-from moorage.config.feature_gates import DEFAULT_GATES
+from moorage.config.feature_gates import DEFAULT_GATES, parse_feature_gates
 from moorage.framework.containment import Containment
 from moorage.observe.attempts import AttemptFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import METRICS
 from moorage.observe.exposition import Exposition
+from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.points import PointFacts
 from moorage.observe.resources import resources_page
 from moorage.observe.series import Histogram, exponential
+from moorage.observe.slis import HealthFacts
 from moorage.service.metrics import exposition_of
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -57,8 +59,12 @@ batch_attempts_total counter profile,result
 batch_cache_flushed_total counter profile,reason
 get_node_hint_duration_seconds histogram hinted,profile exp(0.00001,2,12)
 store_schedule_results_duration_seconds histogram profile exp(0.00001,2,12)
+podgroup_schedule_attempts_total counter result,profile
+podgroup_scheduling_attempt_duration_seconds histogram result,profile exp(0.001,2,15)
+podgroup_scheduling_algorithm_duration_seconds histogram - exp(0.001,2,15)
 """
-"""Scheduling spec, metrics section 1, the core metrics of v1.36, in its order and words."""
+"""Scheduling spec, metrics section 1, in its order and words: the core metrics of v1.36, and those
+of GenericWorkload."""
 
 
 def buckets(text: str) -> tuple[float, ...]:
@@ -215,6 +221,11 @@ TOLD: dict[str, dict[tuple[str, ...], float]] = {
         ("201", "server", "POST"): 1,
         ("<error>", "server", "POST"): 1,
     },
+    "rest_client_request_size_bytes_sum": {("server", "POST"): 100},
+    "rest_client_response_size_bytes_sum": {("server", "POST"): 5000},
+    "leader_election_slowpath_total": {("kube-scheduler",): 0},
+    "kubernetes_build_info": {("v1.36.2", "1", "36"): 1},
+    "scheduler_podgroup_schedule_attempts_total": {},
 }
 """Two pods bound to the only node, and one for which there is no room: by values of the labels."""
 
@@ -229,7 +240,7 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
             await cluster.until(lambda: cluster.scheduler.facts.bound == 2)
             await cluster.until(lambda: cluster.scheduler.core.cache.counts().assumed_pods == 0)
             calls = CallFacts("server")
-            calls.answered("POST", 201, 0.01)
+            calls.answered("POST", 201, 0.01, sent=100, received=5000)
             calls.answered("POST", None, 2.0)
             metrics = exposition_of(
                 cluster.scheduler,
@@ -259,7 +270,7 @@ def test_every_metric_said_to_be_observed_has_a_source() -> None:
                 containment=Containment(),
                 gates=DEFAULT_GATES,
             )
-            wanted = {metric.name for metric in METRICS if metric.observed}
+            wanted = {metric.name for metric in METRICS if not metric.unused}
             assert metrics.sources == wanted
 
     run_virtual(main(), clock)
@@ -309,4 +320,53 @@ def test_points_are_told_by_status_and_waits_at_permit_by_their_end() -> None:
     }
     assert {key: (h.count, h.total) for key, h in facts.waits.items()} == {
         ("Unschedulable",): (1, 2.0)
+    }
+
+
+def test_metrics_of_a_gate_are_declared_only_while_it_is_on() -> None:
+    gated = [metric for metric in METRICS if metric.gate]
+    assert [metric.gate for metric in gated] == ["GenericWorkload"] * 3
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
+            for gates in (DEFAULT_GATES, parse_feature_gates("GenericWorkload=true")):
+                page, _ = exposition_of(
+                    cluster.scheduler,
+                    calls=CallFacts("server"),
+                    containment=Containment(),
+                    gates=gates,
+                ).text("")
+                on = gates("GenericWorkload")
+                assert [metric.name in page.decode() for metric in gated] == [on] * 3
+
+    run_virtual(main(), clock)
+
+
+def test_attempts_of_groups_are_counted_by_their_end() -> None:
+    clock = ManualClock()
+    facts = GroupAttemptFacts(clock)
+    began_ns = facts.now_ns()
+    clock.advance(1)
+    facts.decided(since_ns=began_ns)
+    clock.advance(1)
+    facts.ended("waiting_on_preemption", "p", since_ns=began_ns)
+    assert facts.results == {("waiting_on_preemption", "p"): 1}
+    assert facts.durations["waiting_on_preemption", "p"].total == 2
+    assert (facts.algorithm.count, facts.algorithm.total) == (1, 1)
+
+
+def test_health_checks_are_told_as_they_last_went_and_how_often() -> None:
+    facts = HealthFacts()
+    assert numbers(facts.text("")[0]) == {}
+    facts.checked("ping", "livez", passed=True)
+    facts.checked("sync", "readyz", passed=False)
+    facts.checked("sync", "readyz", passed=True)
+    # the labels by their names: name, type; name, status, type
+    assert numbers(facts.text("")[0]) == {
+        ("kubernetes_healthcheck", "ping", "livez"): 1,
+        ("kubernetes_healthcheck", "sync", "readyz"): 1,
+        ("kubernetes_healthchecks_total", "ping", "success", "livez"): 1,
+        ("kubernetes_healthchecks_total", "sync", "error", "readyz"): 1,
+        ("kubernetes_healthchecks_total", "sync", "success", "readyz"): 1,
     }

@@ -132,6 +132,16 @@ class Up:
 
 
 def alive(processes: Sequence[psutil.Process], *, within: float = 0.0) -> list[psutil.Process]:
-    """Return the processes still there after some seconds."""
+    """Return the processes still there after some seconds.
+
+    One that has ended and is only not reaped yet, by a parent that is busy, is not there any more.
+    """
     _, left = psutil.wait_procs(processes, timeout=within)
-    return list(left)
+    return [process for process in left if not _ended(process)]
+
+
+def _ended(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True

@@ -14,6 +14,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
 from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
+from moorage.observe.slis import HealthFacts
 from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, Serving
 from moorage.service.scheduler import Scheduler
 
@@ -82,6 +83,11 @@ def health_server(
     # The leaderElection check passes always, as in kube-scheduler: who loses the lease ends.
     first = "ping" if scheduler.elector is None else "leaderElection"
     elected = [] if scheduler.elector is None else [("leaderElection", _passes)]
+    told = HealthFacts()
+
+    async def slis(accept: str) -> Page:
+        return Page(*told.text(accept))
+
     checks = {
         "healthz": [(first, _passes)],
         "livez": [("ping", _passes)],
@@ -95,7 +101,8 @@ def health_server(
         serving,
         lambda: _own_certificate(clock),
         checks=checks,
-        pages={"/configz": configz, **pages},
+        pages={"/configz": configz, "/metrics/slis": slis, **pages},
+        told=told,
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from moorage.observe.catalogue import METRICS
 from moorage.observe.series import Histogram
 
-_BUCKETS = next(m.buckets for m in METRICS if m.name == "rest_client_request_duration_seconds")
+_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
+_SECONDS = _BOUNDS["rest_client_request_duration_seconds"]
+_BYTES = _BOUNDS["rest_client_request_size_bytes"]
 
 
 class CallFacts:
@@ -24,17 +27,43 @@ class CallFacts:
         Calls by (code, method); ``<error>`` where no answer came.
     durations
         Seconds, by method.
+    sent, received
+        Bytes of the bodies, by method; of calls and answers that have one.
     """
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.answers: Counter[tuple[str, str]] = Counter()
         self.durations: dict[str, Histogram] = {}
+        self.sent: dict[str, Histogram] = {}
+        self.received: dict[str, Histogram] = {}
 
-    def answered(self, method: str, code: int | None, seconds: float) -> None:
-        """Count a call; None: no answer came."""
+    def answered(
+        self, method: str, code: int | None, seconds: float, *, sent: int = 0, received: int = 0
+    ) -> None:
+        """Count a call.
+
+        Parameters
+        ----------
+        method, code
+            Of HTTP; no code: no answer came.
+        seconds
+            Until the whole answer was there.
+        sent, received
+            Bytes of the bodies.
+        """
         self.answers["<error>" if code is None else str(code), method] += 1
-        histogram = self.durations.get(method)
-        if histogram is None:
-            histogram = self.durations[method] = Histogram(_BUCKETS)
-        histogram.observe(seconds)
+        _observe(self.durations, method, seconds, _SECONDS)
+        if sent:
+            _observe(self.sent, method, sent, _BYTES)
+        if received:
+            _observe(self.received, method, received, _BYTES)
+
+
+def _observe(
+    by_method: dict[str, Histogram], method: str, value: float, bounds: Sequence[float]
+) -> None:
+    histogram = by_method.get(method)
+    if histogram is None:
+        histogram = by_method[method] = Histogram(bounds)
+    histogram.observe(value)

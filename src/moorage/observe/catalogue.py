@@ -30,8 +30,10 @@ class Metric(msgspec.Struct, frozen=True):
         Their names, in order.
     buckets
         Upper bounds, for histograms.
-    observed
-        Whether moorage fills it; one that it does not is declared, and has no samples.
+    unused
+        Why there is nothing to tell; such a metric is declared, and has no samples.
+    gate
+        Feature gate without which it is not declared, as in kube-scheduler.
     own
         Whether only moorage has it.
     """
@@ -41,7 +43,8 @@ class Metric(msgspec.Struct, frozen=True):
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
-    observed: bool = True
+    unused: str = ""
+    gate: str = ""
     own: bool = False
 
 
@@ -50,7 +53,12 @@ _TEN_MS: Final = exponential(0.01, 2, 20)
 _TENTH_MS: Final = exponential(0.0001, 2, 12)
 _TEN_US: Final = exponential(0.00001, 1.5, 20)
 _CALL: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_SIZE: Final = tuple(
+    float(bound)
+    for bound in (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
+)
 _P: Final = "scheduler_"
+_NO_BATCHES: Final = "not applicable: replicas are recognised by shape, no list of nodes is kept"
 
 METRICS: Final[tuple[Metric, ...]] = (
     # --- attempts ---------------------------------------------------------------------------
@@ -155,17 +163,15 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         f"{_P}preemption_goroutines_duration_seconds",
         "histogram",
-        "Evicting the victims of one preemptor",
+        "Evicting the victims of one preemptor, from beginning to end",
         ("result",),
         _TEN_MS,
-        observed=False,
     ),
     Metric(
         f"{_P}preemption_goroutines_execution_total",
         "counter",
-        "Background evictions by their end",
+        "Evictions for one preemptor by how they ended: success, error",
         ("result",),
-        observed=False,
     ),
     Metric(
         f"{_P}permit_wait_duration_seconds",
@@ -177,20 +183,20 @@ METRICS: Final[tuple[Metric, ...]] = (
     # --- cache, tasks -----------------------------------------------------------------------
     Metric(f"{_P}cache_size", "gauge", "What the cache holds", ("type",)),
     Metric(f"{_P}goroutines", "gauge", "Tasks under way: bindings", ("operation",)),
-    # --- batching: replicas are recognised by shape here, so there is nothing to tell ----------
+    # --- batching ---------------------------------------------------------------------------
     Metric(
         f"{_P}batch_attempts_total",
         "counter",
         "Attempts that could reuse a list of nodes",
         ("profile", "result"),
-        observed=False,
+        unused=_NO_BATCHES,
     ),
     Metric(
         f"{_P}batch_cache_flushed_total",
         "counter",
         "Lists of nodes dropped",
         ("profile", "reason"),
-        observed=False,
+        unused=_NO_BATCHES,
     ),
     Metric(
         f"{_P}get_node_hint_duration_seconds",
@@ -198,7 +204,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Looking for a node in a list kept",
         ("hinted", "profile"),
         exponential(0.00001, 2, 12),
-        observed=False,
+        unused=_NO_BATCHES,
     ),
     Metric(
         f"{_P}store_schedule_results_duration_seconds",
@@ -206,10 +212,40 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Keeping a list of nodes",
         ("profile",),
         exponential(0.00001, 2, 12),
-        observed=False,
+        unused=_NO_BATCHES,
+    ),
+    # --- pod groups -------------------------------------------------------------------------
+    Metric(
+        f"{_P}podgroup_schedule_attempts_total",
+        "counter",
+        "Attempts of pod groups: scheduled, unschedulable, waiting_on_preemption, error",
+        ("result", "profile"),
+        gate="GenericWorkload",
+    ),
+    Metric(
+        f"{_P}podgroup_scheduling_attempt_duration_seconds",
+        "histogram",
+        "An attempt of a pod group, until its members are on their way or back in the queue",
+        ("result", "profile"),
+        _MS,
+        gate="GenericWorkload",
+    ),
+    Metric(
+        f"{_P}podgroup_scheduling_algorithm_duration_seconds",
+        "histogram",
+        "The deciding part of an attempt of a pod group",
+        (),
+        _MS,
+        gate="GenericWorkload",
     ),
     # --- shared by Kubernetes' components -----------------------------------------------------
     Metric("leader_election_master_status", "gauge", "1 while holding the Lease", ("name",)),
+    Metric(
+        "leader_election_slowpath_total",
+        "counter",
+        "Renewals of the Lease that had to look first who holds it",
+        ("name",),
+    ),
     Metric(
         "rest_client_requests_total",
         "counter",
@@ -222,6 +258,26 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Calls to the API server, until the whole answer is there",
         ("verb", "host"),
         _CALL,
+    ),
+    Metric(
+        "rest_client_request_size_bytes",
+        "histogram",
+        "Bodies sent to the API server",
+        ("verb", "host"),
+        _SIZE,
+    ),
+    Metric(
+        "rest_client_response_size_bytes",
+        "histogram",
+        "Bodies the API server answered with, watches left out",
+        ("verb", "host"),
+        _SIZE,
+    ),
+    Metric(
+        "kubernetes_build_info",
+        "gauge",
+        "Always 1; the labels tell the version of Kubernetes that is played",
+        ("major", "minor", "git_version"),
     ),
     Metric("kubernetes_feature_enabled", "gauge", "Feature gates, 1 where on", ("name", "stage")),
     # --- moorage's own ------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class Exposition:
     Parameters
     ----------
     sources
-        By name of the metric; every observed one of the catalogue needs one, or none is written.
+        By name of the metric; one of the catalogue that has none is declared without samples.
     disabled
         Names to leave out.
 

@@ -21,13 +21,15 @@ import msgspec
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import Clock, rfc3339
+from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.pod_status import changed_condition, status_patch
 from moorage.client.writes import Client
 from moorage.engine.decision import Decision
+from moorage.observe.catalogue import METRICS
+from moorage.observe.series import Histogram
 from moorage.service.pod_writes import PodWrites, reference
 from moorage.state.contracts import PodLookup
 from moorage.state.queue import SchedulingQueue
@@ -36,6 +38,9 @@ _log = logging.getLogger(__name__)
 
 CallOff = Callable[[str], bool]
 
+_SECONDS = next(
+    m.buckets for m in METRICS if m.name == "scheduler_preemption_goroutines_duration_seconds"
+)
 _IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Event
 
 
@@ -82,6 +87,8 @@ class EvictionLedger:
     def __init__(self, lookup: PodLookup) -> None:
         self._lookup = lookup
         self._last: dict[str, Pod | None] = {}
+        self.durations: dict[str, Histogram] = {}
+        """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
     def begin(self, uid: str) -> None:
         """Note that room is being made for a pod."""
@@ -98,6 +105,14 @@ class EvictionLedger:
     def end(self, uid: str) -> None:
         """Note that every call was made, or that one failed."""
         self._last.pop(uid, None)
+
+    def took(self, nanoseconds: int, *, done: bool) -> None:
+        """Note how long the evictions for one preemptor took, and whether all were made."""
+        result = "success" if done else "error"
+        histogram = self.durations.get(result)
+        if histogram is None:
+            histogram = self.durations[result] = Histogram(_SECONDS)
+        histogram.observe(nanoseconds / NS_PER_SECOND)
 
     def running_for(self, uid: str) -> bool:
         """Whether evictions for this preemptor have not all been told to the API yet."""
@@ -187,6 +202,7 @@ class Evictor:
         self._tasks.spawn(work, name=f"preemption for {preemptor.what} {preemptor.uid}")
 
     async def _make_room(self, preemptor: Preemptor, victims: Sequence[Pod]) -> None:
+        began_ns, done = self._clock.monotonic_ns(), False
         unheard = False
         try:
             done = preemptor.group or await self._clear_lower_nominations(
@@ -203,6 +219,7 @@ class Evictor:
                 done = False
         finally:
             self._ledger.end(preemptor.uid)
+            self._ledger.took(self._clock.monotonic_ns() - began_ns, done=done)
         if unheard or not done:
             self._queue.activate(preemptor.pods)
 

@@ -12,6 +12,7 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
 from moorage.observe.events import EventFacts
+from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.points import PointFacts
 
 _KEPT = 200  # decisions; enough for a screen and a debugging session
@@ -49,9 +50,9 @@ class Facts:
         Bindings the API server accepted, and the ones that failed.
     undecodable
         Objects left alone because they cannot be read or their values make no sense.
-    attempts, points, events
-        What metrics tell about attempts, about extension points from Reserve on, and about taking
-        in what the watches tell.
+    attempts, group_attempts, points, events
+        What metrics tell about attempts, about those of pod groups, about extension points from
+        Reserve on, and about taking in what the watches tell.
     recent
         The last decisions, oldest first.
     """
@@ -65,6 +66,7 @@ class Facts:
         self.bind_failures = 0
         self.undecodable = 0
         self.attempts = AttemptFacts(clock)
+        self.group_attempts = GroupAttemptFacts(clock)
         self.points = PointFacts(clock)
         self.events = EventFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)

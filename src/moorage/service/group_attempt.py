@@ -38,6 +38,13 @@ from moorage.state.queued_pod import QueuedPod
 _log = logging.getLogger(__name__)
 
 _PLUGIN = "GangScheduling"
+_RESULTS = {
+    GroupOutcome.PLACED: "scheduled",
+    GroupOutcome.PREEMPTING: "waiting_on_preemption",
+    GroupOutcome.REJECTED: "unschedulable",
+    GroupOutcome.BROKEN: "error",
+}
+"""Outcomes as metrics name them."""
 _EXTENDERS = "extenders are not asked about pod groups yet: leave them out of the profile"
 
 
@@ -99,10 +106,13 @@ class GroupAttempts:
         others = [entry for entry in self._others(first, key) if not self._skipped(entry)]
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
+        told = self._facts.group_attempts
+        began_ns = told.now_ns()
         # 2. Do they name one profile, and can it decide about them?
         cycle, problem = self._cycle_of(entries)
         if cycle is None:
             self._fail_all(entries, error(problem))
+            told.ended("error", first.profile, since_ns=began_ns)
             return True
         # 3. Where do they go?
         pods = [PodInfo(entry.pod) for entry in entries]
@@ -111,13 +121,16 @@ class GroupAttempts:
         except Exception as broken:
             _log.exception("attempt for pod group %s broke", key.full_name)
             self._fail_all(entries, error(str(broken) or type(broken).__name__))
+            told.ended("error", first.profile, since_ns=began_ns)
             return True
+        told.decided(since_ns=began_ns)
         # 4. There, or back to the queue.
         self._evict(key, found, entries)
         self._carry_out(cycle.profile, entries, pods, found)
         self._all_or_none(key)
         if self._reports is not None:
             self._reports.report(key, found, pods)
+        told.ended(_RESULTS[found.outcome], first.profile, since_ns=began_ns)
         return True
 
     # -- who -----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from aiohttp import web
 
 from moorage.api.codec import encode
 from moorage.base.errors import UsageError
+from moorage.observe.slis import HealthFacts
 
 Check = Callable[[], bool]
 """Whether something is as it should be."""
@@ -91,6 +92,8 @@ class HealthServer:
         The named checks of ``/healthz``, ``/livez`` and ``/readyz``, by path, in order.
     pages
         What other paths answer.
+    told
+        Told how each check went; None where nobody asks.
     """
 
     def __init__(
@@ -100,11 +103,13 @@ class HealthServer:
         *,
         checks: Mapping[str, Sequence[tuple[str, Check]]],
         pages: Mapping[str, PageMaker],
+        told: HealthFacts | None = None,
     ) -> None:
         self._serving = serving
         self._certificate = certificate
         self._checks = checks
         self._pages = pages
+        self._told = told
         self._runner: web.AppRunner | None = None
         self.port = 0
         """The port listened on, once started."""
@@ -146,12 +151,28 @@ class HealthServer:
             return _forbidden(path)
         head, _, name = path.removeprefix("/").partition("/")
         if head in self._checks:
-            return health(head, self._checks[head], name, request.query)
+            return health(head, self._checked(head), name, request.query)
         page = self._pages.get(path)
         if page is None:
             return web.Response(status=404, text="404 page not found\n")
         made = await page(request.headers.get("Accept", ""))
         return web.Response(body=made.body, headers={"Content-Type": made.content_type})
+
+    def _checked(self, path: str) -> Sequence[tuple[str, Check]]:
+        """Return the checks of a path, so that how they go is told."""
+        told = self._told
+        if told is None:
+            return self._checks[path]
+
+        def telling(name: str, check: Check) -> Check:
+            def check_and_tell() -> bool:
+                passed = check()
+                told.checked(name, path, passed=passed)
+                return passed
+
+            return check_and_tell
+
+        return [(name, telling(name, check)) for name, check in self._checks[path]]
 
     def _tls(self) -> ssl.SSLContext:
         serving = self._serving

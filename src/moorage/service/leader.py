@@ -153,6 +153,8 @@ class Elector:
         self._write_until_ns: tuple[int, int] | None = None
         """Monotonic and wall time up to which writes may go out; None: not leading."""
         self._told = ""
+        self.slow_paths = 0
+        """Renewals that had to look first who holds the lease."""
 
     @property
     def identity(self) -> str:
@@ -299,6 +301,8 @@ class Elector:
             self._write_until_ns = None
             if not self._expired():
                 return False
+        if self.holder == self._identity:
+            self.slow_paths += 1
         return await self._write(call_seconds)
 
     def _expired(self) -> bool:

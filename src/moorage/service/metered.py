@@ -31,12 +31,14 @@ class MeteredTransport:
         """Send a call and read the whole answer."""
         begin_ns = self._clock.monotonic_ns()
         code: int | None = None
+        received = 0
         try:
             answer = await self._inner.request(call)
-            code = answer.status
+            code, received = answer.status, len(answer.body)
         finally:
             seconds = (self._clock.monotonic_ns() - begin_ns) / NS_PER_SECOND
-            self._facts.answered(call.method, code, seconds)
+            sent = len(call.body or b"")
+            self._facts.answered(call.method, code, seconds, sent=sent, received=received)
         return answer
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import metadata
+from typing import Final, Literal
 
 from moorage.config.feature_gates import GATES, FeatureGates
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
+from moorage.observe.catalogue import METRICS
 from moorage.observe.exposition import Exposition, Sample, Source
+from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
 from moorage.observe.series import Histogram
 from moorage.service.scheduler import Scheduler
 
 _S = "scheduler_"
+PLAYED: Final = "v1.36.2"
+"""The kube-scheduler whose behaviour is played, as ``kubernetes_build_info`` tells it."""
 
 
 def exposition_of(
@@ -67,16 +72,20 @@ def exposition_of(
             *scheduler.facts.points.durations.items(),
         ],
         f"{_S}permit_wait_duration_seconds": scheduler.facts.points.waits.items,
+        f"{_S}preemption_goroutines_duration_seconds": lambda: _one_label(
+            core.evictions.durations.items()
+        ),
+        f"{_S}preemption_goroutines_execution_total": lambda: _one_label(
+            (result, float(histogram.count))
+            for result, histogram in core.evictions.durations.items()
+        ),
         f"{_S}cache_size": lambda: _cache_size(scheduler),
         f"{_S}goroutines": lambda: [(("binding",), float(scheduler.bindings))],
-        "leader_election_master_status": lambda: _leading(scheduler),
-        "rest_client_requests_total": lambda: [
-            ((code, method, calls.host), float(count))
-            for (code, method), count in calls.answers.items()
-        ],
-        "rest_client_request_duration_seconds": lambda: [
-            ((method, calls.host), histogram) for method, histogram in calls.durations.items()
-        ],
+        "leader_election_master_status": lambda: _of_elector(scheduler, "leading"),
+        "leader_election_slowpath_total": lambda: _of_elector(scheduler, "slow_paths"),
+        **_call_sources(calls),
+        **_group_sources(scheduler.facts.group_attempts),
+        "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
         "kubernetes_feature_enabled": lambda: [
             ((gate.name, "" if gate.stage == "GA" else gate.stage), float(gates(gate.name)))
             for gate in GATES
@@ -84,7 +93,31 @@ def exposition_of(
         "moorage_plugin_failures_total": containment.failures.items,
         "moorage_build_info": lambda: [((metadata.version("moorage"),), 1.0)],
     }
-    return Exposition(sources, disabled=disabled)
+    gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
+    return Exposition(sources, disabled=[*disabled, *gated])
+
+
+def _call_sources(calls: CallFacts) -> dict[str, Source]:
+    def by_verb(histograms: Mapping[str, Histogram]) -> Source:
+        return lambda: [((verb, calls.host), told) for verb, told in histograms.items()]
+
+    return {
+        "rest_client_requests_total": lambda: [
+            ((code, method, calls.host), float(count))
+            for (code, method), count in calls.answers.items()
+        ],
+        "rest_client_request_duration_seconds": by_verb(calls.durations),
+        "rest_client_request_size_bytes": by_verb(calls.sent),
+        "rest_client_response_size_bytes": by_verb(calls.received),
+    }
+
+
+def _group_sources(groups: GroupAttemptFacts) -> dict[str, Source]:
+    return {
+        f"{_S}podgroup_schedule_attempts_total": groups.results.items,
+        f"{_S}podgroup_scheduling_attempt_duration_seconds": groups.durations.items,
+        f"{_S}podgroup_scheduling_algorithm_duration_seconds": lambda: [((), groups.algorithm)],
+    }
 
 
 def _one_label(items: Iterable[tuple[str, float | Histogram]]) -> Iterator[Sample]:
@@ -99,7 +132,7 @@ def _cache_size(scheduler: Scheduler) -> Iterator[Sample]:
     yield ("pods",), float(counts.pods)
 
 
-def _leading(scheduler: Scheduler) -> Iterator[Sample]:
+def _of_elector(scheduler: Scheduler, fact: Literal["leading", "slow_paths"]) -> Iterator[Sample]:
     elector = scheduler.elector
     if elector is not None:
-        yield (elector.lease_name,), float(elector.leading)
+        yield (elector.lease_name,), float(getattr(elector, fact))
