@@ -138,7 +138,10 @@ class Preempting:
         node_name = decision.nomination.node_name
         old = queued.pod
         status = msgspec.structs.replace(old.status, nominated_node_name=node_name)
-        self._pods.on_update(old, msgspec.structs.replace(old, status=status))
+        # Ingest passes over an update that is no new version.
+        version = f"{len(self.decisions_ns)}"
+        metadata = msgspec.structs.replace(old.metadata, resource_version=version)
+        self._pods.on_update(old, msgspec.structs.replace(old, metadata=metadata, status=status))
         for victim in decision.victims:
             self._pods.on_delete(victim, missed=False)
             self.victims.append((victim.full_name, node_name))

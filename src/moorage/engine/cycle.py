@@ -466,7 +466,7 @@ class Cycle:
             verdict=search.verdict,
             absent=search.absent_status,
         )
-        attempt = Attempt(self.profile, self.snapshot, state, pod)
+        attempt = Attempt(self.profile, self.snapshot, state, pod, search.entry)
         state.write(WHAT_IF, SearchWhatIf(attempt, statuses))
         if self._meter is not None:
             self._meter.start()

@@ -89,6 +89,8 @@ class NodeStatuses(Mapping[str, Status]):
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
         """Return int64: the rows whose status has this code, ascending."""
+        if self._view.is_all:
+            return np.flatnonzero(self._verdict.code_n == code)
         found = np.full(self._snapshot.num_nodes, self._absent.code is code)
         found[self._view.row_numbers()] = self._verdict.code_n == code
         return np.flatnonzero(found)
@@ -102,12 +104,13 @@ class NodeStatuses(Mapping[str, Status]):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A pod's attempt as plugins are asked about it."""
+    """A pod's attempt as plugins are asked about it; `alike` as in `WhatIf`."""
 
     profile: Profile
     snapshot: Snapshot
     state: CycleState
     pod: PodInfo
+    alike: object | None = None
 
 
 class SearchWhatIf:
@@ -138,6 +141,11 @@ class SearchWhatIf:
     def independent(self) -> bool:
         """Whether no Filter of this attempt sees more of a row's pods than their sums."""
         return self._by_sums is not None
+
+    @property
+    def alike(self) -> object | None:
+        """The same for attempts whose Filters answer alike about a row."""
+        return self._attempt.alike
 
     @contextmanager
     def on_rows(self, rows: NDArray[np.int64]) -> Iterator[TriedRows]:
@@ -219,6 +227,7 @@ class Verdict:
         self._profile = profile
         self._found = found
         self.passed: NDArray[np.bool_] = found.passed
+        self.broken: NDArray[np.bool_] = found.broken
 
     def status(self, position: int) -> Status:
         """Return the status of one row."""

@@ -85,6 +85,11 @@ class RowsVerdict(Protocol):
         """bool, (rows,)."""
         ...
 
+    @property
+    def broken(self) -> NDArray[np.bool_]:
+        """bool, (rows,): where a Filter answered neither yes nor no."""
+        ...
+
     def status(self, position: int) -> Status:
         """Return the status of one row."""
         ...
@@ -138,6 +143,15 @@ class WhatIf(Protocol):
     @property
     def independent(self) -> bool:
         """Whether no Filter of this attempt sees more of a row's pods than their sums."""
+        ...
+
+    @property
+    def alike(self) -> object | None:
+        """The same for attempts whose Filters answer alike about a row, as long as that is so.
+
+        Alike about a row that has the same node, the same pods and the same pods nominated first;
+        hashable, compared by identity. None where nothing of the kind is known.
+        """
         ...
 
     def on_rows(self, rows: NDArray[np.int64]) -> AbstractContextManager[RowsTrial]:

@@ -48,6 +48,11 @@ class Budgets:
         self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Budget]] = {}
         self._by_row: dict[int, tuple[tuple[PodInfo, ...], int, tuple[int, ...]]] = {}
 
+    @property
+    def generation(self) -> int:
+        """Rises whenever a budget came, went or changed."""
+        return self._lister.generation
+
     def protect_any(self) -> bool:
         """Whether there is any budget that can protect a pod."""
         return bool(self._current())

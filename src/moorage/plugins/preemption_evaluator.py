@@ -32,6 +32,7 @@ from moorage.framework.preemption import (
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
+from moorage.plugins.preemption_known import Replicas
 from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
 from moorage.plugins.preemption_victims import VictimRules
 from moorage.snapshot.importance import Importance
@@ -64,10 +65,12 @@ class Evaluator:
         self._clock = handle.clock
         self._evictions = handle.evictions
         self._prefix = prefix
+        budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets)
         self.around = Surroundings(
             handle.snapshot,
             Importance(handle.snapshot.table),
-            Budgets(handle.snapshot.listers.pod_disruption_budgets),
+            budgets,
+            Replicas(handle.snapshot, budgets),
         )
 
     def gate(self, pod: Pod) -> Status:

@@ -16,11 +16,11 @@ from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error
 from moorage.framework.what_if import WhatIf
 from moorage.plugins.preemption_budgets import Budgets
+from moorage.plugins.preemption_known import KnownRows, Replicas
 from moorage.plugins.preemption_sums import (
     CRITERIA,
     PRIORITY_SHIFT,
     Protection,
-    Victims,
     comparable,
     costs_of,
     dry_run_many,
@@ -43,7 +43,7 @@ Mask = NDArray[np.bool_]
 
 
 class Surroundings(msgspec.Struct):
-    """What every search looks at: the cluster, its pods by rank, and the disruption budgets.
+    """What every search looks at: the cluster, its pods by rank, budgets, what replicas met.
 
     `rows_for_candidates` is how many rows the last search tried for how many candidates: the next
     one will hardly do with fewer. It decides how many are tried at once, never which count.
@@ -52,21 +52,8 @@ class Surroundings(msgspec.Struct):
     snapshot: Snapshot
     importance: Importance
     budgets: Budgets
+    replicas: Replicas
     rows_for_candidates: tuple[int, int] = (1, 1)
-
-
-class _Tried(msgspec.Struct, frozen=True):
-    """Some rows, tried: what they would lose, and whether evicting makes room there.
-
-    `victims` has a row for each of `together`, positions in `rows`; the others are in `single`.
-    """
-
-    rows: IntArray
-    costs: IntArray
-    candidate: Mask
-    single: dict[int, Candidate | Status]
-    together: IntArray
-    victims: Victims | None = None
 
 
 class Search:
@@ -98,7 +85,11 @@ class Search:
         self._pod = pod
         self._now_ns = now_ns
         self._rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
-        self._tried: list[_Tried] = []
+        known = around.replicas.rows(what_if, pod) if rules is None else None
+        self._known = known or KnownRows(around.snapshot, around.budgets)
+        # What rows tried one by one came to; of the others it is known.
+        self._single: dict[int, Candidate | Status] = {}
+        self._tried: list[IntArray] = []
         self._found: tuple[IntArray, IntArray] | None = None
 
     def run(self, rows: IntArray, wanted: int) -> None:
@@ -106,16 +97,18 @@ class Search:
         self._wanted = wanted
         at = clean = total = 0
         while at < len(rows) and not (clean and total >= wanted):
-            size = self._rows_at_once(wanted - total, at, total)
-            tried = self._try(rows[at : at + size])
-            good = tried.candidate
-            cleans = clean + np.cumsum(good & (tried.costs[:, 0] == 0))
-            totals = total + np.cumsum(good)
-            enough = np.flatnonzero((cleans > 0) & (totals >= wanted))
-            last = int(enough[0]) if len(enough) else len(tried.rows) - 1
-            clean, total = int(cleans[last]), int(totals[last])
-            at += len(tried.rows)
-            self._tried.append(_cut(tried, last + 1))
+            lot = rows[at : at + self._rows_at_once(wanted - total, at, total)]
+            self._try(lot)
+            good, unbroken = self._known.candidate_n[lot], self._known.clean_n[lot]
+            at += len(lot)
+            size = len(lot)
+            if total + np.count_nonzero(good) >= wanted and (clean or unbroken.any()):
+                totals = total + np.cumsum(good)
+                first = 0 if clean else int(unbroken.argmax())
+                size = max(int(np.searchsorted(totals, wanted)), first) + 1
+            clean += int(np.count_nonzero(unbroken[:size]))
+            total += int(np.count_nonzero(good[:size]))
+            self._tried.append(lot[:size])
         if total:
             self._around.rows_for_candidates = (self.tried, total)
 
@@ -133,7 +126,7 @@ class Search:
     @property
     def tried(self) -> int:
         """How many rows were tried out."""
-        return sum(len(each.rows) for each in self._tried)
+        return sum(map(len, self._tried))
 
     # -- what came of it -----------------------------------------------------------------------
 
@@ -175,29 +168,29 @@ class Search:
 
     def candidate(self, row: int) -> Candidate:
         """Return one candidate."""
-        tried, position = self._find(row)
-        found = tried.single.get(row)
+        found = self._single.get(row)
         if isinstance(found, Candidate):
             return found
-        assert tried.victims is not None, f"row {row} is no candidate: {found}"
-        index = int(np.searchsorted(tried.together, position))
+        assert found is None, f"row {row} is no candidate: {found}"
+        run, index = self._known.found(row)
         pods = self._around.importance.pods(row)
-        victim, protection = tried.victims.victim[index], tried.victims.protection
+        victim, protection = run.victim[index], run.protection
         ranks = range(len(pods)) if protection is None else protection.order[index].tolist()
         victims = [pods[rank] for rank in ranks if rank < len(pods) and victim[rank]]
         if protection is not None:
-            lower, violating = tried.victims.lower[index], protection.violating[index]
+            lower, violating = run.lower[index], protection.violating[index]
             if violating.any() and (lower & ~violating).any():
                 victims = by_importance(victims, self._now_ns)
-        violations = int(tried.costs[position, 0])
+        violations = 0 if protection is None else int((victim & protection.violating[index]).sum())
         return Candidate(self._name(row), tuple(victims), violations)
 
     def rejected(self) -> dict[str, Status]:
         """Return why the other tried nodes are no candidates, in the order tried."""
+        candidate_n = self._known.candidate_n
         return {
-            self._name(int(tried.rows[position])): self._status(tried, position)
-            for tried in self._tried
-            for position in np.flatnonzero(~tried.candidate).tolist()
+            self._name(row): self._status(row)
+            for rows in self._tried
+            for row in rows[~candidate_n[rows]].tolist()
         }
 
     def _candidates(self) -> tuple[IntArray, IntArray]:
@@ -209,8 +202,9 @@ class Search:
     def _capped(self) -> tuple[IntArray, IntArray]:
         if not self._tried:
             return np.empty(0, np.int64), np.empty((0, CRITERIA), np.int64)
-        rows = np.concatenate([each.rows[each.candidate] for each in self._tried])
-        costs = np.concatenate([each.costs[each.candidate] for each in self._tried])
+        rows = np.concatenate(self._tried)
+        rows = rows[self._known.candidate_n[rows]]
+        costs = self._known.costs(rows, self._now_ns)
         clean = np.flatnonzero(costs[:, 0] == 0)[: self._wanted]
         if len(clean) == len(rows):
             return rows, costs
@@ -218,44 +212,37 @@ class Search:
         order = np.concatenate([clean, broken])
         return rows[order], costs[order]
 
-    def _find(self, row: int) -> tuple[_Tried, int]:
-        for tried in self._tried:
-            at = np.flatnonzero(tried.rows == row)
-            if len(at):
-                return tried, int(at[0])
-        raise AssertionError(f"row {row} was not tried")
-
-    def _status(self, tried: _Tried, position: int) -> Status:
-        row = int(tried.rows[position])
-        found = tried.single.get(row)
+    def _status(self, row: int) -> Status:
+        found = self._single.get(row)
         if found is not None:
             assert isinstance(found, Status), f"row {row} is a candidate"
             return found
-        assert tried.victims is not None, f"row {row} was not tried"
-        index = int(np.searchsorted(tried.together, position))
-        if not tried.victims.lower[index].any():
+        run, index = self._known.found(row)
+        if not run.lower[index].any():
             return self._rules.nobody(self._name(row))
-        status = tried.victims.verdict.status(index)
+        status = run.verdict.status(index)
         return status if not status.ok else _without_victims(self._name(row))
 
     # -- trying --------------------------------------------------------------------------------
 
-    def _try(self, rows: IntArray) -> _Tried:
+    def _try(self, rows: IntArray) -> None:
         if not self._what_if.independent:
-            return self._one_by_one(rows, np.zeros(len(rows), np.bool_))
-        ranked = self._around.importance.take(rows)
-        together = comparable(ranked, self._now_ns) & self._rules.by_priority(rows)
-        tried = self._one_by_one(rows, together)
-        at = np.flatnonzero(together)
-        if not len(at):
-            return tried
-        mine = _some(ranked, at) if len(at) < len(rows) else ranked
-        protection = self._protection(rows[at], mine)
-        with self._what_if.on_rows(rows[at]) as sums:
-            victims = dry_run_many(sums, mine, self._pod.priority, protection)
-        tried.costs[at] = costs_of(mine, victims, self._now_ns)
-        tried.candidate[at] = victims.victim.any(axis=1)
-        return msgspec.structs.replace(tried, together=at, victims=victims)
+            self._one_by_one(rows)
+            return
+        due = self._known.due(rows, self._now_ns)
+        if not len(due):
+            return
+        ranked = self._around.importance.take(due)
+        together = comparable(ranked, self._now_ns) & self._rules.by_priority(due)
+        if not together.all():
+            self._one_by_one(due[~together])
+            due, ranked = due[together], _some(ranked, together)
+        if not len(due):
+            return
+        protection = self._protection(due, ranked)
+        with self._what_if.on_rows(due) as sums:
+            victims = dry_run_many(sums, ranked, self._pod.priority, protection)
+        self._known.put(due, ranked, victims, costs_of(ranked, victims))
 
     def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
         """Return in what order pods are put back, where a budget counts one of them."""
@@ -276,17 +263,11 @@ class Search:
                 order[position] = [*broken, *others]
         return Protection(order, violating) if violating.any() else None
 
-    def _one_by_one(self, rows: IntArray, left_out: Mask) -> _Tried:
-        single: dict[int, Candidate | Status] = {}
-        costs = np.zeros((len(rows), CRITERIA), np.int64)
-        candidate = np.zeros(len(rows), np.bool_)
-        for position in np.flatnonzero(~left_out).tolist():
-            row = int(rows[position])
-            found = single[row] = self._try_one(row)
-            if isinstance(found, Candidate):
-                costs[position] = costs_of_one(found, self._now_ns)
-                candidate[position] = True
-        return _Tried(rows, costs, candidate, single, np.empty(0, np.int64))
+    def _one_by_one(self, rows: IntArray) -> None:
+        for row in rows.tolist():
+            found = self._single[row] = self._try_one(row)
+            costs = costs_of_one(found, self._now_ns) if isinstance(found, Candidate) else None
+            self._known.note(row, costs)
 
     def _try_one(self, row: int) -> Candidate | Status:
         with self._what_if.on_row(row) as trial:
@@ -313,18 +294,6 @@ def _without_victims(node_name: str) -> Status:
     return error(f'expected at least one victim pod on node "{node_name}"')
 
 
-def _some(ranked: RankedPods, at: IntArray) -> RankedPods:
+def _some(ranked: RankedPods, at: Mask) -> RankedPods:
     requests = {name: array[at] for name, array in ranked.requests.items()}
     return RankedPods(ranked.priority[at], ranked.start_ns[at], requests)
-
-
-def _cut(tried: _Tried, size: int) -> _Tried:
-    """Return the first rows; what was tried beyond them stays unused."""
-    if size == len(tried.rows):
-        return tried
-    return msgspec.structs.replace(
-        tried,
-        rows=tried.rows[:size],
-        costs=tried.costs[:size],
-        candidate=tried.candidate[:size],
-    )

@@ -105,19 +105,18 @@ def dry_run_many(
     return Victims(lower, victim, verdict, protection)
 
 
-def costs_of(ranked: RankedPods, victims: Victims, now_ns: int) -> IntArray:
+def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
     """Return int64, (rows, 5): what each row loses, by criterion; less is better.
 
     In order: victims that budgets protect, greatest priority, sum of priorities, number of pods,
-    and minus the earliest start among the victims of greatest priority. Rows without victims mean
-    nothing.
+    and minus the earliest start among the victims of greatest priority, minus `NOT_STARTED` where
+    none of them was started. Rows without victims mean nothing.
     """
     victim = victims.victim
     top = np.where(victim, ranked.priority, _LOWEST).max(axis=1, initial=_LOWEST)
     total = np.where(victim, ranked.priority + PRIORITY_SHIFT, 0).sum(axis=1)
     of_top = victim & (ranked.priority == top[:, None])
-    started = np.where(ranked.start_ns == NOT_STARTED, now_ns, ranked.start_ns)
-    earliest = np.where(of_top, started, NOT_STARTED).min(axis=1, initial=NOT_STARTED)
+    earliest = np.where(of_top, ranked.start_ns, NOT_STARTED).min(axis=1, initial=NOT_STARTED)
     count = victim.sum(axis=1)
     broken = np.zeros_like(top)
     if victims.protection is not None:
