@@ -31,7 +31,7 @@ _PROFILE = """
 - schedulerName: {name}
   plugins:
     multiPoint:
-      enabled: [{{name: Coscheduling}}]
+      enabled: [{{name: Coscheduling}}{extra}]
       disabled: [{{name: PrioritySort}}]
   pluginConfig:
   - name: Coscheduling
@@ -40,10 +40,15 @@ _PROFILE = """
 
 
 def coscheduling(
-    mode: str = "trial", *, args: str = "{}", names: Sequence[str] = ("default-scheduler",)
+    mode: str = "trial",
+    *,
+    args: str = "{}",
+    names: Sequence[str] = ("default-scheduler",),
+    extra: str = "",
 ) -> LoadedConfiguration:
-    """Return a configuration whose profiles have Coscheduling."""
-    profiles = "".join(_PROFILE.format(name=name, args=args) for name in names)
+    """Return a configuration whose profiles have Coscheduling, and one more plugin if named."""
+    more = f", {{name: {extra}}}" if extra else ""
+    profiles = "".join(_PROFILE.format(name=name, args=args, extra=more) for name in names)
     own = "\n".join(f"- {{schedulerName: {name}, groupMode: {mode}}}" for name in names)
     return parse_config(_CONFIG.format(profiles=profiles, own=own))
 

@@ -289,6 +289,18 @@ METRICS: Final[tuple[Metric, ...]] = (
         own=True,
     ),
     Metric(
+        "moorage_pod_groups_waiting",
+        "gauge",
+        "Pod groups that were tried and have no place",
+        own=True,
+    ),
+    Metric(
+        "moorage_pod_group_longest_wait_seconds",
+        "gauge",
+        "How long the one among them waits that was first refused the longest ago",
+        own=True,
+    ),
+    Metric(
         "moorage_build_info",
         "gauge",
         "Always 1; the label tells the version",

@@ -15,7 +15,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.errors import CacheCorruptedError, CacheError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
-from moorage.engine.decision import CLEAR_NOMINATION, Decision
+from moorage.engine.decision import Decision, Nomination
 from moorage.framework.diagnosis import Diagnosis, of_one_node
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PermitOutcome, run_permit, run_reserve, run_unreserve
@@ -305,7 +305,9 @@ class Effects:
         freed = self._undo(binding.profile, binding.decision)
         if freed is not None and not status.rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, freed, None)
-        self._fail(binding.queued, status, diagnosis)
+        missed = freed is not None and self._is_missed(binding)
+        keeps = binding.decision.node_name if missed else ""
+        self._fail(binding.queued, status, diagnosis, keeps=keeps)
         if freed is not None and status.rejected:
             own = freed.uid
             self._queue.move_all(
@@ -330,10 +332,26 @@ class Effects:
             return None
         return assumed
 
-    def _fail(self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None) -> None:
+    def _is_missed(self, binding: _Binding) -> bool:
+        """Whether the members of a pod's group that were bound are too few without it.
+
+        They stay, so it is to be tried before others: until then its place is kept for it, as a
+        nomination.
+        """
+        groups, pod = self._cache.groups, binding.queued.pod
+        if binding.profile.handle.group_mode == "permit":
+            return False
+        key, terms = groups.key_of(pod), groups.terms_of(pod)
+        if key is None or terms is None:
+            return False
+        return 0 < groups.members(key).placed < terms.minimum
+
+    def _fail(
+        self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None, *, keeps: str = ""
+    ) -> None:
         message = diagnosis.message if diagnosis is not None else status.message
         self._failures.handle(
-            queued, status, diagnosis, message=message, nomination=CLEAR_NOMINATION
+            queued, status, diagnosis, message=message, nomination=Nomination(keeps)
         )
 
     def _scheduled(self, queued: QueuedPod, node_name: str) -> None:

@@ -14,6 +14,7 @@ from moorage.observe.attempts import AttemptFacts
 from moorage.observe.events import EventFacts
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.points import PointFacts
+from moorage.observe.waiting_groups import WaitingGroups
 
 _KEPT = 200  # decisions; enough for a screen and a debugging session
 
@@ -53,6 +54,8 @@ class Facts:
     attempts, group_attempts, points, events
         What metrics tell about attempts, about those of pod groups, about extension points from
         Reserve on, and about taking in what the watches tell.
+    groups
+        Which pod groups were tried and wait, and since when.
     recent
         The last decisions, oldest first.
     """
@@ -68,6 +71,7 @@ class Facts:
         self.attempts = AttemptFacts(clock)
         self.group_attempts = GroupAttemptFacts(clock)
         self.points = PointFacts(clock)
+        self.groups = WaitingGroups(clock)
         self.events = EventFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 

@@ -124,6 +124,7 @@ class GroupAttempts:
             told.ended("error", first.profile, since_ns=began_ns)
             return True
         told.decided(since_ns=began_ns)
+        self._facts.groups.attempted(key, placed=found.outcome is GroupOutcome.PLACED)
         # 4. There, or back to the queue.
         self._evict(key, found, entries)
         self._carry_out(cycle.profile, entries, pods, found)
@@ -155,6 +156,7 @@ class GroupAttempts:
             if status.ok:
                 continue
             self._facts.note_failure(entry.pod, status, status.message)
+            self._facts.groups.attempted(key, placed=False)
             diagnosis = Diagnosis(
                 num_nodes=self._core.snapshot.num_nodes,
                 pre_filter_message=status.message,

@@ -24,7 +24,7 @@ from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.engine.group_decision import GroupDecision, GroupOutcome
 from moorage.framework.status import Status
-from moorage.service.pod_writes import PodWrites
+from moorage.service.pod_writes import PodWrites, reference
 from moorage.snapshot.group_labels import CUSTOM_DOOR
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey
@@ -33,6 +33,7 @@ from moorage.snapshot.pod_info import PodInfo
 _log = logging.getLogger(__name__)
 
 SCHEDULED: Final = "PodGroupScheduled"
+_FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
 
 
 def condition_after(
@@ -118,6 +119,7 @@ class GroupReports:
         self._clock = clock
         # By uid, what was written last: the watch shows it later.
         self._written: dict[str, Condition] = {}
+        self._forget_at = _FORGET_MIN
 
     def report(self, key: GroupKey, found: GroupDecision, pods: Sequence[PodInfo]) -> None:
         """Write what came of an attempt; a group without an object has no status and no Events.
@@ -125,7 +127,7 @@ class GroupReports:
         The status of coscheduling's groups is kept by a controller.
         """
         if found.outcome is not GroupOutcome.PLACED:
-            self._tell(key, found.explanation(pods), pods[0].pod)
+            self._tell(key, found.explanation(pods), pods[0].pod, action="Scheduling")
         group = None if key.door else self._lister.get(key.name, key.namespace)
         if group is None:
             return
@@ -139,6 +141,7 @@ class GroupReports:
         when = old.last_transition_time if same and old is not None else now
         condition = msgspec.structs.replace(wanted, last_transition_time=when)
         self._written[group.metadata.uid] = condition
+        self._forget_gone()
         self._writes.after_earlier(
             group.metadata.uid,
             lambda: self._patch(group, condition),
@@ -147,22 +150,26 @@ class GroupReports:
 
     def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
         """Tell the group of a member that could not take part in its attempt."""
-        self._tell(key, status.message, pod)
+        self._tell(key, status.message, pod, action="Gathering")
 
-    def _tell(self, key: GroupKey, note: str, member: Pod) -> None:
+    def _tell(self, key: GroupKey, note: str, member: Pod, *, action: str) -> None:
         if not key.door:
             group = self._lister.get(key.name, key.namespace)
             if group is not None:
-                self._recorder.record(_refused(group.metadata, POD_GROUPS, note, member))
+                self._recorder.record(_refused(group.metadata, POD_GROUPS, note, member, action))
         elif key.door == CUSTOM_DOOR:
             custom = self._custom.get(key.name, key.namespace)
             if custom is not None:
-                refused = _refused(custom.metadata, COSCHEDULING_POD_GROUPS, note, member)
+                refused = _refused(custom.metadata, COSCHEDULING_POD_GROUPS, note, member, action)
                 self._recorder.record(refused)
 
-    def gone(self, group: PodGroup) -> None:
-        """Forget a group that was deleted."""
-        self._written.pop(group.metadata.uid, None)
+    def _forget_gone(self) -> None:
+        """Forget groups that were deleted, now and then: in time proportional to what comes."""
+        if len(self._written) < self._forget_at:
+            return
+        here = {each.metadata.uid for each in self._lister.all()}
+        self._written = {uid: each for uid, each in self._written.items() if uid in here}
+        self._forget_at = 2 * len(self._written) + _FORGET_MIN
 
     def _known(self, group: PodGroup) -> list[Condition]:
         """Return the group's conditions, with what was written and not yet seen."""
@@ -196,7 +203,9 @@ class GroupReports:
             _log.warning("status of pod group %s was not written: %s", name, problem)
 
 
-def _refused(metadata: ObjectMeta, resource: ResourceType, note: str, member: Pod) -> EventNote:
+def _refused(
+    metadata: ObjectMeta, resource: ResourceType, note: str, member: Pod, action: str
+) -> EventNote:
     return EventNote(
         regarding=ObjectReference(
             kind=resource.kind,
@@ -209,6 +218,7 @@ def _refused(metadata: ObjectMeta, resource: ResourceType, note: str, member: Po
         controller=member.spec.scheduler_name,
         type="Warning",
         reason="FailedScheduling",
-        action="Scheduling",
+        action=action,
         note=note,
+        related=reference(member),
     )

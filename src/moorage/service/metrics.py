@@ -91,6 +91,10 @@ def exposition_of(
             for gate in GATES
         ],
         "moorage_plugin_failures_total": containment.failures.items,
+        "moorage_pod_groups_waiting": lambda: [((), float(len(_group_waits(scheduler))))],
+        "moorage_pod_group_longest_wait_seconds": lambda: [
+            ((), max(_group_waits(scheduler), default=0.0))
+        ],
         "moorage_build_info": lambda: [((metadata.version("moorage"),), 1.0)],
     }
     gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
@@ -130,6 +134,10 @@ def _cache_size(scheduler: Scheduler) -> Iterator[Sample]:
     yield ("assumed_pods",), float(counts.assumed_pods)
     yield ("nodes",), float(counts.nodes)
     yield ("pods",), float(counts.pods)
+
+
+def _group_waits(scheduler: Scheduler) -> list[float]:
+    return scheduler.facts.groups.waits(scheduler.core.snapshot.groups.all().keys())
 
 
 def _of_elector(scheduler: Scheduler, fact: Literal["leading", "slow_paths"]) -> Iterator[Sample]:

@@ -1,0 +1,40 @@
+"""Which pod groups were tried and have no place, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+
+from moorage.base.clock import NS_PER_SECOND, Clock
+
+
+class WaitingGroups:
+    """How long groups wait: what shows that one is stuck, and that it does not grow worse.
+
+    Parameters
+    ----------
+    clock
+        Waits by its monotonic time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_ns: dict[Hashable, int] = {}
+
+    def attempted(self, key: Hashable, *, placed: bool) -> None:
+        """Note whether an attempt gave a group its places."""
+        if placed:
+            self._since_ns.pop(key, None)
+        else:
+            self._since_ns.setdefault(key, self._clock.monotonic_ns())
+
+    def waits(self, known: Collection[Hashable]) -> list[float]:
+        """Return the seconds since the first attempt of every group that waits.
+
+        Parameters
+        ----------
+        known
+            The groups there are; others are forgotten.
+        """
+        self._since_ns = {key: since for key, since in self._since_ns.items() if key in known}
+        now_ns = self._clock.monotonic_ns()
+        return [(now_ns - since) / NS_PER_SECOND for since in self._since_ns.values()]
