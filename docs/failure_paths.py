@@ -24,11 +24,12 @@ What becomes of a pod, by where its attempt failed; `X` stands for a plugin's na
   *waits for* registered, or for the leftover flush after five minutes, unless such an event came
   while it was tried; one in *backoff* is tried again after 1 to 10 seconds, whatever happens. Its
   nomination is cleared, unless PostFilter set or kept it.
+- **Counted as**: the `result` of `scheduler_schedule_attempts_total`.
 - **Reason** and **message**: of the condition `PodScheduled=False`; the `FailedScheduling` Event
   has the same text.
 
-| Where it fails | Taken back | Others | Waits for | Goes to | Reason | Message |
-|---|---|---|---|---|---|---|
+| Where it fails | Taken back | Others | Waits for | Goes to | Counted as | Reason | Message |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -53,6 +54,8 @@ class FailurePath(msgspec.Struct, frozen=True):
         Whether Reserve and the assumption are undone.
     others
         When other pods are told of the room.
+    counted
+        The result in metrics.
     """
 
     key: str
@@ -63,10 +66,13 @@ class FailurePath(msgspec.Struct, frozen=True):
     rejectors: tuple[str, ...] = ()
     taken_back: bool = False
     others: Literal["", "before", "after"] = ""
+    counted: Literal["unschedulable", "error"] = "error"
 
 
 def _rejected(key: str, where: str, message: str, **more: object) -> FailurePath:
-    path = FailurePath(key, where, message, "Unschedulable", "unschedulable", ("X",))
+    path = FailurePath(
+        key, where, message, "Unschedulable", "unschedulable", ("X",), counted="unschedulable"
+    )
     return msgspec.structs.replace(path, **more)
 
 
@@ -83,6 +89,7 @@ DECIDING = (
         "there is no node",
         "no nodes available to schedule pods",
         reason="Unschedulable",
+        counted="unschedulable",
     ),
     _rejected("pre_filter rejects", "PreFilter rejects", "0/1 nodes are available: no."),
     _failed("pre_filter fails", "PreFilter fails", 'running PreFilter plugin "X": broken'),
@@ -239,6 +246,7 @@ def _row(path: FailurePath) -> str:
         path.others or "-",
         ", ".join(path.rejectors) or "-",
         path.place or "nowhere",
+        path.counted,
         path.reason or "-",
         f"`{path.message}`" if path.message else "-",
     )

@@ -12,8 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from moorage.base.clock import ManualClock
+from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import ConfigError, UsageError
+from moorage.base.rng import Streams
 from moorage.cli.flags import (
     FLAGS,
     Effect,
@@ -27,7 +28,9 @@ from moorage.cli.run import run
 from moorage.cli.scheduling import SchedulerOptions, scheduler_access
 from moorage.cli.serving import serving_of
 from moorage.config.load import load_config
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, MoorageConfiguration
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.core import build_core
 from moorage.service.health import Serving
 from tests.cli.conftest import Type
 from tests.cli.test_run import kubeconfig
@@ -92,8 +95,8 @@ def test_the_command_takes_every_flag() -> None:
         pytest.param(("--v=0",), {}, id="no verbosity"),
         pytest.param(("-v", "-v"), {"v": 2}, id="moorage's own way to say it"),
         pytest.param(
-            ("--logging-format=text", "--emulated-version=1.36"),
-            {"logging-format": "text", "emulated-version": "1.36"},
+            ("--emulated-version=1.36",),
+            {"emulated-version": "1.36"},
             id="what is the case anyway may be said",
         ),
     ],
@@ -138,8 +141,8 @@ def test_flags_without_effect_are_warned_of(flag: Any) -> None:
 
 
 def test_all_refusals_are_told_at_once() -> None:
-    with pytest.raises(UsageError, match=r"--client-ca-file: .*; --logging-format: "):
-        typed("--logging-format=json", "--client-ca-file=x")
+    with pytest.raises(UsageError, match=r"--client-ca-file: .*; --tls-cipher-suites: "):
+        typed("--tls-cipher-suites=x", "--client-ca-file=x")
 
 
 def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:
@@ -212,3 +215,37 @@ def test_the_configuration_is_written_and_nothing_is_started(bare: Type) -> None
 def test_the_version_is_printed_and_nothing_is_started(bare: Type) -> None:
     result = bare("run", "--version")
     assert (result.exit_code, result.stdout.split()[0]) == (0, "moorage")
+
+
+@pytest.mark.parametrize(
+    ("words", "compat", "waits_ns"),
+    [
+        pytest.param((), "v1.36", 300 * NS_PER_SECOND, id="five minutes"),
+        pytest.param((), "v1.20", 60 * NS_PER_SECOND, id="a minute in the older queue"),
+        pytest.param(
+            ("--pod-max-in-unschedulable-pods-duration=1m30s",),
+            "v1.36",
+            90 * NS_PER_SECOND,
+            id="what the flag says",
+        ),
+        pytest.param(
+            ("--pod-max-in-unschedulable-pods-duration=0s",),
+            "v1.20",
+            0,
+            id="in the older queue, too",
+        ),
+    ],
+)
+def test_the_wait_of_pods_no_event_helps_is_as_the_flag_says(
+    words: tuple[str, ...], compat: Any, waits_ns: int
+) -> None:
+    own = MoorageConfiguration(queue_compat=compat)
+    config = with_flags(LoadedConfiguration(own=own), typed(*words), has_config=False)
+    core = build_core(config, in_tree_registry(), clock=ManualClock(), streams=Streams(1))
+    assert core.queue.settings.unschedulable_max_ns == waits_ns
+
+
+def test_a_negative_wait_is_refused() -> None:
+    given = {"pod-max-in-unschedulable-pods-duration": "-1s"}
+    with pytest.raises(ConfigError, match="must not be negative"):
+        with_flags(LoadedConfiguration(), given, has_config=True)

@@ -82,7 +82,11 @@ class World:
 
     def handler(self) -> FailureHandler:
         return FailureHandler(
-            self.queue, self.store.get, recorder=cast("Any", self), writes=cast("Any", self)
+            self.queue,
+            self.store.get,
+            recorder=cast("Any", self),
+            writes=cast("Any", self),
+            attempts=self.facts.attempts,
         )
 
     def popped(self, one: Pod) -> QueuedPod:

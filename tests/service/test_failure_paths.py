@@ -132,6 +132,8 @@ class Attempt(World):
             assert self.statuses[-1][2] in ("", None)
         assert self.undone in ([], ["Z", "A"])
         pending = self.queue.pending()
+        ((counted, _profile),) = self.facts.attempts.results
+        assert self.facts.attempts.results.total() == 1
         places = {
             place: getattr(pending, place) for place in ("active", "backoff", "unschedulable")
         }
@@ -147,6 +149,7 @@ class Attempt(World):
             rejectors=tuple(sorted(held[0][1].unschedulable_plugins)) if held else (),
             taken_back=bool(self.undone),
             others=cast("Any", self.moved[0] if self.moved else ""),
+            counted=cast("Any", counted),
         )
 
 

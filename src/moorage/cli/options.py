@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from moorage.base.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,12 +68,35 @@ def plugin_option(function: F) -> F:
     )(function)
 
 
-def start_logging(verbose: int) -> None:
-    """Log to standard error: warnings, with one ``-v`` what happens, with two everything."""
-    import logging
+def log_formatter(name: str) -> logging.Formatter:
+    """Return what writes log lines: ``text`` or ``json``.
 
+    Raises
+    ------
+    UsageError
+        There is no such format.
+    """
+    if name == "json":
+        from moorage.cli.json_log import JsonFormatter
+
+        return JsonFormatter()
+    if name != "text":
+        raise UsageError(f"--logging-format {name}: write text or json")
+    return logging.Formatter("%(levelname)s %(name)s: %(message)s")
+
+
+def start_logging(verbose: int, *, log_format: str = "text") -> None:
+    """Log to standard error: warnings, with one ``-v`` what happens, with two everything.
+
+    Raises
+    ------
+    UsageError
+        There is no such format.
+    """
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(log_formatter(log_format))
+    logging.basicConfig(level=level, handlers=[handler])
     # asyncio and the HTTP library have a lot to say that helps nobody here.
     for noisy in ("asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))

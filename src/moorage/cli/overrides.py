@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.base.errors import ConfigError
+from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.config.validation import validate
@@ -21,6 +22,7 @@ _LEADER_ELECTION: Final = {
     "leader-elect-resource-name": "resource_name",
     "leader-elect-resource-namespace": "resource_namespace",
 }
+_LEFTOVER: Final = "pod-max-in-unschedulable-pods-duration"
 _CONNECTION: Final = {"kube-api-qps": "qps", "kube-api-burst": "burst"}
 
 
@@ -51,6 +53,8 @@ def with_flags(
     if "feature-gates" in given:
         gates = parse_feature_gates(given["feature-gates"])
         config = msgspec.structs.replace(config, gates=gates)
+    if _LEFTOVER in given:
+        config = msgspec.structs.replace(config, unschedulable_ns_max=_leftover_ns(given))
     election = _changes(given, _LEADER_ELECTION)
     connection = {} if has_config else _changes(given, _CONNECTION)
     if not election and not connection:
@@ -64,6 +68,16 @@ def with_flags(
     if faults:
         raise ConfigError(faults, source="flags")
     return msgspec.structs.replace(config, scheduler=scheduler)
+
+
+def _leftover_ns(given: Mapping[str, Any]) -> int:
+    longest_ns = parse_duration(given[_LEFTOVER])
+    if longest_ns < 0:
+        raise ConfigError(
+            [f"--{_LEFTOVER}: Invalid value: {given[_LEFTOVER]}: must not be negative"],
+            source="flags",
+        )
+    return longest_ns
 
 
 def _changes(given: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:

@@ -69,8 +69,8 @@ def run(
     from moorage.cli.scheduling import SchedulerOptions, schedule, write_config
     from moorage.sandbox.process import Ending, run_loop, until_ended
 
-    start_logging(verbose)
     given = given_flags(flags)
+    start_logging(verbose, log_format=given.get("logging-format", "text"))
     for line in warnings(given, has_config=config is not None):
         click.echo(f"moorage: {line}", err=True)
     if given.get("version"):

@@ -75,11 +75,15 @@ class LoadedConfiguration(msgspec.Struct, frozen=True):
         moorage's part.
     gates
         The feature gates; set on the command line, not in the file.
+    unschedulable_ns_max
+        How long a pod waits for an event before it is tried again anyway, nanoseconds; set on the
+        command line, too. None: as long as the queue that is played has it.
     """
 
     scheduler: KubeSchedulerConfiguration = msgspec.field(default_factory=default_config)
     own: MoorageConfiguration = MoorageConfiguration()
     gates: FeatureGates = DEFAULT_GATES
+    unschedulable_ns_max: int | None = None
 
 
 def own_faults(config: MoorageConfiguration, scheduler_names: Collection[str]) -> list[str]:

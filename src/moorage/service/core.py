@@ -17,7 +17,6 @@ from moorage.base.rng import Streams
 from moorage.config.feature_gates import GENERIC_WORKLOAD, FeatureGates
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration, QueueCompat
-from moorage.config.types import KubeSchedulerConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
@@ -178,7 +177,7 @@ def build_core(
         hints={name: build_hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
         rules=rules,
-        settings=_queue_settings(config.scheduler, rules),
+        settings=_queue_settings(config, rules),
         lifecycle=lifecycle,
     )
     effects.activate_pods = queue.activate
@@ -226,11 +225,15 @@ def _snapshot(gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
     return snapshot
 
 
-def _queue_settings(config: KubeSchedulerConfiguration, rules: QueueRules) -> QueueSettings:
+def _queue_settings(config: LoadedConfiguration, rules: QueueRules) -> QueueSettings:
+    scheduler, unschedulable_ns = config.scheduler, config.unschedulable_ns_max
+    if unschedulable_ns is None:
+        unschedulable_ns = rules.settings.unschedulable_max_ns
     return msgspec.structs.replace(
         rules.settings,
-        backoff_initial_ns=config.pod_initial_backoff_seconds * NS_PER_SECOND,
-        backoff_max_ns=config.pod_max_backoff_seconds * NS_PER_SECOND,
+        backoff_initial_ns=scheduler.pod_initial_backoff_seconds * NS_PER_SECOND,
+        backoff_max_ns=scheduler.pod_max_backoff_seconds * NS_PER_SECOND,
+        unschedulable_max_ns=unschedulable_ns,
     )
 
 

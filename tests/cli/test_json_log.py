@@ -1,0 +1,67 @@
+"""``--logging-format``: what a line of JSON holds, and which formats there are."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+
+from moorage.base.errors import UsageError
+from moorage.cli.json_log import JsonFormatter
+from moorage.cli.options import log_formatter
+
+
+def line(level: int, message: str, *values: object, broken: bool = False) -> dict[str, object]:
+    """What the formatter makes of a record; times are told apart by a fixed one."""
+    exc_info = None
+    if broken:
+        try:
+            int("boom")
+        except ValueError:
+            exc_info = sys.exc_info()
+    record = logging.LogRecord(
+        "moorage.x", level, "/somewhere/pump.py", 12, message, values, exc_info
+    )
+    record.created = 1_767_225_600.25
+    text = JsonFormatter().format(record)
+    assert "\n" not in text, "one object a line"
+    found: dict[str, object] = json.loads(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("level", "name", "verbosity"),
+    [
+        pytest.param(logging.DEBUG, "debug", {"v": 4}, id="details"),
+        pytest.param(logging.INFO, "info", {"v": 2}, id="what happens"),
+        pytest.param(logging.WARNING, "warning", {"v": 0}, id="warnings"),
+        pytest.param(logging.ERROR, "error", {}, id="errors have no verbosity"),
+    ],
+)
+def test_a_line_is_an_object_with_kube_schedulers_keys(
+    level: int, name: str, verbosity: dict[str, int]
+) -> None:
+    assert line(level, 'pod "%s"\nis new', "a/b") == {
+        "ts": 1_767_225_600_250.0,
+        "level": name,
+        "logger": "moorage.x",
+        "caller": "pump.py:12",
+        "msg": 'pod "a/b"\nis new',
+        **verbosity,
+    }
+
+
+def test_the_traceback_of_an_error_is_one_value() -> None:
+    told = line(logging.ERROR, "broke", broken=True)
+    assert str(told["err"]).startswith("Traceback (most recent call last):\n")
+    assert str(told["err"]).endswith("with base 10: 'boom'")
+
+
+def test_text_is_the_default_and_other_formats_are_refused() -> None:
+    assert isinstance(log_formatter("json"), JsonFormatter)
+    record = logging.LogRecord("moorage.x", logging.INFO, "p.py", 1, "said", (), None)
+    assert log_formatter("text").format(record) == "INFO moorage.x: said"
+    with pytest.raises(UsageError, match="--logging-format xml: write text or json"):
+        log_formatter("xml")
