@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engine.filtering import PASSED, FilterPass
-from moorage.framework.status import FilterAnswer
+from moorage.engine.filter_pass import PASSED, FilterPass
+from moorage.framework.status import Code, FilterAnswer
 
 ROWS = 4
 answers = st.tuples(
@@ -37,6 +37,53 @@ def expected(given_answers) -> list[tuple[int, int, int]]:
         failing = [(i, *rows[row]) for i, rows in given_answers if rows[row][0]]
         found.append(min(failing, default=(PASSED, 0, 0)))
     return found
+
+
+checks = st.lists(
+    st.tuples(
+        st.lists(st.booleans(), min_size=ROWS, max_size=ROWS),
+        st.sampled_from([code for code in Code if code is not Code.SUCCESS]),
+        st.integers(1, 9),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(st.integers(0, 253), checks, several, st.booleans())
+def test_an_answer_of_checks_is_the_one_of_its_arrays(index, given_checks, others, first):
+    arrays = [(np.array(failed, np.bool_), code, reason) for failed, code, reason in given_checks]
+    deciding = [
+        next(((int(code), reason) for failed, code, reason in given_checks if failed[row]), (0, 0))
+        for row in range(ROWS)
+    ]
+    answer = FilterAnswer.of_checks(*arrays)
+    others = [(other, rows) for other, rows in others if other != index]
+    verdict = recorded([] if first else others)
+    verdict.record(index, answer)
+    for other, rows in others if first else []:
+        codes, reasons = zip(*rows, strict=True)
+        verdict.record(other, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
+    kept = dict([*others, (index, deciding)])
+    assert rows_of(verdict) == expected(kept.items())
+    assert list(zip(answer.code_n, answer.reason_n, strict=True)) == deciding
+    assert len(answer) == ROWS
+    assert verdict.is_broken == bool(verdict.broken.any())
+    odd = {Code.ERROR, Code.WAIT, Code.SKIP}
+    assert answer.is_broken == any(code in odd for code, _ in deciding)
+
+
+@given(several, several)
+def test_a_copy_and_its_original_do_not_see_what_the_other_takes_over(before, after):
+    known = {index for index, _ in before}
+    whole = recorded(before)
+    twin = whole.copy()
+    for index, rows in after:
+        if index not in known:
+            codes, reasons = zip(*rows, strict=True)
+            answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
+            whole.record(index, answer)
+    assert rows_of(twin) == expected(before)
 
 
 @given(several)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from moorage.engine.filtering import FilterPass, filter_beside_sums, filter_nominated
+from moorage.engine.filter_pass import FilterPass
+from moorage.engine.filtering import filter_beside_sums, filter_nominated
 from moorage.engine.nominated import filters_by_sums
 from moorage.engine.shape_cache import ShapeCache
 from moorage.engine.shape_entry import Beside, Entry

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.engine.beside import judge_beside
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
-from moorage.engine.filtering import CycleError, FilterPass, filter_nominated, run_filters
+from moorage.engine.filter_pass import FilterPass
+from moorage.engine.filtering import CycleError, filter_nominated, run_filters
 from moorage.engine.sampling import Rotation, Sampler
 from moorage.engine.scope import WHOLE, Scope
 from moorage.engine.scoring import ask_score, normalized, run_scores

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from moorage.engine.cycle import Cycle
+from moorage.engine.filter_pass import FilterPass
 from moorage.engine.filtering import (
     CycleError,
-    FilterPass,
     ask_filter,
     filter_nominated,
     run_filters,

@@ -25,7 +25,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
-from moorage.engine.filtering import EXTENDED, CycleError
+from moorage.engine.filtering import CycleError
 from moorage.engine.search import Search, diagnose
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES
@@ -246,9 +246,8 @@ class ExtendedCycle(Cycle):
             name = self.snapshot.names[int(rows[position])]
             status = heard.statuses.get(name)
             code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if status is None else status.code
-            verdict.code_n[position] = code
-            verdict.reason_n[position] = 0 if status is None else intern(*status.reasons)
-            verdict.plugin_n[position] = EXTENDED
+            reason = 0 if status is None else intern(*status.reasons)
+            verdict.extend(position, code, reason)
         return msgspec.structs.replace(search, verdict=verdict, entry=None)
 
     # -- preemption ----------------------------------------------------------------------------

@@ -11,33 +11,19 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.engine.filter_pass import FilterPass
 from moorage.engine.nominated import filters_by_sums, nominated_first
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.diagnosis import count_reasons
 from moorage.framework.meter import FILTER, NOT_TIMED
 from moorage.framework.points import FilterPlugin
 from moorage.framework.profile import Profile
-from moorage.framework.status import (
-    Code,
-    FilterAnswer,
-    ReasonTable,
-    Status,
-    error,
-)
+from moorage.framework.status import Code, FilterAnswer, Status, error
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
-
-PASSED = 255
-"""Plugin index of a row that no plugin failed."""
-
-EXTENDED = 254
-"""Plugin index of a row that an extender failed; so a profile has at most 254 Filter plugins."""
-
-_BROKEN = np.array([not (code.rejected or code is Code.SUCCESS) for code in Code], np.bool_)
 
 
 class CycleError(Exception):
@@ -55,138 +41,6 @@ class CycleError(Exception):
         self.status = status
         self.point = point
         super().__init__(status.message)
-
-
-class FilterPass:
-    """The verdict on every row of a view.
-
-    Attributes
-    ----------
-    code_n
-        uint8: `Code` of the first failing plugin, 0 where the row passed.
-    reason_n
-        int32: its interned reasons.
-    plugin_n
-        uint8: its index in ``profile.filters``, `PASSED` where the row passed.
-    """
-
-    __slots__ = ("_last", "code_n", "plugin_n", "reason_n")
-
-    def __init__(self, n: int) -> None:
-        self.code_n = np.zeros(n, np.uint8)
-        self.reason_n = np.zeros(n, np.int32)
-        self.plugin_n = np.full(n, PASSED, np.uint8)
-        self._last = -1  # no plugin of a greater index failed any row
-
-    def record(self, index: int, answer: FilterAnswer) -> None:
-        """Take over an answer where it fails and no plugin of a lower index failed."""
-        new = answer.code_n != 0
-        new &= self.plugin_n > index
-        if index > self._last:
-            # Those rows passed so far, so there is nothing to replace: sums cost a fifth of masks.
-            self._last = index
-            self.code_n += answer.code_n * new
-            self.reason_n += answer.reason_n * new
-            self.plugin_n -= new * np.uint8(PASSED - index)
-            return
-        np.putmask(self.code_n, new, answer.code_n)
-        np.putmask(self.reason_n, new, answer.reason_n)
-        np.putmask(self.plugin_n, new, index)
-
-    def merge(self, other: FilterPass) -> None:
-        """Take over the verdicts of another pass where its plugin comes first."""
-        if other._last < 0:
-            return
-        new = other.plugin_n < self.plugin_n
-        np.putmask(self.code_n, new, other.code_n)
-        np.putmask(self.reason_n, new, other.reason_n)
-        np.putmask(self.plugin_n, new, other.plugin_n)
-        self._last = max(self._last, other._last)
-
-    def put(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite some rows with the verdicts of a pass over just those rows."""
-        self.code_n[at] = other.code_n
-        self.reason_n[at] = other.reason_n
-        self.plugin_n[at] = other.plugin_n
-        self._last = max(self._last, other._last)
-
-    def put_failures(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite rows with the verdicts of a pass over just those rows, where it fails."""
-        failed = ~other.passed
-        rows = at[failed]
-        self.code_n[rows] = other.code_n[failed]
-        self.reason_n[rows] = other.reason_n[failed]
-        self.plugin_n[rows] = other.plugin_n[failed]
-        self._last = max(self._last, other._last)
-
-    def put_sooner(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite rows with the verdicts of a pass over just those rows, where it fails first.
-
-        For a pass of some plugins that judge more strictly now; the others would say the same.
-        """
-        sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
-        rows = at[sooner]
-        self.code_n[rows] = other.code_n[sooner]
-        self.reason_n[rows] = other.reason_n[sooner]
-        self.plugin_n[rows] = other.plugin_n[sooner]
-        self._last = max(self._last, other._last)
-
-    def at(self, positions: NDArray[np.int64]) -> FilterPass:
-        """Return the verdict on some of the rows."""
-        part = FilterPass(0)
-        part.code_n, part.reason_n = self.code_n[positions], self.reason_n[positions]
-        part.plugin_n = self.plugin_n[positions]
-        part._last = self._last
-        return part
-
-    def copy(self) -> FilterPass:
-        """Return an independent copy."""
-        twin = FilterPass(0)
-        twin.code_n, twin.reason_n = self.code_n.copy(), self.reason_n.copy()
-        twin.plugin_n, twin._last = self.plugin_n.copy(), self._last
-        return twin
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the three arrays, bytes."""
-        return self.code_n.nbytes + self.reason_n.nbytes + self.plugin_n.nbytes
-
-    @property
-    def broken(self) -> NDArray[np.bool_]:
-        """bool, (rows of the view,): whether each row's verdict is neither yes nor no."""
-        broken: NDArray[np.bool_] = _BROKEN[self.code_n]
-        return broken
-
-    @property
-    def passed(self) -> NDArray[np.bool_]:
-        """bool, (rows of the view,): whether each row passed."""
-        passed: NDArray[np.bool_] = self.plugin_n == PASSED
-        return passed
-
-    def status(self, profile: Profile, position: int) -> Status:
-        """Return the verdict on one row as a `Status`."""
-        index = int(self.plugin_n[position])
-        if index == PASSED:
-            return Status()
-        reasons = profile.handle.reasons.reasons(int(self.reason_n[position]))
-        name = "" if index == EXTENDED else profile.filters[index].name
-        return Status(Code(int(self.code_n[position])), reasons, name)
-
-    def rejectors(self, profile: Profile) -> frozenset[str]:
-        """Return the plugins that rejected any row."""
-        counts = np.bincount(self.plugin_n, minlength=PASSED + 1)
-        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts[i])
-
-    def pending(self, profile: Profile) -> frozenset[str]:
-        """Return the plugins that answered Pending for any row."""
-        indexes = np.unique(self.plugin_n[self.code_n == Code.PENDING])
-        return frozenset(profile.filters[int(i)].name for i in indexes)
-
-    def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
-        """Return how many rows fail for each single reason."""
-        counts = np.bincount(self.reason_n)
-        used = np.flatnonzero(counts)
-        return count_reasons((reasons.reasons(int(i)), int(counts[i])) for i in used if i)
 
 
 def run_filters(profile: Profile, state: CycleState, pod: PodInfo, view: NodeView) -> FilterPass:
@@ -258,7 +112,7 @@ def ask_filter(
     began_ns = state.begins()
     answer = _answer(profile, plugin, state, pod, view)
     timed = began_ns != NOT_TIMED  # or the code is told nobody
-    broke = timed and answer is not None and bool(_BROKEN[answer.code_n].any())
+    broke = timed and answer is not None and answer.is_broken
     code = Code.ERROR if broke else Code.SUCCESS
     state.ended(plugin.name, FILTER, code, since_ns=began_ns)
     return answer
@@ -274,9 +128,9 @@ def _answer(
         n = len(view)
         reason = profile.handle.reasons.intern(*status.reasons)
         return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
-    if answer is not None and len(answer.code_n) != len(view):
+    if answer is not None and len(answer) != len(view):
         reason = profile.handle.reasons.intern(
-            f"plugin answered for {len(answer.code_n)} rows instead of {len(view)}"
+            f"plugin answered for {len(answer)} rows instead of {len(view)}"
         )
         n = len(view)
         return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
@@ -285,8 +139,8 @@ def _answer(
 
 def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
     """Raise `CycleError` for the first row whose verdict is neither success nor rejection."""
-    broken = np.flatnonzero(verdict.broken)
-    if len(broken):
+    if verdict.is_broken:
+        broken = np.flatnonzero(verdict.broken)
         raise CycleError(broken_filter(verdict.status(profile, int(broken[0]))))
 
 
@@ -349,7 +203,7 @@ def filter_beside_sums(
         sums.shift(added.amounts, added.pods)
         found = ask_filters(profile, state, pod, rows, only=by_sums)
     verdict.put_sooner(positions, found)
-    if found.broken.any():
+    if found.is_broken:
         raise_first_error(profile, verdict.at(positions))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.engine.filtering import PASSED
+from moorage.engine.filter_pass import PASSED
 from moorage.engine.shape_entry import Entry, Scores
 from moorage.framework.points import (
     MAX_NODE_SCORE,

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import CycleError, FilterPass
+from moorage.engine.filter_pass import FilterPass
+from moorage.engine.filtering import CycleError
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo

@@ -59,7 +59,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, feasible: Node
         normalized_n = normalized(profile, plugin, state, pod, raw_n=raw_n)
         weight = profile.weights[plugin.name]
         plugins[plugin.name] = PluginScores(weight, raw_n, normalized_n)
-        total_n += weight * normalized_n
+        total_n += normalized_n if weight == 1 else weight * normalized_n
     return ScoreTable(plugins, total_n)
 
 
@@ -117,8 +117,8 @@ def check_range(plugin: ScorePlugin, scores_n: ScoreArray) -> None:
     """Raise `CycleError` when a final score is not within 0 to 100."""
     if len(scores_n) == 0:
         return
-    low, high = scores_n.min(), scores_n.max()
-    if low < MIN_NODE_SCORE or high > MAX_NODE_SCORE:
+    # Read as unsigned, what is below 0 is very great: one pass finds both.
+    if scores_n.view(np.uint64).max() > MAX_NODE_SCORE:
         outside = (scores_n < MIN_NODE_SCORE) | (scores_n > MAX_NODE_SCORE)
         value = int(scores_n[outside][0])
         text = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from moorage.engine.filtering import FilterPass
+from moorage.engine.filter_pass import FilterPass
 from moorage.engine.shape_entry import Entry
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
@@ -98,8 +98,9 @@ def with_row(
     if view.is_all or row in rows:
         return view, verdict
     wider = NodeView(view.size_of_all, np.append(rows, row))
-    joined = FilterPass(0)
-    joined.code_n = np.append(verdict.code_n, own.code_n)
-    joined.reason_n = np.append(verdict.reason_n, own.reason_n)
-    joined.plugin_n = np.append(verdict.plugin_n, own.plugin_n)
+    joined = FilterPass.of(
+        np.append(verdict.code_n, own.code_n),
+        np.append(verdict.reason_n, own.reason_n),
+        np.append(verdict.plugin_n, own.plugin_n),
+    )
     return wider, joined

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import PASSED, CycleError, FilterPass, ask_filters, ask_into
+from moorage.engine.filter_pass import PASSED, FilterPass
+from moorage.engine.filtering import CycleError, ask_filters, ask_into
 from moorage.engine.filtering import raise_first_error as _raise_first_error
 from moorage.engine.one_row import OneRow
 from moorage.engine.scoring import ask_score, check_range
@@ -163,7 +164,7 @@ class ShapeCache:
         by_pods = ask_filters(self._profile, state, pod, view, only=self._by_pods)
         verdict = by_node.copy()
         verdict.merge(by_pods)
-        if not verdict.broken.any():  # an error may be gone the next time, so it is not kept
+        if not verdict.is_broken:  # an error may be gone the next time, so it is not kept
             entry.by_node, entry.by_pods, entry.verdict = by_node, by_pods, verdict
             entry.feasible = None
             self.settle(entry)
@@ -284,7 +285,7 @@ class ShapeCache:
             if (merged.passed != (entry.verdict.plugin_n[at] == PASSED)).any():
                 entry.feasible = None
             entry.verdict.put(at, merged)
-            if merged.broken.any():
+            if merged.is_broken:
                 entry.verdict = entry.feasible = None
         if entry.scores is not None:
             try:

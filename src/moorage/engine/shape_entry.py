@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filtering import FilterPass
+from moorage.engine.filter_pass import FilterPass
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import ScoreArray
 from moorage.framework.runner import PreFilterAnswer

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.engine.filter_pass import FilterPass
 from moorage.engine.filtering import (
     CycleError,
-    FilterPass,
     ask_filter,
     broken_filter,
     filter_beside_nominated,

@@ -119,9 +119,8 @@ def _checked(answer: FilterAnswer, rows: int, reasons: ReasonTable) -> FilterAns
             raise WrongAnswerError(f"{name} has shape {column.shape} instead of ({rows},)")
         if rows and (column.min() < 0 or column.max() >= most):
             raise WrongAnswerError(f"{name} has values outside 0 to {most - 1}")
-    return FilterAnswer(
-        answer.code_n.astype(np.uint8, copy=False), answer.reason_n.astype(np.int32, copy=False)
-    )
+    # Copies: the engine reads them later, when the plugin may be using its arrays again.
+    return FilterAnswer(answer.code_n.astype(np.uint8), answer.reason_n.astype(np.int32))
 
 
 def as_pre_filter(answer: object, plugin: str) -> tuple[PreFilterResult | None, Status]:

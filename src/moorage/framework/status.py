@@ -146,19 +146,93 @@ CodeArray = NDArray[np.uint8]
 ReasonArray = NDArray[np.int32]
 
 
-class FilterAnswer(msgspec.Struct, frozen=True):
+_BROKEN_CODES: Final = tuple(
+    np.uint8(code) for code in Code if not (code.rejected or code is Code.SUCCESS)
+)
+BROKEN_BY_CODE: Final = np.array([code in _BROKEN_CODES for code in Code], np.bool_)
+"""bool, (codes,): whether a code says neither yes nor no of a node."""
+
+Check = tuple[NDArray[np.bool_], Code, int]
+"""Rows that fail, bool, (rows of the view,); their code; the id of their reasons."""
+
+
+class FilterAnswer:
     """A Filter plugin's answer for every row of the view it was given.
 
     Parameters
     ----------
     code_n
-        uint8, (rows of the view,): values of `Code`; 0 where the node passes.
+        uint8, (rows of the view,): values of `Code`; 0 where the node passes. Neither array may
+        be changed afterwards: they are read when somebody asks.
     reason_n
         int32, (rows of the view,): ids in the `ReasonTable` of the handle; 0 where it passes.
+    checks
+        Instead of arrays, what `of_checks` takes.
     """
 
-    code_n: CodeArray
-    reason_n: ReasonArray
+    __slots__ = ("_checks", "_code_n", "_failed_n", "_reason_n")
+
+    def __init__(
+        self,
+        code_n: CodeArray | None,
+        reason_n: ReasonArray | None,
+        *,
+        checks: Sequence[Check] = (),
+    ) -> None:
+        self._code_n = code_n
+        self._reason_n = reason_n
+        self._checks = checks
+        self._failed_n = checks[0][0] if len(checks) == 1 else None
+
+    @classmethod
+    def of_checks(cls, *checks: Check) -> FilterAnswer:
+        """Return the answer of checks of which the first that fails decides a row.
+
+        The arrays are made when somebody reads them: a pod that finds a node needs none.
+        """
+        return cls(None, None, checks=checks)
+
+    def __len__(self) -> int:
+        return len(self.code_n if self._failed_n is None else self._failed_n)
+
+    @property
+    def code_n(self) -> CodeArray:
+        """uint8, (rows of the view,): values of `Code`."""
+        if self._code_n is None:
+            self._code_n = np.zeros(len(self._checks[0][0]), np.uint8)
+            for failed_n, code, _ in reversed(self._checks):
+                np.putmask(self._code_n, failed_n, code)
+        return self._code_n
+
+    @property
+    def reason_n(self) -> ReasonArray:
+        """int32, (rows of the view,): ids of reasons."""
+        if self._reason_n is None:
+            self._reason_n = np.zeros(len(self._checks[0][0]), np.int32)
+            for failed_n, _, reason_id in reversed(self._checks):
+                np.putmask(self._reason_n, failed_n, reason_id)
+        return self._reason_n
+
+    @property
+    def failed_n(self) -> NDArray[np.bool_]:
+        """bool, (rows of the view,): where the node does not pass; not to be changed."""
+        if self._failed_n is None:
+            if self._checks:
+                self._failed_n = self._checks[0][0].copy()
+                for failed_n, _, _ in self._checks[1:]:
+                    self._failed_n |= failed_n
+            else:
+                self._failed_n = self.code_n != 0
+        return self._failed_n
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it says neither yes nor no of any row."""
+        if self._checks and not any(BROKEN_BY_CODE[code] for _, code, _ in self._checks):
+            return False
+        code_n = self.code_n
+        # Three comparisons cost a third of looking every row's code up.
+        return any(np.count_nonzero(code_n == code) for code in _BROKEN_CODES)
 
 
 def answer_where(failed_n: NDArray[np.bool_], code: Code, reason_id: int) -> FilterAnswer | None:
@@ -167,7 +241,7 @@ def answer_where(failed_n: NDArray[np.bool_], code: Code, reason_id: int) -> Fil
     Parameters
     ----------
     failed_n
-        bool, (rows of the view,): True where the node fails.
+        bool, (rows of the view,): True where the node fails; not to be changed afterwards.
     code
         The code of failing rows.
     reason_id
@@ -178,12 +252,9 @@ def answer_where(failed_n: NDArray[np.bool_], code: Code, reason_id: int) -> Fil
     FilterAnswer or None
         None when no row fails, which the engine reads as "all pass" at no cost.
     """
-    if not failed_n.any():
+    if not np.count_nonzero(failed_n):
         return None
-    return FilterAnswer(
-        failed_n.astype(np.uint8) * np.uint8(code),
-        failed_n.astype(np.int32) * np.int32(reason_id),
-    )
+    return FilterAnswer.of_checks((failed_n, code, reason_id))
 
 
 def answer_from(statuses: Sequence[Status], reasons: ReasonTable) -> FilterAnswer | None:

@@ -23,6 +23,7 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 _UNKNOWN = -1
+_TABLE_MOST = 512  # below so great a score it costs less to scale each value than each row; a guess
 
 
 def memo_of(part: Part[T], owner: object, make: Callable[[T], M]) -> M:
@@ -150,5 +151,8 @@ def normalize_to_max(raw_n: ScoreArray, *, reverse: bool = False) -> ScoreArray:
     top = int(raw_n.max()) if len(raw_n) else 0
     if top == 0:
         return np.full_like(raw_n, MAX_NODE_SCORE) if reverse else raw_n.copy()
-    scaled = raw_n * MAX_NODE_SCORE // top
-    return MAX_NODE_SCORE - scaled if reverse else scaled
+    raw = np.arange(top + 1) if top < _TABLE_MOST else raw_n
+    scaled = raw * MAX_NODE_SCORE // top
+    if reverse:
+        np.subtract(MAX_NODE_SCORE, scaled, out=scaled)
+    return scaled[raw_n] if raw is not raw_n else scaled

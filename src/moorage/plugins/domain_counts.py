@@ -45,6 +45,11 @@ class Domains(msgspec.Struct, frozen=True):
         above: BoolArray = (self.by_domain > 0)[view.take(self.column.ids)]
         return above
 
+    def rows_without(self, view: NodeView) -> BoolArray:
+        """Return bool, (rows of the view,): whether it has not."""
+        none: BoolArray = (self.by_domain <= 0)[view.take(self.column.ids)]
+        return none
+
     def rows(self, view: NodeView) -> DomainArray:
         """Return int64, (rows of the view,): the number of the row's domain, 0 without one."""
         return self.by_domain[view.take(self.column.ids)]

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -42,17 +43,24 @@ class ImageLocality:
         """Score the bytes already present, weighted by how widely the image is spread."""
         del state
         images = pod.part(IMAGES).value
-        total = self._present_bytes(images.names, view)
-        if total is None:
+        known = self._known(images.names)
+        if not known:
             return np.zeros(len(view), np.int64)
         most = _MOST_BYTES_PER_CONTAINER * images.containers
-        clamped = np.where(total < _LEAST_BYTES, _LEAST_BYTES, np.minimum(total, most))
-        return MAX_NODE_SCORE * (clamped - _LEAST_BYTES) // (most - _LEAST_BYTES)
+        if len(known) == 1:  # rows have it or not: one score to compute
+            presence, weighted_bytes = known[0]
+            score = _score(np.array([weighted_bytes], np.int64), most)[0]
+            found: ScoreArray = view.take(presence).astype(np.int64) * score
+            return found
+        total = np.zeros(len(view), np.int64)
+        for presence, weighted_bytes in known:
+            total += view.take(presence) * weighted_bytes
+        return _score(total, most)
 
-    def _present_bytes(self, names: tuple[str, ...], view: NodeView) -> ScoreArray | None:
-        """Return int64, (rows,), weighted bytes; None when no node has any of the images."""
+    def _known(self, names: tuple[str, ...]) -> list[tuple[NDArray[np.bool_], np.int64]]:
+        """Return for each image that any node has who has it, bool (n,), and its weighted bytes."""
         snapshot = self._snapshot
-        total: ScoreArray | None = None
+        found = []
         for name, uses in Counter(names).items():
             state = snapshot.image_state(name)
             if state is None:
@@ -60,6 +68,11 @@ class ImageLocality:
             size_bytes, nodes = state
             # float64 in this order, then truncated for each use, as upstream computes it.
             share = int(float(size_bytes) * (float(nodes) / float(snapshot.num_nodes)))
-            added = view.take(snapshot.image_presence(name)) * np.int64(share * uses)
-            total = added if total is None else total + added
-        return total
+            found.append((snapshot.image_presence(name), np.int64(share * uses)))
+        return found
+
+
+def _score(total_bytes: ScoreArray, most: int) -> ScoreArray:
+    """Return 0 to 100 for weighted bytes, which count between two bounds only."""
+    clamped = np.where(total_bytes < _LEAST_BYTES, _LEAST_BYTES, np.minimum(total_bytes, most))
+    return MAX_NODE_SCORE * (clamped - _LEAST_BYTES) // (most - _LEAST_BYTES)

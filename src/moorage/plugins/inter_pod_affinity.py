@@ -31,7 +31,6 @@ from moorage.framework.status import (
     Code,
     FilterAnswer,
     Status,
-    answer_where,
     error,
     unresolvable,
 )
@@ -160,7 +159,6 @@ class InterPodAffinity:
         """
         counted = state.read(_PRE_FILTER)
         return _first_failure(
-            len(view),
             (
                 _unmet(counted, pod, view),
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -318,10 +316,10 @@ def _unmet(counted: _Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
         return None
     unmet: BoolArray | None = None
     for domains in counted.near.values():
-        below = ~domains.rows_above_zero(view)
+        below = domains.rows_without(view)
         unmet = below if unmet is None else unmet | below
     assert unmet is not None
-    if not unmet.any() or not _is_first_of_its_kind(counted, pod):
+    if not np.count_nonzero(unmet) or not _is_first_of_its_kind(counted, pod):
         return unmet
     # The first of pods that want to be together: any node that has the labels will do.
     missing = np.zeros(len(view), np.bool_)
@@ -345,20 +343,11 @@ def _taken(counts: ByKey, view: NodeView) -> BoolArray | None:
     return taken
 
 
-def _first_failure(n: int, *checks: tuple[BoolArray | None, Code, int]) -> FilterAnswer | None:
+def _first_failure(*checks: tuple[BoolArray | None, Code, int]) -> FilterAnswer | None:
     """Build the answer of checks of which the first that fails decides a row."""
     failing = [
         (failed, code, reason)
         for failed, code, reason in checks
-        if failed is not None and failed.any()
+        if failed is not None and np.count_nonzero(failed)
     ]
-    if not failing:
-        return None
-    if len(failing) == 1:
-        return answer_where(*failing[0])
-    code_n = np.zeros(n, np.uint8)
-    reason_n = np.zeros(n, np.int32)
-    for failed, code, reason in reversed(failing):  # an earlier check overwrites a later one
-        np.putmask(code_n, failed, code)
-        np.putmask(reason_n, failed, reason)
-    return FilterAnswer(code_n, reason_n)
+    return FilterAnswer.of_checks(*failing) if failing else None

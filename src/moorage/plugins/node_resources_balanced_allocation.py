@@ -74,7 +74,7 @@ class NodeResourcesBalancedAllocation:
             capacity = view.take(snapshot.allocatable_float(resource))
             used = view.take(snapshot.requested(resource))
             has = capacity != 0.0
-            everywhere = bool(has.all())
+            everywhere = np.count_nonzero(has) == len(has)
             counted.append(None if everywhere else has)
             divisor = capacity if everywhere else np.where(has, capacity, 1.0)
             before.append(_fraction(used, divisor))

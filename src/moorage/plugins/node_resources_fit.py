@@ -131,12 +131,12 @@ class NodeResourcesFit:
         wanted = state.read(_PRE_FILTER)
         snapshot = self._snapshot
         full = view.take(snapshot.pod_count) >= view.take(snapshot.allowed_pods)
-        failures = [(TOO_MANY_PODS, full)] if full.any() else []
+        failures = [(TOO_MANY_PODS, full)] if np.count_nonzero(full) else []
         hopeless: NDArray[np.bool_] | None = None
         for resource, amount in wanted:
             capacity = view.take(snapshot.allocatable(resource))
             short = (capacity - view.take(snapshot.requested(resource))) < amount
-            if not short.any():
+            if not np.count_nonzero(short):
                 continue
             failures.append((f"Insufficient {resource}", short))
             too_small = short & (capacity < amount)

@@ -40,9 +40,9 @@ class NodeUnschedulable:
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject cordoned rows unless the pod tolerates the taint of that meaning."""
         del state
-        cordoned = view.take(self._snapshot.unschedulable)
         if memo_of(pod.part(TOLERATIONS), self, _tolerated):
             return None
+        cordoned = view.take(self._snapshot.unschedulable).copy()
         return answer_where(cordoned, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:

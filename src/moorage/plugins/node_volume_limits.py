@@ -156,7 +156,7 @@ class _Verdict:
 
     def exceed(self, where_n: BoolArray | None, too_many_n: BoolArray) -> None:
         failed_n = too_many_n if where_n is None else where_n & too_many_n
-        if failed_n.any():
+        if np.count_nonzero(failed_n):
             self._put(failed_n, Code.UNSCHEDULABLE, self._exceeded)
 
     def fail(self, where_n: BoolArray | None, code: Code, text: str) -> None:

@@ -166,17 +166,28 @@ def _used(use: ResourceUse) -> Int64Array:
 
 def _mean(uses: Sequence[ResourceUse], shares: Sequence[Int64Array], count: int) -> ScoreArray:
     """Combine shares by weight, leaving out on each row the resources it does not have."""
-    total = np.zeros(count, np.int64)
+    total: Int64Array | None = None
     for use, share in zip(uses, shares, strict=True):
-        total += share if use.weight == 1 else share * use.weight
+        part = share if use.weight == 1 else share * use.weight
+        total = part if total is None else np.add(total, part, out=total)
+    if total is None:
+        return np.zeros(count, np.int64)
     if all(use.missing_n is None for use in uses):
-        total //= max(1, sum(use.weight for use in uses))
-        return total
+        return _divided(total, max(1, sum(use.weight for use in uses)))
     weight = np.zeros(count, np.int64)
     for use in uses:
         weight += use.weight if use.missing_n is None else ~use.missing_n * np.int64(use.weight)
     total //= np.maximum(weight, 1)
     return total
+
+
+def _divided(total_n: Int64Array, by: int) -> Int64Array:
+    """Divide sums that are not negative, in place; two resources are the usual case."""
+    if by & (by - 1) == 0:
+        total_n >>= by.bit_length() - 1
+    else:
+        total_n //= by
+    return total_n
 
 
 def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:

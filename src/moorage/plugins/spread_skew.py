@@ -121,7 +121,7 @@ class HardSkew:
         for index, constraint in enumerate(self._constraints):
             axis = self._layout.axes[index]
             failing = self._tally(index) > self._most(index, constraint)
-            if not axis.lacks_some and not failing[: axis.size].any():
+            if not axis.lacks_some and not np.count_nonzero(failing[: axis.size]):
                 continue
             by_domain = failing.astype(np.uint8) * np.uint8(TOO_SKEWED)
             by_domain[-1] = KEY_MISSING
@@ -130,7 +130,7 @@ class HardSkew:
                 found = code_n
             else:
                 found += code_n * (found == 0)
-        return found if found is not None and found.any() else None
+        return found if found is not None and np.count_nonzero(found) else None
 
     def _most(self, index: int, constraint: Constraint) -> float:
         """Return how many pods a domain may hold before this one."""
@@ -233,10 +233,11 @@ class SoftSkew:
             by_domain[-1] = 0.0
             return by_domain[view.take(axis.domain_n)]
         count_n = self._counts[index]
-        part = np.zeros(len(view))
-        if count_n is not None:
-            np.multiply(view.take(count_n), weight, out=part)
-        part += skew
+        if count_n is None:
+            part = np.full(len(view), skew)
+        else:
+            part = view.take(count_n) * weight
+            part += skew
         if axis.lacks_some:
             part[view.take(axis.domain_n) < 0] = 0.0
         return part
@@ -254,7 +255,7 @@ class SoftSkew:
         if complete_n is None:
             return None
         lacking = ~view.take(complete_n)
-        return lacking if lacking.any() else None
+        return lacking if np.count_nonzero(lacking) else None
 
 
 def counts_of(snapshot: Snapshot, constraint: Constraint) -> Counts | None:

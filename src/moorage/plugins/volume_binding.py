@@ -24,6 +24,7 @@ from moorage.framework.status import (
     Code,
     FilterAnswer,
     Status,
+    answer_where,
     error,
     unresolvable,
 )
@@ -180,7 +181,10 @@ class VolumeBinding:
         if failed_n is None:
             return None
         failed_n = view.take(failed_n)
-        code_n = (failed_n != 0).astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if int(failed_n.max(initial=0)) == AFFINITY:  # the lowest bit alone: 0 or 1
+            return answer_where(failed_n.view(np.bool_), code, int(self._reason_of[AFFINITY]))
+        code_n = (failed_n != 0).astype(np.uint8) * np.uint8(code)
         return FilterAnswer(code_n, self._reason_of.take(failed_n))
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:

@@ -52,10 +52,10 @@ NOT_EXISTING: Final = 8
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The volumes chosen for one claim: int64, (n,), indexes into `volumes` or -1."""
+    """The volumes chosen for one claim: int64, (n,), indexes into `volumes` or -1; None: all -1."""
 
     claim: PersistentVolumeClaim
-    chosen_n: RankArray
+    chosen_n: RankArray | None
     volumes: Sequence[PersistentVolume]
 
 
@@ -82,7 +82,7 @@ class Found(msgspec.Struct, frozen=True):
         """Return the static bindings and the claims to provision on one row."""
         bindings, provisions = [], list(self.selected)
         for match in self.matches:
-            index = int(match.chosen_n[row])
+            index = NONE if match.chosen_n is None else int(match.chosen_n[row])
             if index == NONE:
                 provisions.append(match.claim)
             else:
@@ -129,12 +129,15 @@ class VolumeFinder:
         failed_n = np.zeros(self._snapshot.num_nodes, np.uint8)
         self._check_bound(bound, failed_n)
         found = self._find_delayed(delayed, failed_n) if delayed else Found(None)
-        return msgspec.structs.replace(found, failed_n=failed_n if failed_n.any() else None)
+        if np.count_nonzero(failed_n):
+            found = msgspec.structs.replace(found, failed_n=failed_n)
+        return found
 
     # -- bound claims --------------------------------------------------------------------------
 
     def _check_bound(self, claims: Claims, failed_n: NDArray[np.uint8]) -> None:
         """Note for each row the first bound claim it fails."""
+        first = True
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
@@ -142,24 +145,28 @@ class VolumeFinder:
                 return
             reached = self.masks.reached(self.masks.reach(volume))
             if reached is not None:
-                failed_n += (~reached & (failed_n == 0)) * np.uint8(AFFINITY)
+                missed = ~reached if first else ~reached & (failed_n == 0)
+                failed_n += missed.view(np.uint8) * np.uint8(AFFINITY)
+                first = False
 
     # -- claims that wait ----------------------------------------------------------------------
 
     def _find_delayed(self, claims: Claims, failed_n: NDArray[np.uint8]) -> Found:
         selected = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
-        elsewhere = np.zeros(len(failed_n), np.bool_)
+        judged: BoolArray | None = None
         for claim in selected:
-            elsewhere |= ~self._only(claim.metadata.annotations[SELECTED_NODE])
+            elsewhere = ~self._only(claim.metadata.annotations[SELECTED_NODE])
+            judged = elsewhere if judged is None else judged | elsewhere
         waiting = [claim for claim in claims if SELECTED_NODE not in claim.metadata.annotations]
         waiting.sort(key=lambda claim: requested_nano(claim) or 0)
         matches = self._match(waiting) if waiting else ()
-        failed_n |= elsewhere * np.uint8(NOT_FOUND)
-        judged = elsewhere.copy()
+        if judged is not None:
+            failed_n |= judged * np.uint8(NOT_FOUND)
         for claim in selected:
-            self._judge_provision(claim, ~judged, judged, failed_n)
+            judged = self._judge_provision(claim, None, judged, failed_n)
         for match in matches:
-            self._judge_provision(match.claim, (match.chosen_n == NONE) & ~judged, judged, failed_n)
+            asked = None if match.chosen_n is None else match.chosen_n == NONE
+            judged = self._judge_provision(match.claim, asked, judged, failed_n)
         return Found(None, matches, tuple(selected))
 
     def _only(self, node_name: str) -> BoolArray:
@@ -192,7 +199,7 @@ class VolumeFinder:
             if is_reserved_for(volume, claim) and fits_request(volume, claim)
         ]
         n = self._snapshot.num_nodes
-        taken = [match.chosen_n for match in earlier]
+        taken = [match.chosen_n for match in earlier if match.chosen_n is not None]
         if not reserved:
             return Match(claim, free.best(free.suitable(claim), taken, n), free.volumes)
         open_n = np.ones(n, np.bool_)
@@ -206,7 +213,9 @@ class VolumeFinder:
             reached = self.masks.reached(self.masks.reach(volume))
             chosen_n[here if reached is None else here & reached] = index
         if open_n.any():
-            np.putmask(chosen_n, open_n, free.best(free.suitable(claim), taken, n))
+            best_n = free.best(free.suitable(claim), taken, n)
+            if best_n is not None:
+                np.putmask(chosen_n, open_n, best_n)
         return Match(claim, chosen_n, [*free.volumes, *reserved])
 
     # -- provisioning --------------------------------------------------------------------------
@@ -214,23 +223,40 @@ class VolumeFinder:
     def _judge_provision(
         self,
         claim: PersistentVolumeClaim,
-        asked_n: BoolArray,
-        judged_n: BoolArray,
+        asked_n: BoolArray | None,
+        judged_n: BoolArray | None,
         failed_n: NDArray[np.uint8],
-    ) -> None:
-        """Note the rows where a claim cannot be provisioned; they are judged for good then."""
-        if not asked_n.any():
-            return
+    ) -> BoolArray | None:
+        """Note the rows where a claim cannot be provisioned; they are judged for good then.
+
+        Parameters
+        ----------
+        claim
+            To be provisioned.
+        asked_n
+            bool, (n,): rows where it would have to be; None for all.
+        judged_n
+            bool, (n,): rows that failed for good; None for none.
+        failed_n
+            uint8, (n,): bits of failures, added to.
+
+        Returns
+        -------
+        BoolArray or None
+            bool, (n,): `judged_n` with the rows that fail here.
+        """
+        if judged_n is not None:
+            asked_n = ~judged_n if asked_n is None else asked_n & ~judged_n
+        if not len(failed_n) or (asked_n is not None and not np.count_nonzero(asked_n)):
+            return judged_n
         allowed, stored = self._provision(claim)
-        if allowed is not None:
-            outside = asked_n & ~allowed
-            failed_n |= outside * np.uint8(NOT_FOUND)
-            judged_n |= outside
-            asked_n = asked_n & allowed
-        if stored is not None:
-            full = asked_n & ~stored
-            failed_n |= full * np.uint8(NO_STORAGE)
-            judged_n |= full
+        for good, bit in ((allowed, NOT_FOUND), (stored, NO_STORAGE)):
+            if good is not None:
+                bad = ~good if asked_n is None else asked_n & ~good
+                failed_n |= bad.view(np.uint8) * np.uint8(bit)
+                judged_n = bad if judged_n is None else judged_n | bad
+                asked_n = good if asked_n is None else asked_n & good
+        return judged_n
 
     def _provision(self, claim: PersistentVolumeClaim) -> tuple[BoolArray | None, BoolArray | None]:
         """Return where the class allows a volume, and where there is room; None: anywhere."""
@@ -300,6 +326,6 @@ def _taken(earlier: Sequence[Match], volume: PersistentVolume, n: int) -> BoolAr
             other = match.volumes[index]
             if other.spec.claim_ref is None:
                 break
-            if other.name == volume.name:
+            if other.name == volume.name and match.chosen_n is not None:
                 taken |= match.chosen_n == index
     return taken

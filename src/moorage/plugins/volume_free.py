@@ -140,8 +140,10 @@ class FreeVolumes:
 
     def best(
         self, suitable: NDArray[np.bool_], chosen: Sequence[RankArray], n_rows: int
-    ) -> RankArray:
+    ) -> RankArray | None:
         """Return int64, (n,): the least suitable rank for each row; -1 where there is none.
+
+        None where no row has any.
 
         Parameters
         ----------
@@ -153,11 +155,11 @@ class FreeVolumes:
             Number of nodes.
         """
         nothing = len(self.volumes)
-        if not suitable.any():
-            return np.full(n_rows, NONE, np.int64)
+        if not np.count_nonzero(suitable):
+            return None
         self._pair()
         if not len(self._pair_row):
-            return np.full(n_rows, NONE, np.int64)
+            return None
         best_n = np.full(n_rows, nothing, np.int64)
         least = np.full(len(self._pair_row), nothing, np.int64)
         # As many of each group as could be taken already, and one more.

@@ -1,0 +1,237 @@
+"""What the Filter plugins say of every row of a view: the first failing plugin decides a row.
+
+Between the plugins' answers and the search. Whether a row passed is known at once; codes and
+reasons are put together when somebody reads them, which a pod that finds a node seldom does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.diagnosis import count_reasons
+from moorage.framework.profile import Profile
+from moorage.framework.status import (
+    BROKEN_BY_CODE,
+    Code,
+    CodeArray,
+    FilterAnswer,
+    ReasonArray,
+    ReasonTable,
+    Status,
+)
+
+PASSED = 255
+"""Plugin index of a row that no plugin failed."""
+
+EXTENDED = 254
+"""Plugin index of a row that an extender failed; so a profile has at most 254 Filter plugins."""
+
+BoolArray = NDArray[np.bool_]
+
+
+class FilterPass:
+    """The verdict on every row of a view.
+
+    Parameters
+    ----------
+    n
+        Rows of the view; all pass to begin with.
+
+    Attributes
+    ----------
+    plugin_n
+        uint8: index of the first failing plugin in ``profile.filters``, `PASSED` where the row
+        passed.
+    """
+
+    __slots__ = ("_code_n", "_last", "_pending", "_reason_n", "_shared", "_suspect", "plugin_n")
+
+    def __init__(self, n: int) -> None:
+        self.plugin_n = np.full(n, PASSED, np.uint8)
+        self._code_n: CodeArray | None = None
+        self._reason_n: ReasonArray | None = None
+        self._shared = False  # a copy reads the same codes and reasons
+        self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers for rows not in them
+        self._last = -1  # no plugin of a greater index failed any row
+        self._suspect = False  # any row may be broken
+
+    @classmethod
+    def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
+        """Return the verdict that these columns are."""
+        made = cls(0)
+        made._code_n, made._reason_n, made.plugin_n = code_n, reason_n, plugin_n
+        made._last, made._suspect = PASSED, True
+        return made
+
+    @property
+    def code_n(self) -> CodeArray:
+        """uint8: `Code` of the first failing plugin, 0 where the row passed."""
+        self._settle()
+        assert self._code_n is not None, "settled"
+        return self._code_n
+
+    @property
+    def reason_n(self) -> ReasonArray:
+        """int32: its interned reasons."""
+        self._settle()
+        assert self._reason_n is not None, "settled"
+        return self._reason_n
+
+    def record(self, index: int, answer: FilterAnswer) -> None:
+        """Take over an answer where it fails and no plugin of a lower index failed."""
+        self._suspect = self._suspect or answer.is_broken
+        if index > self._last:
+            new = self.plugin_n == PASSED
+            new &= answer.failed_n
+            self._last = index
+            self.plugin_n -= new.view(np.uint8) * np.uint8(PASSED - index)
+            self._pending.append((new, answer))
+            return
+        new = self.plugin_n > index
+        new &= answer.failed_n
+        self._take(new, answer.code_n, answer.reason_n, np.uint8(index))
+
+    def merge(self, other: FilterPass) -> None:
+        """Take over the verdicts of another pass where its plugin comes first."""
+        if other._last < 0:
+            return
+        self._take(other.plugin_n < self.plugin_n, other.code_n, other.reason_n, other.plugin_n)
+        self._heed(other)
+
+    def put(self, at: NDArray[np.int64], other: FilterPass) -> None:
+        """Overwrite some rows with the verdicts of a pass over just those rows."""
+        self._put(at, other, slice(None))
+
+    def put_failures(self, at: NDArray[np.int64], other: FilterPass) -> None:
+        """Overwrite rows with the verdicts of a pass over just those rows, where it fails."""
+        failed = ~other.passed
+        self._put(at[failed], other, failed)
+
+    def put_sooner(self, at: NDArray[np.int64], other: FilterPass) -> None:
+        """Overwrite rows with the verdicts of a pass over just those rows, where it fails first.
+
+        For a pass of some plugins that judge more strictly now; the others would say the same.
+        """
+        sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
+        self._put(at[sooner], other, sooner)
+
+    def at(self, positions: NDArray[np.int64]) -> FilterPass:
+        """Return the verdict on some of the rows."""
+        part = FilterPass(0)
+        part._code_n, part._reason_n = self.code_n[positions], self.reason_n[positions]
+        part.plugin_n = self.plugin_n[positions]
+        part._last, part._suspect = self._last, self._suspect
+        return part
+
+    def copy(self) -> FilterPass:
+        """Return an independent copy."""
+        twin = FilterPass(0)
+        twin.plugin_n, twin._pending = self.plugin_n.copy(), self._pending.copy()
+        twin._code_n, twin._reason_n = self._code_n, self._reason_n
+        twin._last, twin._suspect = self._last, self._suspect
+        twin._shared = self._shared = True
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the three arrays, bytes."""
+        return self.code_n.nbytes + self.reason_n.nbytes + self.plugin_n.nbytes
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the verdict on any row is neither yes nor no."""
+        return self._suspect and bool(self.broken.any())
+
+    @property
+    def broken(self) -> BoolArray:
+        """bool, (rows of the view,): whether each row's verdict is neither yes nor no."""
+        broken: BoolArray = BROKEN_BY_CODE[self.code_n]
+        return broken
+
+    @property
+    def passed(self) -> BoolArray:
+        """bool, (rows of the view,): whether each row passed."""
+        passed: BoolArray = self.plugin_n == PASSED
+        return passed
+
+    def status(self, profile: Profile, position: int) -> Status:
+        """Return the verdict on one row as a `Status`."""
+        index = int(self.plugin_n[position])
+        if index == PASSED:
+            return Status()
+        reasons = profile.handle.reasons.reasons(int(self.reason_n[position]))
+        name = "" if index == EXTENDED else profile.filters[index].name
+        return Status(Code(int(self.code_n[position])), reasons, name)
+
+    def rejectors(self, profile: Profile) -> frozenset[str]:
+        """Return the plugins that rejected any row."""
+        counts = np.bincount(self.plugin_n, minlength=PASSED + 1)
+        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts[i])
+
+    def pending(self, profile: Profile) -> frozenset[str]:
+        """Return the plugins that answered Pending for any row."""
+        indexes = np.unique(self.plugin_n[self.code_n == Code.PENDING])
+        return frozenset(profile.filters[int(i)].name for i in indexes)
+
+    def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
+        """Return how many rows fail for each single reason."""
+        counts = np.bincount(self.reason_n)
+        used = np.flatnonzero(counts)
+        return count_reasons((reasons.reasons(int(i)), int(counts[i])) for i in used if i)
+
+    def extend(self, position: int, code: Code, reason: int) -> None:
+        """Let an extender fail a row."""
+        self._own()
+        self.code_n[position], self.reason_n[position] = code, reason
+        self.plugin_n[position] = EXTENDED
+        self._last, self._suspect = PASSED, True
+
+    # -- codes and reasons ---------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Take over what is pending, so that codes and reasons can be read."""
+        if self._code_n is None or self._reason_n is None:
+            n = len(self.plugin_n)
+            self._code_n, self._reason_n = np.zeros(n, np.uint8), np.zeros(n, np.int32)
+            self._shared = False
+        if self._pending:
+            self._unshare(self._code_n, self._reason_n)
+            for new, answer in self._pending:  # of rows no one else decides: sums beat masks
+                self._code_n += answer.code_n * new
+                self._reason_n += answer.reason_n * new
+            self._pending = []
+
+    def _own(self) -> None:
+        """Settle, so that codes and reasons can be written."""
+        self._unshare(self.code_n, self.reason_n)
+
+    def _unshare(self, code_n: CodeArray, reason_n: ReasonArray) -> None:
+        if self._shared:
+            self._code_n, self._reason_n = code_n.copy(), reason_n.copy()
+            self._shared = False
+
+    def _take(
+        self,
+        where_n: BoolArray,
+        code_n: CodeArray,
+        reason_n: ReasonArray,
+        plugin_n: CodeArray | np.uint8,
+    ) -> None:
+        self._own()
+        np.putmask(self.code_n, where_n, code_n)
+        np.putmask(self.reason_n, where_n, reason_n)
+        np.putmask(self.plugin_n, where_n, plugin_n)
+
+    def _put(
+        self, rows: NDArray[np.int64], other: FilterPass, positions: BoolArray | slice
+    ) -> None:
+        self._own()
+        self.code_n[rows] = other.code_n[positions]
+        self.reason_n[rows] = other.reason_n[positions]
+        self.plugin_n[rows] = other.plugin_n[positions]
+        self._heed(other)
+
+    def _heed(self, other: FilterPass) -> None:
+        self._last = max(self._last, other._last)
+        self._suspect = self._suspect or other._suspect
