@@ -87,6 +87,25 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="nothing to do: any is right",
     ),
     Deviation(
+        subject="What counts against an `ElasticQuota` (CapacityScheduling of scheduler-plugins)",
+        upstream="pods assigned since the quota was made; sidecars as other init containers",
+        here="all pods of the namespace on nodes, by what NodeResourcesFit asks for them",
+        why="a quota made later would not know what is in use",
+    ),
+    Deviation(
+        subject="A preemptor of CapacityScheduling or PreemptionToleration whose victims go",
+        upstream="its victims are evicted before its attempt ends",
+        here="they are evicted beside the queue; it is held at PreEnqueue meanwhile",
+        why="no attempt waits for the API server",
+    ),
+    Deviation(
+        subject="Annotations of PreemptionToleration",
+        upstream="one domain, which differs between its releases",
+        here="`preemption-toleration.scheduling.x-k8s.io` and, where that is absent, "
+        "`preemption-toleration.scheduling.sigs.k8s.io`",
+        why="manifests of both are around",
+    ),
+    Deviation(
         subject="Evictions for members of a pod group",
         upstream="begin when a member finds a node to preempt on, whether or not the group fits",
         here="begin when the group as a whole would fit with the room they make",

@@ -165,12 +165,14 @@ class _WithinQuotas:
         return self._row.put_on(other)
 
     def judge(self) -> Status:
-        """Run every Filter, then look at the quotas."""
+        """Run every Filter, and look at the quotas, which cost less: first where no text counts."""
+        if self._putting_back:
+            return self._exceeded(self._claim) or self._row.judge()
         status = self._row.judge()
-        if not status.ok:
-            return status
-        claim = self._claim if self._putting_back else self._own
+        return (self._exceeded(self._own) or status) if status.ok else status
+
+    def _exceeded(self, claim: Claim) -> Status | None:
         quota, used = self._usage.quotas[self._namespace], self._usage.used(self._namespace)
         if quota.above_max(claim.in_quota, used) or self._usage.above_total(claim.in_all):
             return unschedulable(QUOTA_STILL_EXCEEDED)
-        return status
+        return None

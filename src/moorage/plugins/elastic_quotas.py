@@ -1,7 +1,7 @@
 """Elastic quotas as numbers: their bounds, what is in use, and whether something exceeds them.
 
 Part of CapacityScheduling. What a namespace uses is read off the pods of the snapshot, assumed
-ones included, so there are no books that could differ from it (docs/decisions/0013).
+ones included, so there are no books that could differ from it (docs/decisions/0015).
 
 Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` (elasticquota.go) of 2026-08.
 """

@@ -1,0 +1,148 @@
+"""Elastic quotas on a whole cluster, in virtual time: borrowing, giving back, lowering, no quotas.
+
+The scheduler is configured by the example profile, and the quotas are objects of the API server.
+What single decisions choose is for the tests of the plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from moorage.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    ELASTIC_QUOTAS,
+    PODS,
+)
+from moorage.base import aio
+from moorage.base.clock import ManualClock
+from moorage.config.load import load_config
+from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from tests.plugins.quota_builders import quota_manifest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+Story = Callable[[VirtualCluster], Awaitable[None]]
+
+
+def tell(story: Story, *, nodes: int = 2) -> None:
+    """Run a story on nodes of 4 cpus, with namespaces a and b."""
+    clock = ManualClock()
+    config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
+    made = [node_manifest(f"n{i}", cpu="4") for i in range(nodes)]
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=made, config=config) as cluster:
+            for name in ("a", "b"):
+                namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                await cluster.create(namespace)
+            await story(cluster)
+
+    run_virtual(main(), clock)
+
+
+async def give(cluster: VirtualCluster, namespace: str, *bounds: Mapping[str, Any] | None) -> None:
+    manifest = quota_manifest(namespace, *bounds)
+    await cluster.client.create(ELASTIC_QUOTAS, manifest, namespace=namespace)
+    listed = cluster.scheduler.core.snapshot.listers.elastic_quotas
+    await cluster.until(lambda: listed.get("quota", namespace) is not None)
+
+
+async def start(cluster: VirtualCluster, namespace: str, *names: str, cpu: str = "2") -> None:
+    await cluster.create(*(pod_manifest(name, namespace=namespace, cpu=cpu) for name in names))
+
+
+def placed(cluster: VirtualCluster, namespace: str) -> list[str]:
+    """Return the names of the pods of a namespace that have a node."""
+    start = f"{namespace}/"
+    return sorted(
+        key.removeprefix(start)
+        for key, node in cluster.placements().items()
+        if key.startswith(start) and node
+    )
+
+
+def why(cluster: VirtualCluster, namespace: str, name: str) -> str:
+    return cluster.condition_of(name, namespace)[2]
+
+
+ABOVE_MIN = "is rejected in PreFilter because total ElasticQuota used is more than min"
+ABOVE_MAX = "is rejected in PreFilter because ElasticQuota b is more than Max"
+
+
+def test_what_is_borrowed_is_given_back_to_who_is_guaranteed_it():
+    async def story(cluster: VirtualCluster) -> None:
+        await give(cluster, "a", {"cpu": 4})
+        await give(cluster, "b", {"cpu": 4})
+        await start(cluster, "b", "b1", "b2", "b3", "b4")
+        await cluster.until(lambda: len(placed(cluster, "b")) == 4)  # 8 cpus, 4 of them borrowed
+        await start(cluster, "b", "b5")
+        await cluster.until(lambda: ABOVE_MIN in why(cluster, "b", "b5"))
+        await start(cluster, "a", "a1", "a2")
+        await cluster.until(lambda: placed(cluster, "a") == ["a1", "a2"])
+        assert len(placed(cluster, "b")) == 2  # what it is guaranteed stays
+        told = await cluster.events("b5", reason="ElasticQuotaExceeded")
+        assert told[0]["message"] == (
+            "all ElasticQuotas together: cpu 8000m used and 2000m asked, 8000m guaranteed"
+        )
+        await cluster.client.delete(PODS, "a1", namespace="a")
+        await cluster.until(lambda: cluster.node_of("b5", "b") != "")  # and is borrowed again
+
+    tell(story)
+
+
+def test_who_is_above_its_minimum_takes_nothing_from_others():
+    async def story(cluster: VirtualCluster) -> None:
+        await give(cluster, "a", {"cpu": 2})
+        await give(cluster, "b", {"cpu": 6})
+        await start(cluster, "b", "b1", "b2", "b3", "b4")
+        await cluster.until(lambda: len(placed(cluster, "b")) == 4)
+        await start(cluster, "a", "a1")
+        await cluster.until(lambda: placed(cluster, "a") == ["a1"])  # b gives back what it borrowed
+        await start(cluster, "a", "a2")
+        await cluster.until(lambda: ABOVE_MIN in why(cluster, "a", "a2"))
+        await aio.sleep(120)
+        assert (placed(cluster, "a"), len(placed(cluster, "b"))) == (["a1"], 3)
+
+    tell(story)
+
+
+def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_is_raised():
+    async def story(cluster: VirtualCluster) -> None:
+        await give(cluster, "b", {"cpu": 8}, {"cpu": 8, "memory": "8Gi"})
+        await start(cluster, "b", "b1", "b2", "b3")
+        await cluster.until(lambda: len(placed(cluster, "b")) == 3)
+        quotas = cluster.scheduler.core.snapshot.listers.elastic_quotas
+        await cluster.patch(ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 2}}}, namespace="b")
+        await cluster.until(lambda: _max_cpu(quotas.get("quota", "b")) == 2)
+        await start(cluster, "b", "b4", cpu="1")
+        await cluster.until(lambda: ABOVE_MAX in why(cluster, "b", "b4"))
+        await aio.sleep(60)
+        assert placed(cluster, "b") == ["b1", "b2", "b3"]
+        told = await cluster.events("b4", reason="ElasticQuotaExceeded")
+        assert told[0]["message"] == (
+            "ElasticQuota b/quota: cpu 6000m used and 1000m asked, 2000m at most"
+        )
+        await cluster.patch(ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 7}}}, namespace="b")
+        await cluster.until(lambda: cluster.node_of("b4", "b") != "", seconds=20)
+
+    tell(story)
+
+
+def _max_cpu(quota: Any) -> object:
+    return quota.spec.max["cpu"]
+
+
+def test_without_the_definition_pods_are_scheduled_as_without_quotas():
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.client.delete(
+            CUSTOM_RESOURCE_DEFINITIONS, "elasticquotas.scheduling.x-k8s.io"
+        )
+        await aio.sleep(1)
+        await start(cluster, "a", "a1", "a2")
+        await start(cluster, "b", "b1", "b2")
+        await cluster.until(lambda: all(cluster.placements().values()))
+
+    tell(story)
