@@ -30,10 +30,17 @@ class Cluster:
     """An `ApiServer` with the objects of a new cluster and a clock to turn."""
 
     def __init__(
-        self, *, limits: Limits | None = None, clock: Any = None, bootstrapped: bool = True
+        self,
+        *,
+        limits: Limits | None = None,
+        clock: Any = None,
+        bootstrapped: bool = True,
+        rbac: bool = False,
     ) -> None:
         self.clock = clock or ManualClock()
-        self.server = ApiServer(all_kinds(), clock=self.clock, streams=Streams(1), limits=limits)
+        self.server = ApiServer(
+            all_kinds(), clock=self.clock, streams=Streams(1), limits=limits, rbac=rbac
+        )
         if bootstrapped:
             self.bootstrap()
 

@@ -95,6 +95,14 @@ VOLUME_ATTACHMENTS = _type(
 )
 LEASES = _type("coordination.k8s.io/v1", "Lease", "leases")
 EVENTS = _type("events.k8s.io/v1", "Event", "events", short="ev")
+ROLES = _type("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDINGS = _type("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLES = _type(
+    "rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", scope="cluster"
+)
+CLUSTER_ROLE_BINDINGS = _type(
+    "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", scope="cluster"
+)
 RESOURCE_QUOTAS = _type("v1", "ResourceQuota", "resourcequotas", short="quota")
 LIMIT_RANGES = _type("v1", "LimitRange", "limitranges", short="limits")
 CUSTOM_RESOURCE_DEFINITIONS = _type(
@@ -140,6 +148,10 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     VOLUME_ATTACHMENTS,
     LEASES,
     EVENTS,
+    ROLES,
+    ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
     CUSTOM_RESOURCE_DEFINITIONS,
 )
 """Every type, core first. Where a name is used twice (``events``) the core one comes first."""

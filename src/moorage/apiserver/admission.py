@@ -1,4 +1,4 @@
-"""Last question before an object is stored: do the limits of its namespace allow it.
+"""Last question before an object is stored: may it be, and do its namespace's limits allow it.
 
 Place in the flow: `writing` asks once an object is known to be valid. Admission that changes
 objects belongs to the kinds (``prepare_create``).
@@ -10,6 +10,7 @@ from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.limit_ranges import limit_faults
 from moorage.apiserver.kinds.tree import text
 from moorage.apiserver.quota import Quotas
+from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.status import forbidden
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
@@ -24,11 +25,14 @@ class Admission:
         Where these are.
     quotas
         What is counted.
+    escalation
+        Asked about what grants something.
     """
 
-    def __init__(self, world: World, quotas: Quotas) -> None:
+    def __init__(self, world: World, quotas: Quotas, escalation: Escalation) -> None:
         self._world = world
         self._quotas = quotas
+        self._escalation = escalation
 
     def check(self, served: Served, new: Obj, old: Obj | None) -> None:
         """Refuse what breaks a bound; ``old`` is None for a new object.
@@ -38,6 +42,7 @@ class Admission:
         StatusError
             403.
         """
+        self._escalation.check(served, new, old)
         if not served.kind.resource.namespaced:
             return
         # A bound holds from when it is set: what is there already may stay.

@@ -12,6 +12,7 @@ import msgspec
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.namespaces import INITIAL
+from moorage.apiserver.rbac.policy import bootstrap_roles
 from moorage.apiserver.server import ApiServer
 
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
@@ -41,7 +42,7 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
         What signs client certificates, PEM; where it is given, components that check their own
         callers against it (a real kube-scheduler does) find it where they look.
     """
-    for obj in (*initial_objects(), *shipped_definitions()):
+    for obj in (*initial_objects(), *bootstrap_roles(), *shipped_definitions()):
         server.create(obj)
     if authority_certificate:
         server.create(

@@ -169,6 +169,18 @@ Message = Mapping[int, Numbered]
 """Fields of a message by their number."""
 
 
+_RBAC: Final = """
+Role = metadata=1 rules=2
+ClusterRole = metadata=1 rules=2 aggregationRule=3
+AggregationRule = clusterRoleSelectors=1
+RoleBinding = metadata=1 subjects=2 roleRef=3
+ClusterRoleBinding = metadata=1 subjects=2 roleRef=3
+PolicyRule = verbs=1 apiGroups=2 resources=3 resourceNames=4 nonResourceURLs=5
+RoleRef = apiGroup=1 kind=2 name=3
+Subject = kind=1 apiGroup=2 name=3 namespace=4
+"""
+
+
 def _parse(text: str) -> dict[str, Message]:
     found: dict[str, Message] = {}
     for line in text.strip().replace("\n    ", " ").splitlines():
@@ -186,13 +198,15 @@ def _parse(text: str) -> dict[str, Message]:
 
 MESSAGES: Final[Mapping[str, Message]] = {
     name: message
-    for text in (_META, _CORE, _POD, _INLINE, _GROUPS)
+    for text in (_META, _CORE, _POD, _INLINE, _GROUPS, _RBAC)
     for name, message in _parse(text).items()
 }
 """Every message by its short name."""
 
 KINDS: Final = frozenset(
     {
+        "ClusterRole",
+        "ClusterRoleBinding",
         "ConfigMap",
         "CronJob",
         "Deployment",
@@ -202,6 +216,8 @@ KINDS: Final = frozenset(
         "PodDisruptionBudget",
         "PriorityClass",
         "ResourceQuota",
+        "Role",
+        "RoleBinding",
         "Secret",
         "Service",
         "ServiceAccount",

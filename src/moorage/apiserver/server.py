@@ -32,10 +32,15 @@ from moorage.apiserver.openapi_frame import (
 from moorage.apiserver.pages import PageKeeper
 from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.quota import QUOTAS, Quotas
+from moorage.apiserver.rbac.aggregation import Aggregation
+from moorage.apiserver.rbac.attributes import attributes_of
+from moorage.apiserver.rbac.authorizer import Authorizer
+from moorage.apiserver.rbac.escalation import Escalation
+from moorage.apiserver.rbac.reviews import Reviews
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
-from moorage.apiserver.requests import Query, Reply, Request
+from moorage.apiserver.requests import Query, Reply, Request, User
 from moorage.apiserver.routes import Target, resource_target
 from moorage.apiserver.scaling import Scaler
 from moorage.apiserver.selection import read_selection
@@ -81,6 +86,8 @@ class ApiServer:
         Randomness: uids, generated names, addresses, how long watches last.
     limits
         How far back watches can reach.
+    rbac
+        Users may do what roles allow; without, whoever is known may do everything.
     """
 
     def __init__(
@@ -90,6 +97,7 @@ class ApiServer:
         clock: Clock,
         streams: Streams,
         limits: Limits | None = None,
+        rbac: bool = False,
     ) -> None:
         rng = streams.stream("apiserver")
         self._streams = streams
@@ -105,12 +113,17 @@ class ApiServer:
         self._definitions = Definitions(self._world, self._deleter)
         self._quotas = Quotas(self._world)
         self._expiry = EventExpiry(self._world)
+        Aggregation(self._world)
+        self._rbac = rbac
+        self._authorizer = Authorizer(self._store)
+        self._reviews = Reviews(self._authorizer, enforced=rbac)
+        self._escalation = Escalation(self._authorizer)
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
             namespaces=Namespaces(self._world, self._deleter),
             expiry=self._expiry,
-            admission=Admission(self._world, self._quotas),
+            admission=Admission(self._world, self._quotas, self._escalation),
         )
         self._loader = Loader(self._world)
         self._scaler = Scaler(self._world, self._writer)
@@ -208,6 +221,7 @@ class ApiServer:
     def _undone(self, writes: list[Write]) -> None:
         """Forget what followed from writes that have been taken back."""
         self._pages.forget()
+        self._authorizer.forget()
         for write in writes:
             if write.resource == DEFINITIONS and write.change.type == "ADDED":
                 self._catalog.drop_custom(write.change.record.name)
@@ -224,10 +238,21 @@ class ApiServer:
             return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
         if request.user is None:
             raise unauthorized()
+        if self._rbac:
+            self._authorizer.check(request.user, attributes_of(request))
+            with self._escalation.called_by(request.user):
+                return self._known(request, request.user)
+        return self._known(request, request.user)
+
+    def _known(self, request: Request, user: User) -> Reply:
+        """Answer somebody who is known and may ask."""
         self._expiry.sweep()
         accept = request.headers.get("accept", "")
         if request.path == SNAPSHOT_PATH:
             return self._loader.answer(request)
+        review = self._reviews.answer(request, user)
+        if review is not None:
+            return review
         document = self._discovery.document(request.path, accept)
         if document is None:
             return self._resource(request)

@@ -129,9 +129,13 @@ class Store:
         found = self._shelves.get(resource)
         if found is None:
             found = self._shelves[resource] = Shelf(self._limits)
-            found.log.compact(self._restored_version)
-            found.changed_version = self._restored_version
+            self._begin(found)
         return found
+
+    def _begin(self, shelf: Shelf) -> None:
+        """Forget what was before the store was restored."""
+        shelf.log.compact(self._restored_version)
+        shelf.changed_version = self._restored_version
 
     def shelves(self) -> Mapping[str, Shelf]:
         """Return every shelf in use by resource name; read-only."""
@@ -214,8 +218,10 @@ class Store:
         version
             The newest version the other store gave out.
         """
-        assert not self._shelves, "only an empty store is restored"
         self._version = self._told_version = self._restored_version = version
+        for shelf in self._shelves.values():
+            assert not len(shelf), "only an empty store is restored"
+            self._begin(shelf)
         for resource, record in records:
             self.shelf(resource).place(record)
 

@@ -29,6 +29,7 @@ Examples:
   moorage up --plugin mine.py:prefer   with a plugin of yours
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
   moorage up --no-scheduler            to run another scheduler against it
+  moorage up --rbac                    users may do what roles grant them
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
 
 \b
@@ -146,8 +147,12 @@ def up(  # noqa: PLR0913 - one parameter an option
     settings = server_settings(
         server, nodes, chosen_seed, default_nodes=node_count is None and nodes_from is None
     )
+    scheduler_kubeconfig = kubeconfig_out
+    if settings.rbac:
+        scheduler_kubeconfig = kubeconfig_out.with_name(f"{kubeconfig_out.name}-scheduler")
     plan = UpPlan(
         kubeconfig=kubeconfig_out,
+        scheduler_kubeconfig=scheduler_kubeconfig if settings.rbac else None,
         objects=[] if empty else _first_objects(),
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
@@ -158,7 +163,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     view = _view(output)
     # Several sandboxes may run on one machine; none is given the port of health and metrics.
     options = SchedulerOptions(
-        kubeconfig=str(kubeconfig_out),
+        kubeconfig=str(scheduler_kubeconfig),
         config=config,
         seed=chosen_seed,
         plugins=plugins,

@@ -17,6 +17,7 @@ class ServerOptions(TypedDict):
 
     port: int
     data: Path | None
+    rbac: bool
 
 
 _OPTIONS = (
@@ -35,6 +36,12 @@ _OPTIONS = (
         metavar="DIR",
         help="Keep the cluster in DIR, and go on from what is there. A write is answered once it "
         "is on the disk.",
+    ),
+    click.option(
+        "--rbac",
+        is_flag=True,
+        help="Allow users what roles grant them, as Kubernetes does; the scheduler is "
+        "system:kube-scheduler then. Default: whoever has credentials may do everything.",
     ),
 )
 
@@ -71,4 +78,5 @@ def server_settings(
         nodes_of_new=default_nodes,
         seed=seed,
         data=str(data.absolute()) if data else "",
+        rbac=options["rbac"],
     )

@@ -5,6 +5,7 @@ Runs in a process of its own (``server_process``), or in the caller's loop (``--
 
 from __future__ import annotations
 
+import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,10 +13,11 @@ from pathlib import Path
 from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.certs import ADMIN_GROUP, kubeconfig, server_context
+from moorage.apiserver.certs import KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.persistence import Persistence
+from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
 from moorage.apiserver.requests import User
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner, together
@@ -36,7 +38,9 @@ from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettin
 
 _log = logging.getLogger(__name__)
 
-_AGENT = User("system:nodes", (ADMIN_GROUP, "system:nodes"))
+# Who the parts of the sandbox are, as in any cluster; under --rbac they may do what these may.
+_NODES = User("system:node:moorage", (NODES_GROUP,))
+_CONTROLLERS = User(CONTROLLER_USER)
 
 
 class SandboxServer:
@@ -57,11 +61,12 @@ class SandboxServer:
         self._directory = DataDirectory(Path(settings.data), clock=clock) if settings.data else None
         identity = self._directory.identity if self._directory else new_identity(clock)
         self._authority = identity.authority(clock)
-        self._token = identity.token
-        self._api = ApiServer(all_kinds(), clock=clock, streams=self._streams)
+        self._tokens = {user: _token(identity.token, user) for user in (_NODES, _CONTROLLERS)}
+        self._api = ApiServer(all_kinds(), clock=clock, streams=self._streams, rbac=settings.rbac)
         self._persistence: Persistence | None = None
         tls = server_context(self._authority.server_pair(), self._authority.certificate)
-        self._http = HttpServer(self._api, Authenticator({self._token: _AGENT}), tls)
+        users = {token: user for user, token in self._tokens.items()}
+        self._http = HttpServer(self._api, Authenticator(users), tls)
         self._nodes = settings.nodes
         self.url = ""
 
@@ -78,14 +83,29 @@ class SandboxServer:
             self._nodes = self._with_stored_nodes()
         port = await self._listen()
         self.url = f"https://127.0.0.1:{port}"
-        text = kubeconfig(
+        authority = self._authority
+        return ServerReport(
+            url=self.url,
+            kubeconfig=self._kubeconfig(authority.client_pair()),
+            scheduler_kubeconfig=self._kubeconfig(authority.client_pair(SCHEDULER_USER, ())),
+            restored=restored,
+            nodes=len(self._nodes),
+        )
+
+    def _kubeconfig(self, client: KeyPair) -> str:
+        return kubeconfig(
             self.url,
             authority_certificate=self._authority.certificate,
-            client=self._authority.client_pair(),
+            client=client,
             cluster=SANDBOX_CONTEXT,
         )
-        return ServerReport(
-            url=self.url, kubeconfig=text, restored=restored, nodes=len(self._nodes)
+
+    def _access(self, user: User) -> ServerAccess:
+        """Return how a part of the sandbox reaches the server."""
+        return ServerAccess(
+            self.url,
+            FixedCredentials(Credential(headers=(bearer(self._tokens[user]),))),
+            ca_pem=self._authority.certificate,
         )
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
@@ -101,12 +121,7 @@ class SandboxServer:
         ApiError
             A node, or the default storage class, was refused.
         """
-        access = ServerAccess(
-            self.url,
-            FixedCredentials(Credential(headers=(bearer(self._token),))),
-            ca_pem=self._authority.certificate,
-        )
-        transport = HttpTransport(access, user_agent="moorage-controllers")
+        transport = HttpTransport(self._access(_CONTROLLERS), user_agent="moorage-controllers")
         client = Client(transport, rng=self._streams.stream("controllers/client"))
         controllers = VolumeControllers(client, clock=self._clock, streams=self._streams)
         budgets = DisruptionController(client, clock=self._clock, streams=self._streams)
@@ -117,7 +132,7 @@ class SandboxServer:
             authority=self._authority.certificate.decode(),
         )
         nodes = play_nodes(
-            access,
+            self._access(_NODES),
             self._nodes,
             clock=self._clock,
             streams=self._streams,
@@ -177,6 +192,11 @@ class SandboxServer:
         if self._directory is not None:
             self._directory.keep_port(port)
         return port
+
+
+def _token(secret: str, user: User) -> str:
+    """Return the token of a part, made of the cluster's secret one."""
+    return hmac.new(secret.encode(), user.name.encode(), "sha256").hexdigest()
 
 
 async def play_nodes(

@@ -26,6 +26,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Of all its random streams.
     data
         Directory to keep the cluster in; empty for a cluster in memory.
+    rbac
+        Users may do what roles allow.
     """
 
     port: int = 0
@@ -33,6 +35,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     nodes_of_new: bool = False
     seed: int = 0
     data: str = ""
+    rbac: bool = False
 
 
 class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,6 +45,8 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ----------
     url, kubeconfig
         Set when the server listens: its address, and a kubeconfig's text.
+    scheduler_kubeconfig
+        The text of one for the scheduler, as the user it is in any cluster.
     restored
         The cluster was there before, in its data directory.
     nodes
@@ -56,6 +61,7 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     url: str = ""
     kubeconfig: str = ""
+    scheduler_kubeconfig: str = ""
     restored: bool = False
     nodes: int = 0
     ready: bool = False

@@ -45,6 +45,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     kubeconfig
         Where to write the administrator's kubeconfig.
+    scheduler_kubeconfig
+        Where to write one for the scheduler; None where it uses the administrator's.
     objects
         To create first, unless the cluster was there before.
     scheduler
@@ -61,6 +63,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kubeconfig: Path
+    scheduler_kubeconfig: Path | None = None
     objects: Sequence[JsonObject] = ()
     scheduler: bool = True
     until_settled: bool = False
@@ -101,6 +104,8 @@ class _Run:
         plan, parts = self._plan, self._parts
         report = await parts.start_server()
         write_private(plan.kubeconfig, report.kubeconfig)
+        if plan.scheduler_kubeconfig is not None:
+            write_private(plan.scheduler_kubeconfig, report.scheduler_kubeconfig)
         objects = () if report.restored else plan.objects
         access = find_access(str(plan.kubeconfig), clock=self._clock)
         transport = HttpTransport(access, user_agent="moorage-up")

@@ -17,6 +17,7 @@ from moorage.apiserver.kinds import (
     group_events,
     group_pod_groups,
     group_policy,
+    group_rbac,
     group_scheduling,
     group_storage,
 )
@@ -30,6 +31,7 @@ GROUPS: tuple[tuple[ServedKind, ...], ...] = (
     group_coordination.KINDS,
     group_events.KINDS,
     group_policy.KINDS,
+    group_rbac.KINDS,
     group_scheduling.KINDS,
     group_pod_groups.KINDS,
     group_storage.KINDS,

@@ -18,6 +18,7 @@ from moorage.apiserver.schema import (
     group_table,
     pod_table,
     quota_table,
+    rbac_table,
 )
 from moorage.apiserver.schema.language import Definition, Field, TypeRef, parse_table
 
@@ -33,6 +34,7 @@ PACKAGES: Mapping[str, str] = {
     "coordination.k8s.io/v1": "io.k8s.api.coordination.v1",
     "events.k8s.io/v1": "io.k8s.api.events.v1",
     "policy/v1": "io.k8s.api.policy.v1",
+    "rbac.authorization.k8s.io/v1": "io.k8s.api.rbac.v1",
     "scheduling.k8s.io/v1": "io.k8s.api.scheduling.v1",
     "scheduling.k8s.io/v1alpha2": "io.k8s.api.scheduling.v1alpha2",
     "storage.k8s.io/v1": "io.k8s.api.storage.v1",
@@ -50,6 +52,7 @@ _TABLES = (
     (PACKAGES["coordination.k8s.io/v1"], group_table.COORDINATION),
     (PACKAGES["events.k8s.io/v1"], group_table.EVENTS),
     (PACKAGES["policy/v1"], group_table.POLICY),
+    (PACKAGES["rbac.authorization.k8s.io/v1"], rbac_table.RBAC),
     (PACKAGES["scheduling.k8s.io/v1"], group_table.SCHEDULING),
     (PACKAGES["scheduling.k8s.io/v1alpha2"], group_table.GROUPS),
     (PACKAGES["storage.k8s.io/v1"], group_table.STORAGE),

@@ -1,0 +1,158 @@
+"""Decides whether a user may do something, from the roles and bindings in the store.
+
+Mirrors kubernetes v1.36 plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation/rule.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.api.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+)
+from moorage.apiserver.rbac.rules import Attributes, Rule, allows
+from moorage.apiserver.requests import User
+from moorage.apiserver.status import StatusError
+from moorage.apiserver.store import Store
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+_ACCOUNT = "system:serviceaccount"
+
+Grant = tuple[Rule, str]
+"""A rule, and the binding and role that grant it, in words."""
+
+
+class Authorizer:
+    """Reads the roles and bindings of a store.
+
+    Parameters
+    ----------
+    store
+        Where they are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._shelves = [
+            store.shelf(each.qualified)
+            for each in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, CLUSTER_ROLES, ROLES)
+        ]
+        # (user, groups, namespace) -> what is granted; dropped when anything of RBAC changes.
+        self._known: dict[tuple[str, tuple[str, ...], str], list[Grant]] = {}
+        self._seen_version = -1
+
+    def check(self, user: User, wanted: Attributes) -> None:
+        """Refuse what a user may not do.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        if self.why(user, wanted) is None:
+            raise refusal(user, wanted)
+
+    def why(self, user: User, wanted: Attributes) -> str | None:
+        """Return why a user may do something, None when he may not."""
+        if MASTERS in user.groups:
+            return ""
+        for rule, granted_by in self.grants(user, wanted.namespace):
+            if allows(rule, wanted):
+                return f"RBAC: allowed by {granted_by}"
+        return None
+
+    def rules(self, user: User, namespace: str) -> list[Rule]:
+        """Return every rule that holds for a user in a namespace; cluster-wide ones if empty."""
+        if MASTERS in user.groups:
+            return [
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                {"nonResourceURLs": ["*"], "verbs": ["*"]},
+            ]
+        return [rule for rule, _ in self.grants(user, namespace)]
+
+    def grants(self, user: User, namespace: str) -> list[Grant]:
+        """Return every rule granted to a user, and by what."""
+        version = max(shelf.changed_version for shelf in self._shelves)
+        if version != self._seen_version:
+            self._seen_version = version
+            self._known.clear()
+        key = (user.name, user.groups, namespace)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = list(self._collect(user, namespace))
+        return found
+
+    def forget(self) -> None:
+        """Read everything anew; versions of writes taken back are given out again."""
+        self._seen_version = -1
+
+    def role_rules(self, reference: dict[str, Any], namespace: str) -> list[Rule] | None:
+        """Return the rules of the role a binding refers to, None when there is none."""
+        clusterwide = reference.get("kind") == CLUSTER_ROLES.kind
+        resource = CLUSTER_ROLES if clusterwide else ROLES
+        key = ("" if clusterwide else namespace, str(reference.get("name", "")))
+        record = self._store.shelf(resource.qualified).get(key)
+        return None if record is None else record.decode().get("rules") or []
+
+    def _collect(self, user: User, namespace: str) -> Iterator[Grant]:
+        for record in self._store.shelf(CLUSTER_ROLE_BINDINGS.qualified).records():
+            yield from self._granted(user, record.decode(), "")
+        if namespace:
+            for record in self._store.shelf(ROLE_BINDINGS.qualified).records(namespace):
+                yield from self._granted(user, record.decode(), namespace)
+
+    def _granted(self, user: User, binding: dict[str, Any], namespace: str) -> Iterator[Grant]:
+        subject = next(
+            (s for s in binding.get("subjects") or () if _applies(s, user, namespace)), None
+        )
+        if subject is None:
+            return
+        role, name = binding["roleRef"], binding["metadata"]["name"]
+        place = f"{name}/{namespace}" if namespace else name
+        words = (
+            f'{"RoleBinding" if namespace else "ClusterRoleBinding"} "{place}" of '
+            f'{role["kind"]} "{role["name"]}" to {subject["kind"]} "{_subject_name(subject)}"'
+        )
+        for rule in self.role_rules(role, namespace) or ():
+            yield rule, words
+
+
+def refusal(user: User, wanted: Attributes) -> StatusError:
+    """403, in the words of kube-apiserver."""
+    if wanted.path:
+        text = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
+        return StatusError(403, "Forbidden", text, details={})
+    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    what = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    named = f' "{wanted.name}"' if wanted.name else ""
+    text = (
+        f'{what}{named} is forbidden: User "{user.name}" cannot {wanted.verb} resource '
+        f'"{wanted.whole_resource}" in API group "{wanted.group}" {where}'
+    )
+    details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
+    return StatusError(
+        403, "Forbidden", text, details={key: value for key, value in details.items() if value}
+    )
+
+
+def _applies(subject: dict[str, Any], user: User, namespace: str) -> bool:
+    name = subject.get("name")
+    match subject.get("kind"):
+        case "User":
+            return bool(user.name == name)
+        case "Group":
+            return name == AUTHENTICATED or name in user.groups
+        case "ServiceAccount":
+            home = subject.get("namespace") or namespace
+            return user.name == f"{_ACCOUNT}:{home}:{name}"
+    return False
+
+
+def _subject_name(subject: dict[str, Any]) -> str:
+    home = subject.get("namespace")
+    return f"{subject['name']}/{home}" if home else str(subject["name"])
