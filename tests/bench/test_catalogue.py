@@ -19,6 +19,7 @@ from moorage.bench.report import Result, make_result
 from moorage.bench.workload import CreateObjects, CreatePods
 from moorage.cli.bench import bench
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.plugins.preemption_search import Search
 from moorage.service.core import build_core
 from moorage.snapshot.listers import Listers
 
@@ -137,6 +138,31 @@ def test_preemptors_take_the_places_of_others_and_the_report_tells_of_whom() -> 
     assert any(line.startswith("  preemption: 30 pods evicted, ") for line in result.as_lines())
     assert result.as_json()["evicted"] == 30
     assert once().digest == result.digest
+
+
+@pytest.mark.parametrize(
+    ("options", "tried"),
+    [
+        # Without: 100 candidates are enough, and no node is nominated to yet.
+        pytest.param([], 100, id="as many candidates as are enough"),
+        pytest.param(["--all-candidates"], 120, id="every node"),
+    ],
+)
+def test_every_node_is_a_candidate_where_the_option_says_so(
+    options: list[str], tried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    run = Search.run
+
+    def counting(self: Search, rows: Any, wanted: int) -> None:
+        run(self, rows, wanted)
+        counts.append(self.tried)
+
+    monkeypatch.setattr(Search, "run", counting)
+    size = ["--nodes", "120", "--init-pods", "480", "--pods", "1"]
+    outcome = CliRunner().invoke(bench, ["workload", "preemption", *size, *options, "-o", "json"])
+    assert outcome.exit_code == 0
+    assert counts == [tried]
 
 
 def test_preemptors_that_fit_nowhere_are_told_of() -> None:

@@ -63,15 +63,24 @@ class EngineRun:
         Every known plugin.
     clock, streams
         Time for measuring; the seed decides ties, so the same seed gives the same digest.
+    loaded
+        How the scheduler is configured; the default where None.
     """
 
     def __init__(
-        self, workload: Workload, registry: Registry, *, clock: Clock, streams: Streams
+        self,
+        workload: Workload,
+        registry: Registry,
+        *,
+        clock: Clock,
+        streams: Streams,
+        loaded: LoadedConfiguration | None = None,
     ) -> None:
         self._workload = workload
         self._clock = clock
         self._uids: Random = streams.stream("bench/uids")
-        self._core: Core = build_core(LoadedConfiguration(), registry, clock=clock, streams=streams)
+        loaded = loaded or LoadedConfiguration()
+        self._core: Core = build_core(loaded, registry, clock=clock, streams=streams)
         facts, core = Facts(clock), self._core
         self._nodes = NodeIngest(core.cache, core.queue, facts)
         self._pods = PodIngest(

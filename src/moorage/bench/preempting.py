@@ -13,6 +13,10 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import UsageError
+from moorage.config.defaults import default_config
+from moorage.config.own import LoadedConfiguration
+from moorage.config.plugin_args import DefaultPreemptionArgs
+from moorage.config.types import PluginConfig
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.preemption import TRIED
 from moorage.service.core import Core
@@ -23,6 +27,15 @@ from moorage.state.queued_pod import QueuedPod
 
 # A pod is tried once to find room and once to take it; more only if somebody was faster.
 _TRIES_MAX = 4
+
+
+def looking_at_every_node() -> LoadedConfiguration:
+    """Return the default configuration, but for preemption that is content with no less."""
+    plain = default_config()
+    args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100)
+    told = [PluginConfig(name="DefaultPreemption", args=args)]
+    profiles = [msgspec.structs.replace(each, plugin_config=told) for each in plain.profiles]
+    return LoadedConfiguration(msgspec.structs.replace(plain, profiles=profiles))
 
 
 class Preempting:

@@ -128,6 +128,7 @@ Workloads, after scheduler_perf's (nodes, pods before measuring + pods measured)
 Examples:
   moorage bench workload pod-anti-affinity
   moorage bench workload mixed --nodes 500 --init-pods 500 --pods 200 -o json
+  moorage bench workload preemption --all-candidates
 """
 
 
@@ -138,6 +139,11 @@ Examples:
     "--init-pods", type=click.IntRange(0), metavar="N", help="Pods placed before measuring begins."
 )
 @click.option("--pods", type=click.IntRange(1), metavar="N", help="Pods measured.")
+@click.option(
+    "--all-candidates",
+    is_flag=True,
+    help="Preemption looks at every node instead of a tenth of those worth a try.",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option(
     "--seed",
@@ -153,6 +159,7 @@ def workload(
     nodes: int | None,
     init_pods: int | None,
     pods: int | None,
+    all_candidates: bool,
     output: Literal["text", "json"],
     seed: int,
 ) -> None:
@@ -160,6 +167,7 @@ def workload(
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.bench.engine_run import EngineRun
+    from moorage.bench.preempting import looking_at_every_node
     from moorage.plugins.in_tree import in_tree_registry
 
     recipe = WORKLOADS[name]
@@ -169,7 +177,11 @@ def workload(
         recipe.size.pods if pods is None else pods,
     )
     engine = EngineRun(
-        recipe.workload(size), in_tree_registry(), clock=SystemClock(), streams=Streams(seed)
+        recipe.workload(size),
+        in_tree_registry(),
+        clock=SystemClock(),
+        streams=Streams(seed),
+        loaded=looking_at_every_node() if all_candidates else None,
     )
     _tell(engine.run(lambda line: click.echo(line, err=True)), output)
 

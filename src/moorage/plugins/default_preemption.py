@@ -156,7 +156,8 @@ class DefaultPreemption:
             percentage=self._args.min_candidate_nodes_percentage,
             absolute=self._args.min_candidate_nodes_absolute,
         )
-        return np.roll(rows, -self._draws.randrange(len(rows))), enough
+        first = self._draws.randrange(len(rows))
+        return np.concatenate((rows[first:], rows[:first])), enough
 
 
 def _is_being_preempted(pod: Pod) -> bool:

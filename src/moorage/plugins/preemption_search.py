@@ -136,6 +136,8 @@ class Search:
         In no order; empty when there is no candidate.
         """
         rows, costs = self._candidates()
+        if len(rows) and (costs == costs[0]).all():
+            return rows  # as of nodes that are filled alike, and cheaper than looking five times
         for criterion in range(CRITERIA):
             if len(rows) <= 1:
                 break
