@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND
 from moorage.service.evictions import EvictionLedger
 from moorage.testing.builders import pod
 
@@ -43,3 +44,14 @@ def test_the_last_victim_lets_the_preemptor_in_as_soon_as_it_is_leaving_or_gone(
     assert not ledger.running_for("p")
     shown[VICTIM.key] = VICTIM
     assert ledger.running_for("p")
+
+
+def test_evictions_are_told_by_how_they_ended_and_how_long_they_took() -> None:
+    ledger = EvictionLedger(lambda _namespace, _name: VICTIM)
+    ledger.took(2 * NS_PER_SECOND, done=True)
+    ledger.took(NS_PER_SECOND, done=True)
+    ledger.took(5 * NS_PER_SECOND, done=False)
+    assert {result: (h.count, h.total) for result, h in ledger.durations.items()} == {
+        "success": (2, 3.0),
+        "error": (1, 5.0),
+    }

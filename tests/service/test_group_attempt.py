@@ -81,6 +81,9 @@ def test_members_that_fit_are_bound_together_and_the_group_says_so():
         found = live.scheduler.core.snapshot.groups.all()
         ((_, members),) = found.items()
         await live.until(lambda: len(members.assigned) == 3)
+        told = live.scheduler.facts.group_attempts
+        assert told.results == {("scheduled", "default-scheduler"): 1}
+        assert told.algorithm.count == told.durations["scheduled", "default-scheduler"].count == 1
 
     play(story, cluster=nodes(3))
 
@@ -90,6 +93,8 @@ def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
         await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
         await live.until(lambda: live.condition()[0] == "False")
         assert live.condition()[1:] == ("Unschedulable", "pod group is unschedulable")
+        results = live.scheduler.facts.group_attempts.results
+        assert set(results) == {("unschedulable", "default-scheduler")}
         await live.create(pod_manifest("single", cpu="1"))
         await live.until(lambda: live.bound("single"))
         assert not any(live.node_of(f"p{i}") for i in range(4))

@@ -12,6 +12,7 @@ from multidict import MultiDict
 from moorage.apiserver.certs import Authority
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
+from moorage.observe.slis import HealthFacts
 from moorage.service.health import HealthServer, Page, Serving, health
 
 CHECKS = [("ping", lambda: True), ("shutdown", lambda: True), ("sync", lambda: False)]
@@ -128,6 +129,34 @@ async def test_the_port_answers_over_tls(served: str, path: str, expected) -> No
             assert (await answer.json())["message"] == forbidden
         else:
             assert await answer.text() == body
+
+
+async def test_how_checks_went_is_told_when_somebody_asks_for_one() -> None:
+    told = HealthFacts()
+    running = HealthServer(
+        Serving(port=0, open_paths=("/livez", "/readyz")),
+        own,
+        checks={"livez": CHECKS[:1], "readyz": CHECKS[1:]},
+        pages={},
+        told=told,
+    )
+    await running.start()
+    try:
+        async with aiohttp.ClientSession() as session:
+            for path in ("/livez", "/readyz", "/readyz/shutdown"):
+                await session.get(f"https://127.0.0.1:{running.port}{path}", ssl=False)
+    finally:
+        await running.close()
+    assert told.last == {
+        ("ping", "livez"): True,
+        ("shutdown", "readyz"): True,
+        ("sync", "readyz"): False,
+    }
+    assert told.checks == {
+        ("ping", "livez", "success"): 1,
+        ("shutdown", "readyz", "success"): 2,
+        ("sync", "readyz", "error"): 1,
+    }
 
 
 async def test_old_versions_of_tls_are_refused() -> None:

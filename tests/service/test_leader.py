@@ -295,8 +295,9 @@ def test_a_stolen_lease_stops_writing_at_once_and_ends_the_holder() -> None:
 def test_a_holder_whose_lease_is_touched_by_others_renews_on_the_new_version() -> None:
     async def story(election: Election) -> None:
         one = election.join("one")
-        for _ in range(10):
+        for edited in range(10):  # one renewal after each finds a version it did not write
             await aio.sleep(5)
+            assert one.elector.slow_paths == edited
             await election.edit(preferredHolder="somebody")
         assert one.log == [(0, "leads")]
         assert (await election.lease())["leaseTransitions"] == 0
