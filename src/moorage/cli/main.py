@@ -12,6 +12,7 @@ from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.apply import apply
 from moorage.cli.bench import bench
 from moorage.cli.bench_extender import bench_extender
+from moorage.cli.bench_gang_arrivals import bench_gang_arrivals
 from moorage.cli.completion import completion
 from moorage.cli.config import config
 from moorage.cli.conformance import conformance
@@ -83,7 +84,7 @@ def main() -> None:
     """
 
 
-for _benchmark in (soak, bench_extender):
+for _benchmark in (soak, bench_extender, bench_gang_arrivals):
     bench.add_command(_benchmark)
 for _command in (
     up,
