@@ -12,8 +12,8 @@ from moorage.cli.main import main
 
 @pytest.mark.slow
 def test_each_pod_is_asked_about_over_one_connection() -> None:
-    arguments = ["bench", "extender", "--nodes", "3", "--pods", "5", "--names-only", "-o", "json"]
-    done = CliRunner().invoke(main, arguments)
+    sizes = ["--nodes", "3", "--init-pods", "1", "--pods", "5"]
+    done = CliRunner().invoke(main, ["bench", "extender", *sizes, "--names-only", "-o", "json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["extender"] == {"calls": {"filter": 5, "prioritize": 5}, "connections": 1}
+    assert found["extender"] == {"calls": {"filter": 6, "prioritize": 6}, "connections": 1}

@@ -19,6 +19,14 @@ them get their nodes. Every pod costs a filter and a prioritize call about all n
 
 @click.command("extender", epilog=_EPILOG)
 @click.option("--nodes", type=click.IntRange(2), default=1000, show_default=True, metavar="N")
+@click.option(
+    "--init-pods",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Pods placed before measuring begins: the first wait for everything to start.",
+)
 @click.option("--pods", type=click.IntRange(1), default=1000, show_default=True, metavar="N")
 @click.option("--names-only", is_flag=True, help="nodeCacheCapable: send names, not whole nodes.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
@@ -33,6 +41,7 @@ them get their nodes. Every pod costs a filter and a prioritize call about all n
 def bench_extender(
     *,
     nodes: int,
+    init_pods: int,
     pods: int,
     names_only: bool,
     output: Literal["text", "json"],
@@ -49,7 +58,7 @@ def bench_extender(
     from moorage.sandbox.process import run_loop
 
     run = ExtenderRun(
-        basic(nodes=nodes, init_pods=0, pods=pods),
+        basic(nodes=nodes, init_pods=init_pods, pods=pods),
         names_only=names_only,
         clock=SystemClock(),
         streams=Streams(seed),
