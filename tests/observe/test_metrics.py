@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from moorage.api.codec import decode
 from moorage.api.pod import Pod
-from moorage.base.clock import ManualClock
+from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.config.feature_gates import DEFAULT_GATES, parse_feature_gates
 from moorage.framework.containment import Containment
 from moorage.observe.attempts import AttemptFacts
@@ -25,7 +25,7 @@ from moorage.observe.exposition import Exposition
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.points import PointFacts
 from moorage.observe.resources import resources_page
-from moorage.observe.series import Histogram, exponential
+from moorage.observe.series import Durations, Histogram, exponential
 from moorage.observe.slis import HealthFacts
 from moorage.service.metrics import exposition_of
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -106,6 +106,19 @@ def test_a_histogram_counts_what_is_at_most_the_bound(
     assert [count for _, count in histogram.cumulated()] == [*wanted, len(values)]
     assert histogram.count == len(values)
     assert math.isclose(histogram.total, math.fsum(values), abs_tol=1e-9)
+
+
+@given(st.lists(st.integers(0, 10**10)), st.integers(0, 1500))
+def test_durations_sorted_in_many_at_once_are_as_if_observed_one_by_one(
+    given_ns: list[int], repeated: int
+) -> None:
+    bounds = exponential(0.001, 2, 12)
+    one_by_one, together = Histogram(bounds), Durations(bounds)
+    for duration_ns in given_ns + [1_000_000] * repeated:
+        one_by_one.observe(duration_ns / NS_PER_SECOND)
+        together.add(duration_ns)
+    assert together.histogram.counts == one_by_one.counts
+    assert math.isclose(together.histogram.total, one_by_one.total, abs_tol=1e-6)
 
 
 def test_an_attempt_is_counted_by_its_end_and_its_duration() -> None:

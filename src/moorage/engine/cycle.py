@@ -307,7 +307,6 @@ class Cycle:
         meter = self._meter
         if meter is None:
             return self._scored(state, pod, search, rows=rows)
-        meter.start()
         try:
             total_n = self._scored(state, pod, search, rows=rows)
         except CycleError as broken:

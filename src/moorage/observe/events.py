@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.series import Durations, Histogram
 
 _BUCKETS = next(m.buckets for m in METRICS if m.name == "scheduler_event_handling_duration_seconds")
 
@@ -17,11 +17,6 @@ class EventFacts:
     clock
         For durations.
 
-    Attributes
-    ----------
-    durations
-        Seconds, by the label of the cluster event.
-
     Notes
     -----
     kube-scheduler v1.36 evaluates most of these durations as the handler begins, so it tells next
@@ -30,7 +25,12 @@ class EventFacts:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.durations: dict[str, Histogram] = {}
+        self._durations: dict[str, Durations] = {}
+
+    @property
+    def durations(self) -> dict[str, Histogram]:
+        """Seconds, by the label of the cluster event."""
+        return {event: told.histogram for event, told in self._durations.items()}
 
     def now_ns(self) -> int:
         """Return the time to hand in as the beginning, monotonic nanoseconds."""
@@ -38,7 +38,7 @@ class EventFacts:
 
     def handled(self, event: str, *, since_ns: int) -> None:
         """Note that a cluster event was taken in."""
-        histogram = self.durations.get(event)
-        if histogram is None:
-            histogram = self.durations[event] = Histogram(_BUCKETS)
-        histogram.observe((self._clock.monotonic_ns() - since_ns) / NS_PER_SECOND)
+        told = self._durations.get(event)
+        if told is None:
+            told = self._durations[event] = Durations(_BUCKETS)
+        told.add(self._clock.monotonic_ns() - since_ns)

@@ -9,7 +9,7 @@ from typing import Final
 from moorage.base.clock import NS_PER_SECOND
 from moorage.framework.status import Code
 from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.series import Durations, Histogram
 
 _BOUNDS = {metric.name: metric.buckets for metric in METRICS}
 _POINT: Final = _BOUNDS["scheduler_framework_extension_point_duration_seconds"]
@@ -21,8 +21,6 @@ SAMPLED: Final = 0.1
 
 EVALUATED: Final = ("PreFilter", "Filter", "PreScore", "Score")
 """The points whose calls ``plugin_evaluation_total`` counts."""
-
-_KEPT = 1000  # laps; kube-scheduler's buffer is as long
 
 
 class PluginFacts:
@@ -48,26 +46,20 @@ class PluginFacts:
         self.draw = draw
         self.executions: dict[tuple[str, str, str], Histogram] = {}
         self.calls: Counter[tuple[str, str, str]] = Counter()
-        self._durations: dict[tuple[str, str, str], Histogram] = {}
-        self._laps: list[tuple[str, Code, str, int]] = []
+        self._durations: dict[tuple[str, str, str], Durations] = {}
 
     @property
     def durations(self) -> dict[tuple[str, str, str], Histogram]:
         """Seconds of extension points, by (extension point, status, profile)."""
-        for point, code, profile, elapsed_ns in self._laps:
-            key = point, code.text, profile
-            histogram = self._durations.get(key)
-            if histogram is None:
-                histogram = self._durations[key] = Histogram(_POINT)
-            histogram.observe(elapsed_ns / NS_PER_SECOND)
-        self._laps.clear()
-        return self._durations
+        return {key: told.histogram for key, told in self._durations.items()}
 
-    def ran(self, point: str, code: Code, profile: str, elapsed_ns: int) -> None:
-        """Note that every plugin of a point has run; it is sorted in later, many at once."""
-        self._laps.append((point, code, profile, elapsed_ns))
-        if len(self._laps) >= _KEPT:
-            self.durations  # noqa: B018 - asked for, they are brought up to date
+    def durations_of(self, point: str, status: str, profile: str) -> Durations:
+        """Return where the durations of an extension point go."""
+        key = point, status, profile
+        found = self._durations.get(key)
+        if found is None:
+            found = self._durations[key] = Durations(_POINT)
+        return found
 
     def called_at(self, plugin: str, point: str) -> int:
         """Return how often a plugin was called at a point, whatever the profile."""
@@ -93,12 +85,13 @@ class ProfileMeter:
         Its name.
     """
 
-    __slots__ = ("_facts", "_last_ns", "_profile", "now_ns")
+    __slots__ = ("_facts", "_last_ns", "_passed", "_profile", "now_ns")
 
     def __init__(self, facts: PluginFacts, profile: str) -> None:
         self._facts = facts
         self._profile = profile
         self._last_ns = 0
+        self._passed: dict[str, Durations] = {}  # of points that succeeded: on every pod's way
         self.now_ns = facts.now_ns
 
     def sample(self) -> bool:
@@ -112,7 +105,14 @@ class ProfileMeter:
     def lap(self, point: str, code: Code) -> None:
         """Note that an extension point has ended, and the next begins."""
         now_ns = self.now_ns()
-        self._facts.ran(point, code, self._profile, now_ns - self._last_ns)
+        if code is Code.SUCCESS:
+            told = self._passed.get(point)
+            if told is None:
+                told = self._facts.durations_of(point, code.text, self._profile)
+                self._passed[point] = told
+        else:
+            told = self._facts.durations_of(point, code.text, self._profile)
+        told.add(now_ns - self._last_ns)
         self._last_ns = now_ns
 
     def called(self, plugin: str, point: str) -> None:

@@ -6,8 +6,12 @@ Everything runs on one loop, so no lock is needed; a child is looked up once and
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+
+from moorage.base.clock import NS_PER_SECOND
+
+_WAITING_MOST = 1000  # kube-scheduler's buffer of plugin metrics is as long
 
 
 class Histogram:
@@ -33,6 +37,16 @@ class Histogram:
         self.counts[bisect_left(self._bounds, value)] += 1
         self.total += value
 
+    def observe_all(self, durations_ns: Sequence[int]) -> None:
+        """Count many observations at once, given in nanoseconds, as so many seconds."""
+        ordered, below = sorted(durations_ns), 0
+        for i, bound in enumerate(self._bounds):
+            at_most = bisect_right(ordered, bound, lo=below, key=_seconds)
+            self.counts[i] += at_most - below
+            below = at_most
+        self.counts[-1] += len(ordered) - below
+        self.total += _seconds(sum(ordered))
+
     @property
     def count(self) -> int:
         """Number of observations."""
@@ -44,6 +58,42 @@ class Histogram:
         for bound, count in zip((*self._bounds, float("inf")), self.counts, strict=True):
             running += count
             yield "+Inf" if bound == float("inf") else repr(float(bound)), running
+
+
+class Durations:
+    """A histogram of durations that is written on every attempt: many are sorted in at once.
+
+    Parameters
+    ----------
+    bounds
+        Upper bounds of the buckets, seconds.
+    """
+
+    __slots__ = ("_histogram", "_waiting")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._histogram = Histogram(bounds)
+        self._waiting: list[int] = []
+
+    def add(self, duration_ns: int) -> None:
+        """Count one duration, nanoseconds."""
+        self._waiting.append(duration_ns)
+        if len(self._waiting) >= _WAITING_MOST:
+            self._sort_in()
+
+    @property
+    def histogram(self) -> Histogram:
+        """Everything counted, in seconds."""
+        self._sort_in()
+        return self._histogram
+
+    def _sort_in(self) -> None:
+        self._histogram.observe_all(self._waiting)
+        self._waiting.clear()
+
+
+def _seconds(nanoseconds: int) -> float:
+    return nanoseconds / NS_PER_SECOND
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:

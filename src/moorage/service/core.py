@@ -162,7 +162,7 @@ def build_core(
         mode = config.own.profile(name).group_mode
         handle = Handle(name, snapshot, reasons, *io, evictions, effects, gates, mode)
         profiles[name] = Profile(spec, registry, handle, extenders=extenders)
-    draw, rotation = tie_break or seeded(streams.stream("tie-break")), Rotation()
+    draw = tie_break or seeded(streams.stream("tie-break"))
     lifecycle = Lifecycle(clock)
     rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
     plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
@@ -171,9 +171,7 @@ def build_core(
         clock=clock,
         observer=queue_facts,
         sort_key=_sort_key(next(iter(profiles.values()))),
-        pre_enqueue={
-            name: _gates(profile, plugin_facts.meter(name)) for name, profile in profiles.items()
-        },
+        pre_enqueue=_gates(profiles, plugin_facts),
         hints={name: build_hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
         rules=rules,
@@ -186,17 +184,7 @@ def build_core(
     return Core(
         snapshot=snapshot,
         profiles=profiles,
-        cycles={
-            name: _cycle(profile)(
-                profile,
-                snapshot,
-                draw,
-                reuse=reuse,
-                rotation=rotation,
-                meter=plugin_facts.meter(name),
-            )
-            for name, profile in profiles.items()
-        },
+        cycles=_cycles(profiles, draw, plugin_facts, reuse=reuse),
         cache=Cache(snapshot.table, clock, lifecycle=lifecycle, groups=snapshot.groups),
         queue=queue,
         store=store,
@@ -248,8 +236,22 @@ def _queue_rules(name: QueueCompat, namespaces: Lister[Namespace]) -> QueueRules
     return by_name[name]
 
 
-def _cycle(profile: Profile) -> type[Cycle]:
-    return AskingCycle if profile.extenders else Cycle
+def _cycles(
+    profiles: Mapping[str, Profile], draw: TieBreak, facts: PluginFacts, *, reuse: bool
+) -> dict[str, Cycle]:
+    """Return the cycle of each profile; where searches of a part start, they share."""
+    rotation, cycles = Rotation(), dict[str, Cycle]()
+    for name, profile in profiles.items():
+        kind = AskingCycle if profile.extenders else Cycle
+        cycles[name] = kind(
+            profile,
+            profile.handle.snapshot,
+            draw,
+            reuse=reuse,
+            rotation=rotation,
+            meter=facts.meter(name),
+        )
+    return cycles
 
 
 class AskingCycle(ExtendedCycle):
@@ -273,8 +275,13 @@ def _sort_key(profile: Profile) -> SortKey:
     return key_by_first_attempt if getattr(plugin, "sorts_by_first_attempt", False) else key
 
 
-def _gates(profile: Profile, meter: Meter) -> list[tuple[str, PreEnqueueFn]]:
-    return [(plugin.name, _gate(plugin, meter)) for plugin in profile.pre_enqueue]
+def _gates(
+    profiles: Mapping[str, Profile], facts: PluginFacts
+) -> dict[str, list[tuple[str, PreEnqueueFn]]]:
+    return {
+        name: [(plugin.name, _gate(plugin, facts.meter(name))) for plugin in profile.pre_enqueue]
+        for name, profile in profiles.items()
+    }
 
 
 def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:

@@ -13,6 +13,7 @@ from moorage.observe.catalogue import METRICS
 from moorage.observe.exposition import Exposition, Sample, Source
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
+from moorage.observe.queue_facts import QueueFacts
 from moorage.observe.series import Histogram
 from moorage.service.scheduler import Scheduler
 
@@ -43,7 +44,6 @@ def exposition_of(
         Names of metrics to leave out.
     """
     attempts, core = scheduler.facts.attempts, scheduler.core
-    queue, plugins = core.queue_facts, core.plugin_facts
     sources: dict[str, Source] = {
         f"{_S}schedule_attempts_total": attempts.results.items,
         f"{_S}scheduling_attempt_duration_seconds": attempts.durations.items,
@@ -51,27 +51,9 @@ def exposition_of(
         f"{_S}pod_scheduling_attempts": lambda: [((), attempts.attempts)],
         f"{_S}pod_scheduling_sli_duration_seconds": lambda: _one_label(attempts.sli.items()),
         f"{_S}pod_scheduled_after_flush_total": lambda: [((), 0.0)],
-        f"{_S}pending_pods": lambda: _one_label(queue.pending_pods.items()),
-        f"{_S}queue_incoming_pods_total": queue.incoming_pods.items,
-        f"{_S}unschedulable_pods": queue.rejected_pods.items,
-        f"{_S}inflight_events": lambda: _one_label(queue.events_in_flight.items()),
-        f"{_S}queueing_hint_execution_duration_seconds": queue.hints.items,
-        f"{_S}event_handling_duration_seconds": lambda: _one_label(
-            scheduler.facts.events.durations.items()
-        ),
-        f"{_S}plugin_execution_duration_seconds": plugins.executions.items,
-        f"{_S}plugin_evaluation_total": lambda: [
-            item for item in plugins.calls.items() if item[0][1] in EVALUATED
-        ],
-        f"{_S}preemption_attempts_total": lambda: [
-            ((), float(plugins.called_at("DefaultPreemption", "PostFilter")))
-        ],
+        **_queue_sources(core.queue_facts),
+        **_plugin_sources(scheduler),
         f"{_S}preemption_victims": lambda: [((), attempts.victims)],
-        f"{_S}framework_extension_point_duration_seconds": lambda: [
-            *plugins.durations.items(),
-            *scheduler.facts.points.durations.items(),
-        ],
-        f"{_S}permit_wait_duration_seconds": scheduler.facts.points.waits.items,
         f"{_S}preemption_goroutines_duration_seconds": lambda: _one_label(
             core.evictions.durations.items()
         ),
@@ -99,6 +81,35 @@ def exposition_of(
     }
     gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
     return Exposition(sources, disabled=[*disabled, *gated])
+
+
+def _queue_sources(queue: QueueFacts) -> dict[str, Source]:
+    return {
+        f"{_S}pending_pods": lambda: _one_label(queue.pending_pods.items()),
+        f"{_S}queue_incoming_pods_total": queue.incoming_pods.items,
+        f"{_S}unschedulable_pods": queue.rejected_pods.items,
+        f"{_S}inflight_events": lambda: _one_label(queue.events_in_flight.items()),
+        f"{_S}queueing_hint_execution_duration_seconds": queue.hints.items,
+    }
+
+
+def _plugin_sources(scheduler: Scheduler) -> dict[str, Source]:
+    plugins, facts = scheduler.core.plugin_facts, scheduler.facts
+    return {
+        f"{_S}event_handling_duration_seconds": lambda: _one_label(facts.events.durations.items()),
+        f"{_S}plugin_execution_duration_seconds": plugins.executions.items,
+        f"{_S}plugin_evaluation_total": lambda: [
+            item for item in plugins.calls.items() if item[0][1] in EVALUATED
+        ],
+        f"{_S}preemption_attempts_total": lambda: [
+            ((), float(plugins.called_at("DefaultPreemption", "PostFilter")))
+        ],
+        f"{_S}framework_extension_point_duration_seconds": lambda: [
+            *plugins.durations.items(),
+            *facts.points.durations.items(),
+        ],
+        f"{_S}permit_wait_duration_seconds": facts.points.waits.items,
+    }
 
 
 def _call_sources(calls: CallFacts) -> dict[str, Source]:
