@@ -96,6 +96,11 @@ def test_types_are_the_ones_promised():
         "storage.k8s.io/v1 volumeattachments.storage.k8s.io VolumeAttachment False",
         "coordination.k8s.io/v1 leases.coordination.k8s.io Lease True",
         "events.k8s.io/v1 events.events.k8s.io Event True",
+        "rbac.authorization.k8s.io/v1 roles.rbac.authorization.k8s.io Role True",
+        "rbac.authorization.k8s.io/v1 rolebindings.rbac.authorization.k8s.io RoleBinding True",
+        "rbac.authorization.k8s.io/v1 clusterroles.rbac.authorization.k8s.io ClusterRole False",
+        "rbac.authorization.k8s.io/v1 clusterrolebindings.rbac.authorization.k8s.io "
+        "ClusterRoleBinding False",
         "apiextensions.k8s.io/v1 customresourcedefinitions.apiextensions.k8s.io "
         "CustomResourceDefinition False",
     ]

@@ -15,11 +15,16 @@ from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.server import ApiServer
+from moorage.base.aio import real_seconds
 from moorage.base.errors import UsageError
 
 # How long calls under way may take to finish on shutdown; streams have ended by then, but for
 # those whose clients do not read. The library waits this long twice, before and after cancelling.
 _SHUTDOWN_SECONDS = 0.3
+
+
+# How long a connection without a call is kept, the library's default for servers behind none.
+_IDLE_SECONDS = 75.0
 
 
 class HttpServer:
@@ -60,7 +65,12 @@ class HttpServer:
             The address cannot be listened on.
         """
         # Cancelled when the client hangs up, or a quiet watch would outlive its reader by an hour.
-        listener = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        listener = web.Server(
+            self._answer,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=real_seconds(_IDLE_SECONDS),
+        )
         runner = web.ServerRunner(listener, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, host, port, ssl_context=self._tls)

@@ -15,7 +15,7 @@ NS_PER_SECOND = 1_000_000_000
 
 
 class Clock(Protocol):
-    """Source of time. Implementations: `SystemClock`, and `ManualClock` for tests."""
+    """Source of time. Implementations: `SystemClock`, `ScaledClock`, `ManualClock` for tests."""
 
     def now_ns(self) -> int:
         """Wall-clock time, nanoseconds since the Unix epoch."""
@@ -36,6 +36,30 @@ class SystemClock:
     def monotonic_ns(self) -> int:
         """Monotonic time, nanoseconds."""
         return time.monotonic_ns()
+
+
+class ScaledClock:
+    """Time that runs faster than the machine's, the same in every process that shares its start.
+
+    Parameters
+    ----------
+    speed
+        Seconds of this clock in one of the machine's.
+    start_ns
+        Moment, nanoseconds since the Unix epoch, at which both show the same.
+    """
+
+    def __init__(self, speed: float, start_ns: int) -> None:
+        self._speed = speed
+        self._start_ns = start_ns
+
+    def now_ns(self) -> int:
+        """Wall-clock time as scaled, nanoseconds since the Unix epoch."""
+        return self._start_ns + round((time.time_ns() - self._start_ns) * self._speed)
+
+    def monotonic_ns(self) -> int:
+        """Monotonic time as scaled, nanoseconds."""
+        return round(time.monotonic_ns() * self._speed)
 
 
 class ManualClock:

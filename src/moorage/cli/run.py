@@ -48,6 +48,7 @@ schedulerName of its own to run beside kube-scheduler.
 @verbose_option
 @kube_scheduler_flags
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
+@click.option("--pace", type=(float, int), default=(1.0, 0), hidden=True)
 def run(
     *,
     kubeconfig: str,
@@ -57,6 +58,7 @@ def run(
     seed: int | None,
     verbose: int,
     end_with_stdin: bool,
+    pace: tuple[float, int],
     **flags: Any,
 ) -> None:
     """Schedule the pods of an API server, until Ctrl-C or SIGTERM.
@@ -65,9 +67,8 @@ def run(
     Events, as far as it is built. It takes all of kube-scheduler's flags, too; those that have no
     effect are not listed here, and are warned of.
     """
-    from moorage.base.clock import SystemClock
     from moorage.cli.scheduling import SchedulerOptions, schedule, write_config
-    from moorage.sandbox.process import Ending, run_loop, until_ended
+    from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     given = given_flags(flags)
     start_logging(verbose, log_format=given.get("logging-format", "text"))
@@ -88,10 +89,12 @@ def run(
         write_config(options, Path(given["write-config-to"]))
         return
 
+    chosen = Pace(*pace)
+
     async def main() -> None:
         ending = Ending()
         ending.listen()
-        work = schedule(options, SystemClock())
+        work = schedule(options, chosen.clock())
         await until_ended(work, ending, name="scheduler", child=end_with_stdin)
 
-    run_loop(main())
+    run_loop(main(), chosen)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from moorage.base.clock import Clock
+from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
@@ -114,7 +114,7 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
     serving = serving_of(options.flags)
     access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
-    watch = PluginWatch(config.own.plugin_budget_seconds, clock)
+    watch = PluginWatch(config.own.plugin_budget_seconds, SystemClock())
     containment = Containment(watch)
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:

@@ -29,6 +29,7 @@ Examples:
   moorage up --plugin mine.py:prefer   with a plugin of yours
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
   moorage up --no-scheduler            to run another scheduler against it
+  moorage up --speed 60                a minute passes in a second
   moorage up --rbac                    users may do what roles grant them
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
 
@@ -161,16 +162,27 @@ def up(  # noqa: PLR0913 - one parameter an option
         served=None if no_scheduler else served,
     )
     view = _view(output)
-    # Several sandboxes may run on one machine; none is given the port of health and metrics.
     options = SchedulerOptions(
         kubeconfig=str(scheduler_kubeconfig),
         config=config,
         seed=chosen_seed,
         plugins=plugins,
-        flags={"secure-port": 0} | ({"feature-gates": gates} if gates else {}),
+        flags=_flags(settings, gates),
     )
     parts = _parts(settings, options, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))
+
+
+def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
+    """Return kube-scheduler's own flags for the scheduler of a sandbox."""
+    # Several sandboxes may run on one machine; none is given the port of health and metrics.
+    flags: dict[str, object] = {"secure-port": 0}
+    if gates:
+        flags["feature-gates"] = gates
+    if settings.pace.speed != 1:
+        # A lease of fifteen fast seconds is lost whenever the machine is busy for a moment.
+        flags["leader-elect"] = False
+    return flags
 
 
 def _arguments(options: SchedulerOptions) -> list[str]:
@@ -196,10 +208,13 @@ def _parts(
     from moorage.cli.scheduling import schedule
     from moorage.sandbox.parts import LoopParts, ProcessParts
 
+    if single and settings.pace.speed != 1:
+        raise click.UsageError("--speed needs processes of their own; leave out --single-process")
     if not single:
         # The very command a person would type, in a process of its own.
         command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin"]
         command += _arguments(options)
+        command += ["--pace", str(settings.pace.speed), str(settings.pace.start_ns)]
         return ProcessParts(settings, command, on_message=view.message)
     return LoopParts(settings, lambda: schedule(options, SystemClock()), clock=SystemClock())
 

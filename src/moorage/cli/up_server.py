@@ -18,6 +18,7 @@ class ServerOptions(TypedDict):
     port: int
     data: Path | None
     rbac: bool
+    speed: float
 
 
 _OPTIONS = (
@@ -42,6 +43,14 @@ _OPTIONS = (
         is_flag=True,
         help="Allow users what roles grant them, as Kubernetes does; the scheduler is "
         "system:kube-scheduler then. Default: whoever has credentials may do everything.",
+    ),
+    click.option(
+        "--speed",
+        type=click.FloatRange(1, 1000),
+        default=1.0,
+        metavar="N",
+        help="Let N seconds pass in one: for server, nodes, controllers and scheduler. Limits of "
+        "calls stay real.",
     ),
 )
 
@@ -69,9 +78,15 @@ def server_settings(
     default_nodes
         Nobody asked for these; a cluster that was there before keeps its own.
     """
+    from moorage.base.clock import SystemClock
+    from moorage.sandbox.process import Pace
     from moorage.sandbox.settings import ServerSettings
 
-    data = options["data"]
+    data, speed = options["data"], options["speed"]
+    if data is not None and speed != 1:
+        raise click.UsageError(
+            "--speed and --data exclude each other: after a restart, time would run backwards"
+        )
     return ServerSettings(
         port=options["port"],
         nodes=nodes,
@@ -79,4 +94,5 @@ def server_settings(
         seed=seed,
         data=str(data.absolute()) if data else "",
         rbac=options["rbac"],
+        pace=Pace(speed, SystemClock().now_ns()),
     )

@@ -141,7 +141,8 @@ class HttpTransport:
     async def _request_once(self, call: Call) -> Answer:
         async with self._lane_for_call() as lane:
             timeout = aiohttp.ClientTimeout(
-                total=call.timeout_seconds, sock_connect=_CONNECT_SECONDS_MAX
+                total=_real(call.timeout_seconds),
+                sock_connect=_real(_CONNECT_SECONDS_MAX),
             )
             if self._guard is not None:
                 self._guard.before(call)
@@ -159,11 +160,13 @@ class HttpTransport:
     async def _stream(self, call: Call) -> AsyncIterator[LineStream]:
         async with self._lane_for_call() as lane:
             timeout = aiohttp.ClientTimeout(
-                total=None, sock_connect=_CONNECT_SECONDS_MAX, sock_read=call.idle_seconds
+                total=None,
+                sock_connect=_real(_CONNECT_SECONDS_MAX),
+                sock_read=_real(call.idle_seconds),
             )
             opening = self._open(lane, call, timeout)
             try:
-                async with asyncio.timeout(call.timeout_seconds):
+                async with asyncio.timeout(_real(call.timeout_seconds)):
                     response = await opening
             except _FAILURES as error:
                 raise self.failure(call, error, seconds=call.timeout_seconds) from error
@@ -363,3 +366,8 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _real(seconds: float | None) -> float | None:
+    """Return a limit in the loop's time: the network does not run faster when the loop does."""
+    return None if seconds is None else aio.real_seconds(seconds)

@@ -13,7 +13,10 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from moorage.base.aio import TaskOwner
+import msgspec
+
+from moorage.base.aio import ScaledLoop, TaskOwner
+from moorage.base.clock import Clock, ScaledClock, SystemClock
 
 T = TypeVar("T")
 
@@ -21,8 +24,37 @@ EXIT_KILLED = 130
 """Exit code after a second signal: 128 + SIGINT."""
 
 
-def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the fastest event loop there is, uvloop where it is installed."""
+class Pace(msgspec.Struct, frozen=True):
+    """How fast time runs in a process of the sandbox, and since when.
+
+    Parameters
+    ----------
+    speed
+        Seconds that pass there in a real one.
+    start_ns
+        When it began to differ, nanoseconds since the Unix epoch; the same in all processes.
+    """
+
+    speed: float = 1.0
+    start_ns: int = 0
+
+    def clock(self) -> Clock:
+        """Return the clock of such a process."""
+        return SystemClock() if self.speed == 1 else ScaledClock(self.speed, self.start_ns)
+
+
+def run_loop(main: Coroutine[Any, Any, T], pace: Pace | None = None) -> T:
+    """Run a coroutine on the fastest event loop there is, uvloop where it is installed.
+
+    Parameters
+    ----------
+    pace
+        A speed other than 1 needs a loop that can be scaled.
+    """
+    if pace is not None and pace.speed != 1:
+        speed = pace.speed
+        with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
+            return runner.run(main)
     try:
         import uvloop
     except ImportError:

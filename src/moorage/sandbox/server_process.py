@@ -11,7 +11,6 @@ import sys
 
 import msgspec
 
-from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError, UsageError
 from moorage.sandbox.process import Ending, run_loop, until_ended
 from moorage.sandbox.server import SandboxServer
@@ -26,7 +25,7 @@ def main() -> int:
         return 0
     settings = msgspec.json.decode(line, type=ServerSettings)
     try:
-        run_loop(_serve(settings))
+        run_loop(_serve(settings), settings.pace)
     except MoorageError as error:
         _report(ServerReport(error=str(error), bad_input=isinstance(error, UsageError)))
         return 2 if isinstance(error, UsageError) else 1
@@ -36,7 +35,7 @@ def main() -> int:
 async def _serve(settings: ServerSettings) -> None:
     ending = Ending()
     ending.listen()
-    server = SandboxServer(settings, clock=SystemClock())
+    server = SandboxServer(settings, clock=settings.pace.clock())
     try:
         _report(await server.start())
         nodes = server.play_nodes(lambda: _report(ServerReport(ready=True)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from moorage.sandbox.process import Pace
+
 SANDBOX_MARK = "+moorage"
 """Ends ``gitVersion`` of a sandbox's API server; no other server has it."""
 
@@ -28,6 +30,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Directory to keep the cluster in; empty for a cluster in memory.
     rbac
         Users may do what roles allow.
+    pace
+        How fast time runs.
     """
 
     port: int = 0
@@ -36,6 +40,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     data: str = ""
     rbac: bool = False
+    pace: Pace = Pace()
 
 
 class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

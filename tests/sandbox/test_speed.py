@@ -1,0 +1,64 @@
+"""A sandbox whose time runs faster: all its processes agree on it, and long pods end soon."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
+from moorage.cli.main import main
+from tests.sandbox.process import Up
+
+
+def _ask(up: Up, *words: str) -> Any:
+    done = CliRunner().invoke(main, [*words, "--kubeconfig", str(up.kubeconfig), "-o", "json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def test_a_pod_of_two_minutes_runs_two_minutes_of_the_clusters_time(tmp_path):
+    annotations = {"moorage.dev/run-seconds": "120"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "long", "annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+    }
+    (tmp_path / "pod.json").write_text(json.dumps(pod))
+    with Up(tmp_path, "--speed", "60", "--nodes", "2", "--empty", "-o", "lines") as up:
+        up.started()
+        _ = CliRunner().invoke(
+            main, ["apply", "-f", str(tmp_path / "pod.json"), "--kubeconfig", str(up.kubeconfig)]
+        )
+        up.until("default/long  finished")
+        found = _ask(up, "get", "pod", "long")
+        ended = found["status"]["containerStatuses"][0]["state"]["terminated"]
+        lease = _ask(up, "get", "lease", "node-01", "-n", "kube-node-lease")
+    ran_ns = parse_rfc3339(ended["finishedAt"]) - parse_rfc3339(ended["startedAt"])
+    # Times are told in whole seconds.
+    assert ran_ns >= 119 * NS_PER_SECOND
+    made = parse_rfc3339(found["metadata"]["creationTimestamp"])
+    conditions = {each["type"]: each for each in found["status"]["conditions"]}
+    scheduled = parse_rfc3339(conditions["PodScheduled"]["lastTransitionTime"])
+    # The server made it, the scheduler bound it, the agents ran it: in this order by one clock.
+    assert made <= scheduled <= parse_rfc3339(ended["startedAt"])
+    assert parse_rfc3339(lease["spec"]["renewTime"]) > parse_rfc3339(ended["startedAt"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["--speed", "60", "--data", "d"], "exclude each other", id="with --data"),
+        pytest.param(
+            ["--speed", "60", "--single-process"], "leave out --single-process", id="one process"
+        ),
+        pytest.param(["--speed", "0"], "not in the range", id="standing still"),
+    ],
+)
+def test_what_does_not_go_together_is_told_before_anything_starts(tmp_path, words, message):
+    out = str(tmp_path / "kubeconfig")
+    done = CliRunner().invoke(main, ["up", "--kubeconfig-out", out, *words])
+    assert (done.exit_code, message in done.output) == (2, True), done.output
