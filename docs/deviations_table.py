@@ -282,6 +282,28 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         here="the choice passes every Filter again; gone nodes are left out",
         why="a pod is not sent where it no longer fits",
     ),
+    Deviation(
+        subject="Pod groups of the plugin Coscheduling",
+        upstream="members are placed one by one and hold their nodes while they wait",
+        here="members are tried together and hold nothing; they must share a priority, and the "
+        "PodGroup must exist",
+        why="a group that waits takes nothing from others, and two groups cannot block each other",
+        back="`groupMode: permit` of the profile",
+    ),
+    Deviation(
+        subject="Coscheduling that waits at Permit, a group just rejected while members waited",
+        upstream="is tried again at once: its first member activates the others past their backoff",
+        here="pauses for a second",
+        why="two groups that want the same room took it from each other without end",
+    ),
+    Deviation(
+        subject="Coscheduling by the labels of 2020",
+        upstream="the first pod seen says minimum, priority and place in the queue, for ten "
+        "minutes after the group is gone",
+        here="minimum and priority are those of the first pod that is still there; a group without "
+        "pods is forgotten at once",
+        why="a group that is mended by new pods need not wait for anything",
+    ),
 )
 """By subject matter, in the order of the page."""
 

@@ -354,6 +354,48 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "The PodGroup went while its pods were being scheduled: create it again."
         ),
     },
+    "Coscheduling": {
+        "PodGroup <full_name> not found": (
+            "Create the PodGroup (`scheduling.x-k8s.io/v1alpha1`) that the pod's label names."
+        ),
+        "PodGroup not found": "The same, where members wait for each other.",
+        "Priorities do not match: <name> has <priority>, <name> of group <full_name> has "
+        "<priority>": "Give all pods of a group one priority class.",
+        "Priorities do not match": "The same, where members wait for each other.",
+        "PodGroupMinAvailables do not match: <name> has <pod>, others of group <full_name> have "
+        "<minimum>": "Give all pods of a group the same label `min-available`.",
+        "PodGroupMinAvailables do not match": "The same, where members wait for each other.",
+        "pre-filter pod <name> cannot find enough sibling pods, current pods number: <number>, "
+        "minMember of group: <minimum>": (
+            "Create more pods of the group, or lower its minimum; pods that run are counted, those "
+            "of other schedulers are not until they run."
+        ),
+        "less than pgMinAvailable": "The same, for groups without an object.",
+        "pre-filter pod <name> cannot proceed due to gated pods in the same PodGroup": (
+            "Remove the scheduling gates of the other members."
+        ),
+        "resource gap: map[<listed>]": (
+            "The cluster has less free than the group's `minResources`: wait, add nodes, or lower "
+            "it. Shown is what is missing, cpu in millicores, the rest in its own unit."
+        ),
+        "podGroup <full_name> failed recently": (
+            "Nothing: the group is tried again after `podGroupBackoffSeconds`, or a second."
+        ),
+        "waiting for <missing> more pods of group <full_name> to have a node": (
+            "This pod has a place, too many others of its group have none: their messages say why."
+        ),
+        "optimistic rejection in PostFilter": (
+            "Nothing: another member found no node, and all of the group are tried again."
+        ),
+        "rejection in Unreserve": (
+            "Nothing: another member failed or waited too long; its message says why."
+        ),
+        'label pod-group.scheduling.sigs.k8s.io/min-available is "<text>", not a whole number of at '
+        "least 1: the pod is scheduled on its own": "Correct the label; pods keep what they have.",
+        "can not find pod group": "Nothing: the pod belongs to no group.",
+        "PodGroup <full_name> gets rejected due to Pod <name> is unschedulable even after "
+        "PostFilter": "See the message of that pod.",
+    },
     "TopologyPlacementGenerator": {
         "cannot determine domain for already scheduled pods: no topology domain found for pod "
         "<name>": (
