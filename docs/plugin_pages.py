@@ -44,10 +44,13 @@ class Costs(msgspec.Struct, frozen=True):
         By plugin: number of nodes to microseconds.
     machine
         Processor and Python, for people.
+    measured
+        The day, such as 2026-01-31.
     """
 
     plugins: Mapping[str, Mapping[str, float]] = {}
     machine: str = ""
+    measured: str = ""
 
 
 _MARK = "<!-- Written by `make docs` from the program. Do not edit. -->"
@@ -64,9 +67,11 @@ def read_costs(text: bytes) -> Costs:
         It has another form.
     """
     found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    machine = found.pop("machine", None)
+    machine, measured = (
+        msgspec.json.decode(found.pop(name, b'""'), type=str) for name in ("machine", "measured")
+    )
     plugins = {name: msgspec.json.decode(raw, type=dict[str, float]) for name, raw in found.items()}
-    return Costs(plugins, "" if machine is None else msgspec.json.decode(machine, type=str))
+    return Costs(plugins, machine, measured)
 
 
 def plugin_pages(costs: Costs) -> dict[str, str]:
@@ -104,7 +109,7 @@ def page(entry: PluginEntry, costs: Costs) -> str:
     ]
     cost = costs.plugins.get(entry.name)
     if cost:
-        sections.append(_cost(cost, costs.machine))
+        sections.append(_cost(cost, costs))
     return "\n".join(sections)
 
 
@@ -275,13 +280,14 @@ def _actions(action: int) -> str:
     return ", ".join([action_name(one) for one in _ACTION_ORDER if action & one] + names)
 
 
-def _cost(cost: Mapping[str, float], machine: str) -> str:
+def _cost(cost: Mapping[str, float], costs: Costs) -> str:
     rows = [f"| {int(n):,} | {cost[n]:,.1f} |\n" for n in sorted(cost, key=int)]
-    where = f", on {machine}" if machine else ""
+    where = f", on {costs.machine}" if costs.machine else ""
+    when = f", measured {costs.measured}" if costs.measured else ""
     return (
         "## Measured cost\n\nFilter over all nodes and Score over those that fit, each with what "
         "precedes and follows it, for one\npod that gives the plugin work, nothing reused: median "
-        f"of\n`moorage bench plugins`{where}.\n\n"
+        f"of\n`moorage bench plugins`{where}{when}.\n\n"
         "| Nodes | Microseconds |\n|---:|---:|\n" + "".join(rows)
     )
 

@@ -250,9 +250,11 @@ def test_only_what_is_not_built_is_said_not_to_be():
 
 
 def test_costs_are_shown_by_number_of_nodes_or_not_at_all():
-    costs = read_costs(b'{"NodeName": {"5000": 1012.5, "100": 3}, "machine": "a machine"}')
+    costs = read_costs(
+        b'{"NodeName": {"5000": 1012.5, "100": 3}, "machine": "a machine","measured": "2026-01-31"}'
+    )
     text = page(entry_of("NodeName"), costs)
-    assert "`moorage bench plugins`, on a machine." in text
+    assert "`moorage bench plugins`, on a machine, measured 2026-01-31." in text
     assert text.endswith("| 100 | 3.0 |\n| 5,000 | 1,012.5 |\n")
     found = plugin_pages(costs)
     assert [name for name, text in found.items() if "## Measured cost" in text] == ["NodeName.md"]

@@ -79,8 +79,8 @@ def test_what_is_measured_and_told() -> None:
     assert {name for name, cost in plugins.items() if cost.filter_us is None} == NOT_FILTERING
     assert all(cost.total_us > 0 for cost in plugins.values())
     assert all(cost.reused_us > 0 < cost.full_us for cost in costs[NODES].mixes.values())
-    told = costs_json(costs)
-    assert told.pop("machine") == machine()
+    told = costs_json(costs, now_ns=ManualClock().now_ns())
+    assert (told.pop("machine"), told.pop("measured")) == (machine(), "2026-01-01")
     assert told == {name: {str(NODES): cost.total_us} for name, cost in plugins.items()}
     lines = costs_lines(costs)
     assert [name for name in (*CASES, *MIXES) if not any(x.startswith(name) for x in lines)] == []
@@ -103,4 +103,4 @@ def test_sizes_that_are_none_are_refused(sizes: str) -> None:
 def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_costs, "MIXES", {})
     outcome = CliRunner().invoke(bench, ["plugins", "--nodes", str(NODES), "-o", "json"])
-    assert set(json.loads(outcome.stdout)) == {*CASES, "machine"}
+    assert set(json.loads(outcome.stdout)) == {*CASES, "machine", "measured"}

@@ -19,7 +19,7 @@ import msgspec
 from moorage.api.codec import decode, encode
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.base.clock import Clock
+from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
@@ -262,13 +262,13 @@ def measure(
     return costs
 
 
-def costs_json(costs: Mapping[int, SizeCosts]) -> dict[str, Any]:
-    """Return median microseconds by plugin and number of nodes, and the machine."""
+def costs_json(costs: Mapping[int, SizeCosts], *, now_ns: int) -> dict[str, Any]:
+    """Return median microseconds by plugin and number of nodes, the machine and the day."""
     totals = {
         name: {str(nodes): each.plugins[name].total_us for nodes, each in costs.items()}
         for name in CASES
     }
-    return {**totals, "machine": machine()}
+    return {**totals, "machine": machine(), "measured": rfc3339(now_ns).partition("T")[0]}
 
 
 def costs_lines(costs: Mapping[int, SizeCosts]) -> list[str]:

@@ -225,15 +225,16 @@ def plugins(*, nodes: list[int], output: Literal["text", "json"]) -> None:
     from moorage.cli.render import json_text
     from moorage.plugins.in_tree import in_tree_registry
 
+    clock = SystemClock()
     costs = measure(
         nodes,
         in_tree_registry(),
-        clock=SystemClock(),
+        clock=clock,
         streams=Streams(_SEED),
         progress=lambda line: click.echo(line, err=True),
     )
     if output == "json":
-        click.echo(json_text(costs_json(costs)))
+        click.echo(json_text(costs_json(costs, now_ns=clock.now_ns())))
     else:
         click.echo("\n".join(costs_lines(costs)))
 
