@@ -16,9 +16,10 @@ from moorage.api.volume import CSINode, PersistentVolume, PersistentVolumeClaim,
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Status, error, unresolvable
 from moorage.plugins.volume_assumed import Assumed
-from moorage.plugins.volume_attached import AttachedVolumes, VolumeResolver
+from moorage.plugins.volume_attached import AttachedVolumes
 from moorage.plugins.volume_claims import VolumeError
 from moorage.plugins.volume_nodes import reach_of
+from moorage.plugins.volume_resolver import VolumeResolver
 from moorage.plugins.volume_translation import handle_of, source_of, translated_affinity
 from moorage.plugins.volume_writes import with_node
 from moorage.snapshot.pod_info import PodInfo

@@ -28,14 +28,9 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.plugins.pod_hints import holds_place
-from moorage.plugins.volume_attached import (
-    AttachedVolumes,
-    ClaimMissingError,
-    VolumeId,
-    VolumeResolver,
-    limits_of,
-)
+from moorage.plugins.volume_attached import AttachedVolumes, limits_of
 from moorage.plugins.volume_claims import VolumeError, used_claim_hint
+from moorage.plugins.volume_resolver import ClaimMissingError, VolumeId, VolumeResolver
 from moorage.plugins.volume_translation import DRIVER_OF, source_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
