@@ -32,7 +32,12 @@ from moorage.framework.containment import (
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
 from moorage.framework.loading import entry_of
-from moorage.framework.points import EventRegistration, PreFilterResult
+from moorage.framework.points import (
+    EventRegistration,
+    PreFilterResult,
+    RowFilterPlugin,
+    RowScorePlugin,
+)
 from moorage.framework.profile import Profile
 from moorage.framework.registry import POINT_METHODS, Registry
 from moorage.framework.runner import run_permit, run_pre_enqueue, run_reserve
@@ -45,6 +50,7 @@ from tests.framework.builders import handle
 NODES = ("a", "b", "c")
 POD = PodInfo(pod("p"))
 BOOM = RuntimeError("boom")
+SCORES = np.array([1, 2, 3])
 
 
 def snapshot(*names: str) -> Snapshot:
@@ -592,3 +598,32 @@ def test_a_call_whose_time_is_up_fails_the_attempt() -> None:
     assert decision.message == 'running "Mine" filter plugin: Mine at Filter took too long'
     assert containment.failures == {("Mine", "Filter", OVERRAN): 1}
     assert Cycle(made, given, smallest_name).decide(POD).node_name == "a"
+
+
+@pytest.mark.parametrize(
+    ("answer", "passes", "score"),
+    [
+        pytest.param(1, False, 1, id="what is no bool is no yes, and a number is a score"),
+        pytest.param(2.4, False, 2, id="scores are rounded"),
+        pytest.param(None, False, None, id="nothing: the vector form is asked"),
+    ],
+)
+def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None) -> None:
+    made, containment = profile(filter=None, passes_row=answer, score=SCORES, score_row=answer)
+    judge, scorer = made.filters[0], made.scores[0]
+    assert isinstance(judge, RowFilterPlugin)
+    assert isinstance(scorer, RowScorePlugin)
+    assert judge.passes_row(CycleState(), POD, 0) is passes
+    assert scorer.score_row(CycleState(), POD, 0) == score
+    assert not containment.failures
+
+
+def test_a_single_row_that_breaks_is_told_and_counted() -> None:
+    made, containment = profile(filter=None, passes_row=BOOM, score=SCORES, score_row=BOOM)
+    judge, scorer = made.filters[0], made.scores[0]
+    assert isinstance(judge, RowFilterPlugin)
+    assert isinstance(scorer, RowScorePlugin)
+    for ask in (judge.passes_row, scorer.score_row):
+        with pytest.raises(RuntimeError, match="boom"):
+            ask(CycleState(), POD, 0)
+    assert containment.failures == {("Mine", "Filter", RAISED): 1, ("Mine", "Score", RAISED): 1}

@@ -100,6 +100,8 @@ class Guarded:
             "score": self._score,
             "normalize": self._normalize,
             "score_placements": self._score_placements,
+            "passes_row": self._passes_row,
+            "score_row": self._score_row,
         }
         for method, guarded in special.items():
             if hasattr(plugin, method):
@@ -220,6 +222,16 @@ class Guarded:
             "score_placements", check, answer, self.name, len(filled)
         )
         return found
+
+    # -- single rows: what breaks here is asked again in vector form, and judged there -----------
+
+    def _passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        ask, judge = self._containment.ask, self._plugin.passes_row
+        return ask(self.name, "Filter", judge, state, pod, row) is True
+
+    def _score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        answer = self._containment.ask(self.name, "Score", self._plugin.score_row, state, pod, row)
+        return None if answer is None else checking.as_score(answer)
 
     # -- scalar points: the budget is for all nodes together -----------------------------------
 
