@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from moorage.apiserver.admission import Admission
+from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.binding import bind
 from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.custom.kinds import DEFINITIONS
@@ -102,6 +103,7 @@ class ApiServer:
         rng = streams.stream("apiserver")
         self._streams = streams
         self._persistence: Persistence | None = None
+        self._audit: AuditLog | None = None
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
@@ -138,10 +140,13 @@ class ApiServer:
 
         Where writes are kept on disk, an answer waits until all it tells of is there.
         """
+        received = self._audit.now() if self._audit is not None else ""
         reply = self._reply(request)
-        if self._persistence is None:
-            return reply
-        return await self._once_durable(self._persistence, request, reply)
+        if self._persistence is not None:
+            reply = await self._once_durable(self._persistence, request, reply)
+        if self._audit is not None:
+            self._audit.note(request, reply, received)
+        return reply
 
     async def _once_durable(
         self, persistence: Persistence, request: Request, reply: Reply
@@ -206,6 +211,10 @@ class ApiServer:
         self.reload()
         self._expiry.load()
         return True
+
+    def audit_to(self, log: AuditLog) -> None:
+        """Tell every call from now on to an audit log; a watch when it begins."""
+        self._audit = log
 
     def keep_in(self, journal: Journal) -> Persistence:
         """Keep every write from now on in a journal that holds what the store holds.

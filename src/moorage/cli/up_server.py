@@ -19,6 +19,7 @@ class ServerOptions(TypedDict):
     data: Path | None
     rbac: bool
     speed: float
+    audit_log: Path | None
 
 
 _OPTIONS = (
@@ -43,6 +44,14 @@ _OPTIONS = (
         is_flag=True,
         help="Allow users what roles grant them, as Kubernetes does; the scheduler is "
         "system:kube-scheduler then. Default: whoever has credentials may do everything.",
+    ),
+    click.option(
+        "--audit-log",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help="Append every call to FILE: who, what, when and the outcome, as lines of "
+        "audit.k8s.io/v1 JSON.",
     ),
     click.option(
         "--speed",
@@ -82,7 +91,7 @@ def server_settings(
     from moorage.sandbox.process import Pace
     from moorage.sandbox.settings import ServerSettings
 
-    data, speed = options["data"], options["speed"]
+    data, speed, audit_log = options["data"], options["speed"], options["audit_log"]
     if data is not None and speed != 1:
         raise click.UsageError(
             "--speed and --data exclude each other: after a restart, time would run backwards"
@@ -94,5 +103,6 @@ def server_settings(
         seed=seed,
         data=str(data.absolute()) if data else "",
         rbac=options["rbac"],
+        audit_log=str(audit_log.absolute()) if audit_log else "",
         pace=Pace(speed, SystemClock().now_ns()),
     )

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from moorage.api.resources import LEASES, NODES
+from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.certs import KeyPair, kubeconfig, server_context
@@ -66,6 +67,7 @@ class SandboxServer:
         self._tokens = {user: _token(identity.token, user) for user in (_NODES, _CONTROLLERS)}
         self._api = ApiServer(all_kinds(), clock=clock, streams=self._streams, rbac=settings.rbac)
         self._persistence: Persistence | None = None
+        self._audit: AuditLog | None = None
         tls = server_context(self._authority.server_pair(), self._authority.certificate)
         users = {token: user for user, token in self._tokens.items()}
         self._http = HttpServer(self._api, Authenticator(users), tls)
@@ -81,6 +83,10 @@ class SandboxServer:
             The port cannot be listened on, or the data directory cannot be used.
         """
         restored = self._fill()
+        if self._settings.audit_log:
+            rng = self._streams.stream("apiserver/audit")
+            self._audit = AuditLog(Path(self._settings.audit_log), clock=self._clock, rng=rng)
+            self._api.audit_to(self._audit)
         if restored:
             self._nodes = self._with_stored_nodes()
         port = await self._listen()
@@ -152,6 +158,8 @@ class SandboxServer:
         await self._http.stop()
         if self._persistence is not None:
             await self._persistence.close()
+        if self._audit is not None:
+            self._audit.close()
         if self._directory is not None:
             self._directory.close()
 

@@ -30,6 +30,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Directory to keep the cluster in; empty for a cluster in memory.
     rbac
         Users may do what roles allow.
+    audit_log
+        File to write every call to; empty for none.
     pace
         How fast time runs.
     """
@@ -40,6 +42,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     data: str = ""
     rbac: bool = False
+    audit_log: str = ""
     pace: Pace = Pace()
 
 

@@ -1,0 +1,119 @@
+"""Who did what: one line of JSON for each call, as kube-apiserver's audit log has it.
+
+Level Metadata, stage ResponseComplete (kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/audit):
+the caller, the object and the outcome, no bodies. A log that cannot be written does not stop the
+server: what is missing is counted, and told once when it begins and once when it ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from moorage.apiserver.rbac.attributes import attributes_of
+from moorage.apiserver.rbac.authorizer import AUTHENTICATED
+from moorage.apiserver.requests import Reply, Request
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.base.errors import UsageError
+from moorage.base.ids import new_uid
+from moorage.base.rng import Random
+
+_log = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+
+
+class AuditLog:
+    """Appends events to a file that only its owner can read.
+
+    Parameters
+    ----------
+    path
+        The file; what is in it stays.
+    clock
+        Time stamps.
+    rng
+        Ids of the events.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, clock: Clock, rng: Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._missing = 0
+        self._torn = False
+        try:
+            path.touch(mode=0o600)
+            # Unbuffered: a line is in the file, or known to be missing, when the call is answered.
+            self._file: IO[bytes] = path.open("ab", buffering=0)
+        except OSError as error:
+            raise UsageError(f"cannot write the audit log to {path}: {error.strerror}") from error
+
+    def now(self) -> str:
+        """Return the time to be given as that of a call's arrival."""
+        return rfc3339_micro(self._clock.now_ns())
+
+    def note(self, request: Request, reply: Reply, received: str) -> None:
+        """Write the event of a call that was answered."""
+        line = _encode(self._event(request, reply, received)) + b"\n"
+        try:
+            self._append(line)
+        except OSError as error:
+            if not self._missing:
+                _log.error("the audit log cannot be written, events are missing: %s", error)
+            self._missing += 1
+            return
+        if self._missing:
+            _log.warning("the audit log is written again; %d events are missing", self._missing)
+            self._missing = 0
+
+    def _append(self, line: bytes) -> None:
+        # What is left of a line that did not fit is ended, so that this one stands on its own.
+        wanted = b"\n" + line if self._torn else line
+        written = self._file.write(wanted)
+        if written != len(wanted):
+            self._torn = self._torn or written > 0
+            raise OSError("no room left for a whole line")
+        self._torn = False
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._file.close()
+
+    def _event(self, request: Request, reply: Reply, received: str) -> dict[str, Any]:
+        wanted = attributes_of(request)
+        query = "&".join(f"{name}={value}" for name, value in request.query)
+        event: dict[str, Any] = {
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": "Metadata",
+            "auditID": new_uid(self._rng),
+            "stage": "ResponseComplete",
+            "requestURI": f"{request.path}?{query}" if query else request.path,
+            "verb": wanted.verb,
+            "user": {},
+            "userAgent": request.headers.get("user-agent", ""),
+            "responseStatus": {"metadata": {}, "code": reply.status},
+            "requestReceivedTimestamp": received,
+            "stageTimestamp": self.now(),
+        }
+        if request.user is not None:
+            groups = list(dict.fromkeys([*request.user.groups, AUTHENTICATED]))
+            event["user"] = {"username": request.user.name, "groups": groups}
+        if not wanted.path:
+            named = {
+                "resource": wanted.resource,
+                "namespace": wanted.namespace,
+                "name": wanted.name,
+                "apiGroup": wanted.group,
+                "apiVersion": request.path.strip("/").split("/")[2 if wanted.group else 1],
+                "subresource": wanted.subresource,
+            }
+            event["objectRef"] = {key: value for key, value in named.items() if value}
+        return event
