@@ -190,7 +190,7 @@ class Cycle:
         within: NodeView | None,
     ) -> Search:
         """Look at the nominated node first, then at every candidate row."""
-        nominated = self._nominated(state, pod, within)
+        nominated = self._nominated(entry, state, pod, within)
         if shortcut and nominated is not None and nominated[1].passed[0]:
             return Search(
                 outcome, nominated[0], nominated[1], nominated_row=nominated[2], within=within
@@ -225,15 +225,18 @@ class Cycle:
         )
 
     def _nominated(
-        self, state: CycleState, pod: PodInfo, within: NodeView | None
+        self, entry: Entry | None, state: CycleState, pod: PodInfo, within: NodeView | None
     ) -> tuple[NodeView, FilterPass, int] | None:
         name = pod.pod.status.nominated_node_name
         row = self.snapshot.row_of(name) if name else None
         if row is None or (within is not None and row not in within.row_numbers()):
             return None
         view = self.snapshot.rows([row])
+        known = None
+        if entry is not None and self.shapes is not None:
+            known = self.shapes.verdict_at(entry, state, row)
         try:
-            verdict = self._filtered(state, pod, view)
+            verdict = self._filtered(state, pod, view, known)
         except CycleError:  # looking here first is a short cut: the search proper finds out
             return None
         return view, verdict, row
@@ -283,8 +286,11 @@ class Cycle:
             verdict=verdict,
         )
 
-    def _filtered(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterPass:
-        verdict = run_filters(self.profile, state, pod, view)
+    def _filtered(
+        self, state: CycleState, pod: PodInfo, view: NodeView, known: FilterPass | None = None
+    ) -> FilterPass:
+        """Judge the rows of a view; `known` is the verdict without nominated ones, changed."""
+        verdict = run_filters(self.profile, state, pod, view) if known is None else known
         if self.snapshot.nominations:
             filter_nominated(self.profile, state, pod, self.snapshot, view=view, verdict=verdict)
         return verdict

@@ -158,6 +158,15 @@ class ShapeCache:
             _raise_first_error(self._profile, kept)
         return kept
 
+    def verdict_at(self, entry: Entry, state: CycleState, row: int) -> FilterPass | None:
+        """Return a copy of the verdict on one row; None where it takes asking plugins."""
+        filters, skipped = self._profile.filters, state.skip_filter
+        if entry.verdict is None or any(
+            filters[i].name not in skipped for i in self._fresh_filters
+        ):
+            return None
+        return entry.verdict.at(np.array([row]))
+
     def _ask_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> FilterPass:
         view = self._snapshot.all()
         by_node = ask_filters(self._profile, state, pod, view, only=self._by_node)

@@ -8,7 +8,7 @@ Rules: scheduling spec, cycle sections 3.4 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -26,6 +26,7 @@ from moorage.engine.filtering import (
     take_off_row,
 )
 from moorage.engine.nominated import filters_by_sums
+from moorage.engine.shape_entry import Entry
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
@@ -37,6 +38,8 @@ from moorage.snapshot.shifted import ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
+
+Rows = NDArray[np.int64]
 
 
 class NodeStatuses(Mapping[str, Status]):
@@ -104,13 +107,16 @@ class NodeStatuses(Mapping[str, Status]):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A pod's attempt as plugins are asked about it; `alike` as in `WhatIf`."""
+    """A pod's attempt as plugins are asked about it.
+
+    `entry` is what is known of the pod's shape, where the search was answered from it.
+    """
 
     profile: Profile
     snapshot: Snapshot
     state: CycleState
     pod: PodInfo
-    alike: object | None = None
+    entry: Entry | None = None
 
 
 class SearchWhatIf:
@@ -145,7 +151,7 @@ class SearchWhatIf:
     @property
     def alike(self) -> object | None:
         """The same for attempts whose Filters answer alike about a row."""
-        return self._attempt.alike
+        return self._attempt.entry
 
     @contextmanager
     def on_rows(self, rows: NDArray[np.int64]) -> Iterator[TriedRows]:
@@ -272,7 +278,15 @@ class TriedRows:
 
     def judge(self) -> Verdict:
         """Run every Filter on the rows as they are now."""
-        return Verdict(self._attempt.profile, self._run(range(len(self._attempt.profile.filters))))
+        at = self._attempt
+        known = None if at.entry is None else at.entry.by_node
+        if known is None:
+            return Verdict(at.profile, self._run(range(len(at.profile.filters))))
+        # What Filters say that see the node alone is known, with any pods and without.
+        found = known.at(self._view.row_numbers())
+        found.merge(self._pass(self._by_sums, self._view))
+        self._beside(found.put_sooner, self._by_sums)
+        return Verdict(at.profile, found)
 
     def put_back(
         self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
@@ -313,14 +327,19 @@ class TriedRows:
 
     def _run(self, only: Iterable[int]) -> FilterPass:
         found = self._pass(only, self._view)
-        if self._nominated is not None:
-            positions, added = self._nominated
-            snapshot = self._attempt.snapshot
-            view = snapshot.rows(added.rows)
-            with ShiftedSums(snapshot.table, view, frozenset(added.amounts)) as sums:
-                sums.shift(added.amounts, added.pods)
-                found.put_failures(positions, self._pass(only, view))
+        self._beside(found.put_failures, only)
         return found
+
+    def _beside(self, put: Callable[[Rows, FilterPass], None], only: Iterable[int]) -> None:
+        """Judge the rows with nominated pods beside those, and put the verdicts in."""
+        if self._nominated is None:
+            return
+        positions, added = self._nominated
+        snapshot = self._attempt.snapshot
+        view = snapshot.rows(added.rows)
+        with ShiftedSums(snapshot.table, view, frozenset(added.amounts)) as sums:
+            sums.shift(added.amounts, added.pods)
+            put(positions, self._pass(only, view))
 
     def _pass(self, only: Iterable[int], view: NodeView) -> FilterPass:
         at = self._attempt
