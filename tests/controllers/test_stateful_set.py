@@ -168,8 +168,8 @@ def test_going_back_makes_the_old_revision_the_newest():
         }
         assert found == {"nginx:1": 3, "nginx:2": 2}
         await change(cluster, image("nginx:3"))
-        await cluster.until(lambda: len(every(cluster, CONTROLLER_REVISIONS)) == 2)
         await cluster.until(lambda: settled(cluster, 1))
+        await cluster.until(lambda: len(every(cluster, CONTROLLER_REVISIONS)) == 2)
         assert sorted(each["revision"] for each in every(cluster, CONTROLLER_REVISIONS)) == [3, 4]
 
     play(scenario)
