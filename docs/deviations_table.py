@@ -291,6 +291,13 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="`groupMode: permit` of the profile",
     ),
     Deviation(
+        subject="Victims that belong to a gang, in a profile with Coscheduling",
+        upstream="are evicted one by one, as other pods",
+        here="go with all of their gang that has a node, or nobody goes",
+        why="what is left of a gang is of no use and holds its nodes",
+        back="leave the plugin out of the preemptor's profile",
+    ),
+    Deviation(
         subject="Coscheduling that waits at Permit, a group just rejected while members waited",
         upstream="is tried again at once: its first member activates the others past their backoff",
         here="pauses for a second",

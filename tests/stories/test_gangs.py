@@ -139,6 +139,26 @@ def test_a_group_preempts_a_lower_group_that_runs():
     play(story, cluster=nodes(3), config=coscheduling())
 
 
+@pytest.mark.parametrize(
+    ("config", "left"),
+    [
+        pytest.param(coscheduling(), 0, id="with the group plugin the whole gang"),
+        pytest.param(LoadedConfiguration(), 2, id="by default one pod, as kube-scheduler does"),
+    ],
+)
+def test_who_goes_for_one_pod_of_higher_priority(config: LoadedConfiguration, left: int):
+    async def story(live: Cluster) -> None:
+        await live.create(*LOW_AND_HIGH)
+        await live.create(pod_group("low", least=3), *job("low", 3, priorityClassName="low"))
+        await live.until(lambda: live.bound(*names("low", 3)) == 3)
+        await live.create(pod_manifest("high", cpu="1", priorityClassName="high"))
+        await live.until(lambda: live.bound("high") == 1, seconds=120)
+        await aio.sleep(60)
+        assert live.bound(*names("low", 3)) == left
+
+    play(story, cluster=nodes(3), config=config)
+
+
 def test_with_a_minimum_below_the_size_the_rest_joins_when_there_is_room():
     async def story(live: Cluster) -> None:
         async with controllers(live):

@@ -23,8 +23,10 @@ from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.shape_cache import DEFAULT_BUDGET_BYTES, ShapeCache
 from moorage.engine.shape_entry import Entry, Scores
 from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
+from moorage.engine.whole_gangs import with_whole_gangs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
+from moorage.framework.group import COSCHEDULING
 from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Meter
 from moorage.framework.points import PostFilterResult, ScoreArray
 from moorage.framework.preemption import EXPLAIN
@@ -446,10 +448,13 @@ class Cycle:
         nomination: Nomination | None = CLEAR_NOMINATION
         victims: tuple[Pod, ...] = ()
         if after is not None:
-            diagnosis = diagnosis.with_post_filter(after.message)
             result = after.result or PostFilterResult()
-            victims, proposed = result.victims, result.nominated_node
-            nomination = None if proposed is None else Nomination(proposed)
+            victims, proposed, kept = result.victims, result.nominated_node, ""
+            if victims and COSCHEDULING in self.profile.plugins:
+                groups, below = self.snapshot.groups, pod.priority
+                victims, kept = with_whole_gangs(groups, victims, below=below)
+            diagnosis = diagnosis.with_post_filter(kept or after.message)
+            nomination = None if proposed is None else Nomination("" if kept else proposed)
         return Decision(
             outcome=Outcome.REJECT,
             pod=pod,
