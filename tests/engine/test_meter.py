@@ -206,11 +206,33 @@ def test_laps_are_what_passed_since_the_lap_before() -> None:
 
 
 def test_more_laps_than_are_kept_are_all_counted() -> None:
-    facts = PluginFacts(ManualClock().monotonic_ns, lambda: 0.5)
+    clock = ManualClock()
+    facts = PluginFacts(clock.monotonic_ns, lambda: 0.5)
     meter = facts.meter("p")
-    for _ in range(2500):
-        meter.lap("Filter", Code.SUCCESS)
-    assert facts.durations["Filter", "Success", "p"].count == 2500
+    for attempt in range(12_500):
+        meter.start()
+        clock.advance_ns(1000)
+        meter.lap("Filter", Code.ERROR if attempt % 2 else Code.SUCCESS)
+        clock.advance_ns(5000)
+    found = facts.durations
+    for status in ("Success", "Error"):
+        assert found["Filter", status, "p"].count == 6250
+        assert found["Filter", status, "p"].total == pytest.approx(6250e-6)
+
+
+def test_a_reading_in_the_middle_of_an_attempt_loses_nothing() -> None:
+    clock = ManualClock()
+    facts = PluginFacts(clock.monotonic_ns, lambda: 0.5)
+    meter = facts.meter("p")
+    clock.advance(1)
+    meter.start()
+    assert facts.durations == {}
+    clock.advance(2)
+    meter.lap("Filter", Code.SUCCESS)
+    assert facts.durations["Filter", "Success", "p"].total == 2.0
+    clock.advance(3)
+    meter.lap("Score", Code.SUCCESS)
+    assert facts.durations["Score", "Success", "p"].total == 3.0
 
 
 @pytest.mark.parametrize(("drawn", "sampled"), [(0.0, True), (0.099, True), (0.1, False)])

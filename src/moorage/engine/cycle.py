@@ -45,6 +45,9 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
+# Asking the enum each time costs more than telling the meter.
+_SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
+
 
 class Cycle:
     """Decides one pod after another for one profile.
@@ -172,10 +175,10 @@ class Cycle:
             return Search(outcome, self.snapshot.rows([]), FilterPass(0), within=within)
         if not outcome.status.ok:
             raise CycleError(outcome.status)
-        code = Code.ERROR
+        code = _ERROR
         try:
             found = self._searched(entry, outcome, state, pod, shortcut=shortcut, within=within)
-            code = Code.SUCCESS
+            code = _SUCCESS
         finally:
             if meter is not None and self.profile.filters:
                 meter.lap(FILTER, code)
@@ -320,7 +323,7 @@ class Cycle:
         except CycleError as broken:
             meter.lap(broken.point or SCORE, Code.ERROR)
             raise
-        meter.lap(SCORE, Code.SUCCESS)
+        meter.lap(SCORE, _SUCCESS)
         return total_n
 
     def _scored(
@@ -339,7 +342,7 @@ class Cycle:
         else:
             state.skip_score = known.skipped
         if self._meter is not None:
-            self._meter.lap(PRE_SCORE, Code.SUCCESS)
+            self._meter.lap(PRE_SCORE, _SUCCESS)
         for plugin in self.profile.scores:
             if plugin.name in state.skip_score:
                 continue

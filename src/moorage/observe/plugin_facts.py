@@ -23,6 +23,11 @@ EVALUATED: Final = ("PreFilter", "Filter", "PreScore", "Score")
 """The points whose calls ``plugin_evaluation_total`` counts."""
 
 
+_SUCCESS: Final = Code.SUCCESS  # asking an enum for it takes longer than what is done with it
+_BEGINS: Final = ""
+_MARKS_MOST: Final = 5000  # four or five an attempt
+
+
 class PluginFacts:
     """Numbers about extension points and plugins, of all profiles.
 
@@ -47,10 +52,13 @@ class PluginFacts:
         self.executions: dict[tuple[str, str, str], Histogram] = {}
         self.calls: Counter[tuple[str, str, str]] = Counter()
         self._durations: dict[tuple[str, str, str], Durations] = {}
+        self._meters: list[ProfileMeter] = []
 
     @property
     def durations(self) -> dict[tuple[str, str, str], Histogram]:
         """Seconds of extension points, by (extension point, status, profile)."""
+        for meter in self._meters:
+            meter.sort_in()
         return {key: told.histogram for key, told in self._durations.items()}
 
     def durations_of(self, point: str, status: str, profile: str) -> Durations:
@@ -71,7 +79,9 @@ class PluginFacts:
 
     def meter(self, profile: str) -> ProfileMeter:
         """Return what the cycle of a profile reports to."""
-        return ProfileMeter(self, profile)
+        made = ProfileMeter(self, profile)
+        self._meters.append(made)
+        return made
 
 
 class ProfileMeter:
@@ -83,37 +93,52 @@ class ProfileMeter:
         Where everything is added up.
     profile
         Its name.
+
+    Notes
+    -----
+    Points end four times an attempt, so only the time is taken then; the rest comes later.
     """
 
-    __slots__ = ("_facts", "_last_ns", "_passed", "_profile", "now_ns")
+    __slots__ = ("_append", "_draw", "_facts", "_marks", "_profile", "now_ns")
 
     def __init__(self, facts: PluginFacts, profile: str) -> None:
         self._facts = facts
         self._profile = profile
-        self._last_ns = 0
-        self._passed: dict[str, Durations] = {}  # of points that succeeded: on every pod's way
+        self._marks: list[tuple[str, Code, int]] = []
+        self._append = self._marks.append
+        self._draw = facts.draw
         self.now_ns = facts.now_ns
 
     def sample(self) -> bool:
         """Whether the plugins of the attempt that begins are timed one by one."""
-        return self._facts.draw() < SAMPLED
+        return self._draw() < SAMPLED
 
     def start(self) -> None:
         """Note that an extension point begins."""
-        self._last_ns = self.now_ns()
+        if len(self._marks) >= _MARKS_MOST:
+            self.sort_in()
+        self._append((_BEGINS, _SUCCESS, self.now_ns()))
 
     def lap(self, point: str, code: Code) -> None:
         """Note that an extension point has ended, and the next begins."""
-        now_ns = self.now_ns()
-        if code is Code.SUCCESS:
-            told = self._passed.get(point)
-            if told is None:
-                told = self._facts.durations_of(point, code.text, self._profile)
-                self._passed[point] = told
-        else:
-            told = self._facts.durations_of(point, code.text, self._profile)
-        told.add(now_ns - self._last_ns)
-        self._last_ns = now_ns
+        self._append((point, code, self.now_ns()))
+
+    def sort_in(self) -> None:
+        """Turn the times taken so far into durations; the last one still begins a point."""
+        marks, told = self._marks, dict[str, Durations]()
+        last_ns = 0
+        for point, code, at_ns in marks:
+            if point is not _BEGINS:
+                durations = told.get(point) if code is _SUCCESS else None
+                if durations is None:
+                    durations = self._facts.durations_of(point, code.text, self._profile)
+                    if code is _SUCCESS:
+                        told[point] = durations
+                durations.add(at_ns - last_ns)
+            last_ns = at_ns
+        marks.clear()
+        if last_ns:
+            marks.append((_BEGINS, _SUCCESS, last_ns))
 
     def called(self, plugin: str, point: str) -> None:
         """Count a call of a plugin."""
