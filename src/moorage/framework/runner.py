@@ -118,9 +118,17 @@ def run_pre_filter(
         def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
             return pre_filter_one(plugin, state, pod, snapshot)
 
+    skipped: set[str] = set()
+    outcome = _pre_filtered(profile, ask, skipped)
+    if skipped:
+        state.skip_filter = frozenset(skipped)
+    return outcome
+
+
+def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> PreFilterOutcome:
+    """Ask in order, and note who skips."""
     results: dict[str, Status] = {}
     restricted: dict[str, frozenset[str]] = {}
-    skipped: set[str] = set()
     names: frozenset[str] | None = None
     remembered: Status | None = None
     for plugin in profile.pre_filters:
@@ -129,7 +137,6 @@ def run_pre_filter(
             results[plugin.name] = status
         if status.code is Code.SKIP:
             skipped.add(plugin.name)
-            state.skip_filter = frozenset(skipped)
         elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PreFilterOutcome(status, None, frozenset({plugin.name}), results, restricted)
         elif status.code is Code.UNSCHEDULABLE:
