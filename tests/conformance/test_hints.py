@@ -26,7 +26,10 @@ from moorage.testing.conformance_run import Unsupported, run_case
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 REGISTRY = in_tree_registry()
-BUILT = {entry.name for entry in IN_TREE if is_built(REGISTRY, entry.name)}
+# Plugins of pod groups are behind feature gates, which these recordings leave off; family hintsgang
+# has theirs.
+GATED = {"GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"}
+BUILT = {entry.name for entry in IN_TREE if is_built(REGISTRY, entry.name)} - GATED
 # These say something about a pod or an event, but are never asked about a node or another pod.
 SILENT = {
     "PrioritySort",

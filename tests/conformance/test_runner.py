@@ -220,7 +220,7 @@ PLACING = {"enabled": [{"name": "X"}]}
 
 
 def set_mode(line: dict[str, Any]) -> dict[str, Any]:
-    line["scenario"]["mode"] = "podgroup"
+    line["scenario"]["mode"] = "rehearse"
     return line
 
 
@@ -241,7 +241,7 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "needs"),
     [
-        pytest.param(set_mode, {"mode podgroup"}, id="a mode that is not built"),
+        pytest.param(set_mode, {"mode rehearse"}, id="a mode that is not built"),
         pytest.param(set_gate, {"feature gate GangScheduling"}, id="a feature gate"),
         pytest.param(
             lambda line: config(line, profiles=[{"plugins": {"placementScore": PLACING}}]),
@@ -359,7 +359,7 @@ def test_the_table_and_the_first_differences_read_well(tmp_path):
         "all           2      0          1            1",
         "",
         "Not supported, number of cases by need:",
-        "       1 mode podgroup",
+        "       1 mode rehearse",
         "",
         "First differences (1 case differs):",
         f"  {line['scenario']['name']} {row['pod']}: winners",
