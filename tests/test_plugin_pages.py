@@ -45,7 +45,6 @@ NO_MESSAGES = {
     "preemption: ": "a prefix",
     "obtaining pod's soft topology spread constraints": "part of a longer message",
     "bindTimeoutSeconds: must not be negative": "stops the program at start",
-    "row <> was not tried": "an assertion",
     "topology spread": "the name of a part of a pod's shape",
     "elastic quotas": "the name of a key of the cycle state",
 }

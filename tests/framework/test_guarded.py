@@ -6,8 +6,6 @@ Left out: stopping a call whose time is up (``tests/service/test_plugin_watch.py
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from types import coroutine
 from typing import Any
 
 import numpy as np
@@ -25,9 +23,7 @@ from moorage.framework.containment import (
     OVERRAN,
     RAISED,
     WRONG_ANSWER,
-    BudgetExceededError,
     Containment,
-    PluginFailedError,
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
@@ -39,50 +35,14 @@ from moorage.framework.points import (
     RowScorePlugin,
 )
 from moorage.framework.profile import Profile
-from moorage.framework.registry import POINT_METHODS, Registry
+from moorage.framework.registry import Registry
 from moorage.framework.runner import run_permit, run_pre_enqueue, run_reserve
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, error, unschedulable
-from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node, pod
 from tests.framework.builders import handle
+from tests.framework.outside import BOOM, NODES, POD, EndsAt, plugin_class, profile, snapshot
 
-NODES = ("a", "b", "c")
-POD = PodInfo(pod("p"))
-BOOM = RuntimeError("boom")
 SCORES = np.array([1, 2, 3])
-
-
-def snapshot(*names: str) -> Snapshot:
-    made = Snapshot()
-    for name in names:
-        made.table.add_node(node(name))
-    return made
-
-
-def plugin_class(**methods: Any) -> type[Any]:
-    """A class named Mine whose methods answer with a value, raise it, or call it."""
-
-    def method(value: Any) -> Any:
-        def answer(self: object, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(value, BaseException):
-                raise value
-            return value(*args) if callable(value) else value
-
-        return answer
-
-    return type("Mine", (), {"name": "Mine"} | {k: method(v) for k, v in methods.items()})
-
-
-def profile(given: Snapshot | None = None, **methods: Any) -> tuple[Profile, Containment]:
-    """A profile of one plugin from outside, at every point it extends."""
-    containment = Containment()
-    registry = Registry([entry_of(plugin_class(**methods), origin="here")], containment=containment)
-    points = {
-        point: ("Mine",) if registry.extends("Mine", point) else () for point in POINT_METHODS
-    }
-    spec = ProfileSpec("mine", points, {"Mine": 1}, {})
-    return Profile(spec, registry, handle(given or snapshot())), containment
 
 
 def decide(*names: str, **methods: Any) -> tuple[Decision, Containment]:
@@ -512,82 +472,7 @@ def test_a_plugin_that_cannot_be_made_stops_the_start() -> None:
     )
 
 
-# -- the binding task ------------------------------------------------------------------------------
-
-
-def run(awaitable: Any) -> tuple[Any, list[Any]]:
-    """Run a coroutine without a loop; return its answer and what it waited for."""
-    waited = []
-    answer: Any = None
-    while True:
-        try:
-            waited.append(awaitable.send(answer))
-        except StopIteration as end:
-            return end.value, waited
-        answer = f"{waited[-1]} came"
-
-
-@coroutine
-def wait_for(what: str) -> Generator[str, str, str]:
-    return (yield what)
-
-
-def test_an_async_plugin_waits_like_any_other() -> None:
-    heard = []
-
-    async def pre_bind(*_: object) -> Any:
-        heard.append(await wait_for("volume"))
-        heard.append(await wait_for("claim"))
-        return "the disk is full"
-
-    made, _ = profile(pre_bind=pre_bind)
-    status, waited = run(made.pre_binds[0].pre_bind(CycleState(), POD, "a"))
-    assert status == unschedulable("the disk is full")
-    assert (waited, heard) == (["volume", "claim"], ["volume came", "claim came"])
-
-
-def test_cancelling_reaches_the_plugin() -> None:
-    seen = []
-
-    async def pre_bind(*_: object) -> Any:
-        try:
-            await wait_for("volume")
-        except KeyboardInterrupt as problem:
-            seen.append(problem)
-            raise
-
-    made, containment = profile(pre_bind=pre_bind)
-    running: Any = made.pre_binds[0].pre_bind(CycleState(), POD, "a")
-    running.send(None)
-    with pytest.raises(KeyboardInterrupt):
-        running.throw(KeyboardInterrupt())
-    assert len(seen) == 1
-    assert not containment.failures
-
-
-class EndsAt:
-    """A budget that is spent in the call of this number."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def run(self, label: str, call: Any, args: Any, kwargs: Any) -> Any:
-        self.left -= 1
-        if self.left == 0:
-            raise BudgetExceededError(f"{label} took too long")
-        return call(*args, **kwargs)
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_each_step_of_an_async_plugin_has_the_budget(number: int) -> None:
-    async def pre_bind(*_: object) -> Any:
-        await wait_for("volume")
-
-    made, containment = profile(pre_bind=pre_bind)
-    containment.budget = EndsAt(number)
-    with pytest.raises(PluginFailedError, match="Mine at PreBind took too long"):
-        run(made.pre_binds[0].pre_bind(CycleState(), POD, "a"))
-    assert containment.failures == {("Mine", "PreBind", OVERRAN): 1}
+# -- the budget, and single rows -------------------------------------------------------------------
 
 
 def test_a_call_whose_time_is_up_fails_the_attempt() -> None:
