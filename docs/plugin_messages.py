@@ -390,8 +390,8 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "rejection in Unreserve": (
             "Nothing: another member failed or waited too long; its message says why."
         ),
-        'label pod-group.scheduling.sigs.k8s.io/min-available is "<text>", not a whole number of at '
-        "least 1: the pod is scheduled on its own": "Correct the label; pods keep what they have.",
+        'label pod-group.scheduling.sigs.k8s.io/min-available is "<text>", not a whole number of '
+        "at least 1: the pod is scheduled on its own": "Correct the label; pods keep their nodes.",
         "can not find pod group": "Nothing: the pod belongs to no group.",
         "PodGroup <full_name> gets rejected due to Pod <name> is unschedulable even after "
         "PostFilter": "See the message of that pod.",

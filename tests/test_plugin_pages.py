@@ -119,7 +119,7 @@ def test_every_message_of_a_module_has_a_remedy(name):
     assert sorted(messages(name) - known) == []
 
 
-@pytest.mark.parametrize("entry", (*IN_TREE, *OPTIONAL), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*IN_TREE, *OPTIONAL], ids=lambda entry: entry.name)
 def test_a_plugin_lists_all_that_its_own_module_says_and_nothing_that_nobody_says(entry):
     listed = {bare(text) for text in REMEDIES.get(entry.name, {})}
     own, *helpers = modules_of(entry)
@@ -212,7 +212,7 @@ def test_docstrings_below_fields_are_found():
     }
 
 
-@pytest.mark.parametrize("entry", (*IN_TREE, *OPTIONAL), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*IN_TREE, *OPTIONAL], ids=lambda entry: entry.name)
 def test_every_argument_has_a_type_a_default_and_a_text(entry):
     structs = [] if entry.args_type is None else [entry.args_type, *nested(entry.args_type)]
     silent = [

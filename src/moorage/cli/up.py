@@ -139,21 +139,18 @@ def up(  # noqa: PLR0913 - one parameter an option
 
     # A mistake in the configuration is told before anything is started.
     parse_feature_gates(gates)
-    loaded = LoadedConfiguration()
-    if config is not None or plugins:
-        loaded = check_config(config, plugins)
+    asked = config is not None or plugins
+    loaded = check_config(config, plugins) if asked else LoadedConfiguration()
     served = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
     nodes = _nodes(node_count, nodes_from)
     chosen_seed = Streams(seed).seed if seed is None else seed
     settings = server_settings(
         server, nodes, chosen_seed, default_nodes=node_count is None and nodes_from is None
     )
-    scheduler_kubeconfig = kubeconfig_out
-    if settings.rbac:
-        scheduler_kubeconfig = kubeconfig_out.with_name(f"{kubeconfig_out.name}-scheduler")
+    own = _scheduler_kubeconfig(kubeconfig_out) if settings.rbac else None
     plan = UpPlan(
         kubeconfig=kubeconfig_out,
-        scheduler_kubeconfig=scheduler_kubeconfig if settings.rbac else None,
+        scheduler_kubeconfig=own,
         objects=[] if empty else _first_objects(),
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
@@ -163,7 +160,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     )
     view = _view(output)
     options = SchedulerOptions(
-        kubeconfig=str(scheduler_kubeconfig),
+        kubeconfig=str(own or kubeconfig_out),
         config=config,
         seed=chosen_seed,
         plugins=plugins,
@@ -171,6 +168,11 @@ def up(  # noqa: PLR0913 - one parameter an option
     )
     parts = _parts(settings, options, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))
+
+
+def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
+    """Return where the scheduler's own credentials go, beside those of the user."""
+    return kubeconfig.with_name(f"{kubeconfig.name}-scheduler")
 
 
 def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:

@@ -235,7 +235,7 @@ class Coscheduling:
         )
 
     def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """A pod of the same group came; in a trial only the one that completes it counts."""
+        """Queue for a pod of the same group; in a trial only for the one that completes it."""
         del old
         if not isinstance(new, Pod):
             return True
@@ -247,7 +247,7 @@ class Coscheduling:
         return self._waits or terms is None or len(groups.members(key).pods) >= terms.minimum
 
     def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """It is the pod's group."""
+        """Queue for the pod's own group."""
         del old
         if not isinstance(new, CoschedulingGroup):
             return True
@@ -255,7 +255,7 @@ class Coscheduling:
         return self._snapshot.groups.key_of(waiting) == key
 
     def _room_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """The pod's group asks for resources of the whole cluster."""
+        """Queue where the pod's group asks for resources of the whole cluster."""
         del old, new
         found = self._group_of(waiting)
         return found is not None and bool(found[2].resources)
