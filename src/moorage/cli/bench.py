@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from moorage.bench.catalogue import WORKLOADS, Size
+from moorage.cli.options import repeated_seed_option
 
 if TYPE_CHECKING:
     from moorage.bench.report import Result
@@ -59,14 +60,7 @@ def bench() -> None:
     help="engine: deciding alone. server: through an API server over HTTPS.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=_SEED,
-    show_default=True,
-    metavar="NUMBER",
-    help="Seed of all random choices.",
-)
+@repeated_seed_option
 def basic(
     *,
     nodes: int,
@@ -145,14 +139,7 @@ Examples:
     help="Preemption looks at every node instead of a tenth of those worth a try.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=_SEED,
-    show_default=True,
-    metavar="NUMBER",
-    help="Seed of all random choices.",
-)
+@repeated_seed_option
 def workload(
     *,
     name: str,
@@ -261,14 +248,7 @@ for jobs of 8 GPUs, "stranded" are free GPUs beside taken ones. Drawing needs ma
     help="Draw the nodes as bars, a column for each profile: .svg, .png or .pdf.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=_SEED,
-    show_default=True,
-    metavar="NUMBER",
-    help="Seed of all random choices.",
-)
+@repeated_seed_option
 def packing(
     *,
     config: Path,
@@ -360,14 +340,7 @@ gangs that come one after another are assumed. The same seed gives the same dige
     help="Gangs of 8 that come one after another.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=_SEED,
-    show_default=True,
-    metavar="NUMBER",
-    help="Seed of all random choices.",
-)
+@repeated_seed_option
 def gang(
     *,
     nodes: int,

@@ -49,6 +49,18 @@ def seed_option(function: F) -> F:
     )(function)
 
 
+def repeated_seed_option(function: F) -> F:
+    """Add ``--seed`` to a benchmark: runs are compared with each other, so they repeat."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        metavar="NUMBER",
+        help="Seed of all random choices.",
+    )(function)
+
+
 def verbose_option(function: F) -> F:
     """Add ``-v``."""
     return click.option(
