@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.api import claims, codec, event, lease, node, pod, policy, volume, workloads
+from moorage.api import codec, devices, event, lease, node, pod, policy, volume, workloads
 from moorage.api.meta import Condition, ObjectMeta, PartialObject
 from moorage.api.node import Node, NodeSpec, NodeStatus, Taint
 from moorage.api.pod import (
@@ -42,8 +42,10 @@ KINDS = [
     lease.Lease,
     event.Event,
     event.CoreEvent,
-    claims.ResourceClaim,
-    claims.DeviceClass,
+    devices.ResourceClaim,
+    devices.ResourceClaimTemplate,
+    devices.ResourceSlice,
+    devices.DeviceClass,
 ]
 
 WORDS = st.sampled_from(["", "a", "500m", "example.com/x", "2024-01-01T00:00:00Z"])
@@ -66,6 +68,7 @@ def _values(kind) -> st.SearchStrategy:
         info.IntType: st.integers(-(2**31), 2**31 - 1),
         info.FloatType: st.sampled_from([0.5, 1.5]),
         info.BoolType: st.booleans(),
+        info.CustomType: WORDS,  # object: passed on unread
     }
     return simple[type(kind)]
 

@@ -11,7 +11,7 @@ import kubernetes.client.models as official
 import msgspec
 import pytest
 
-from moorage.api import claims, event, lease, node, pod, policy, volume, workloads
+from moorage.api import devices, event, lease, node, pod, policy, volume, workloads
 from moorage.api.naming import json_name
 
 ROOTS = {
@@ -34,8 +34,10 @@ ROOTS = {
     lease.Lease: "V1Lease",
     event.Event: "EventsV1Event",
     event.CoreEvent: "CoreV1Event",
-    claims.ResourceClaim: "ResourceV1ResourceClaim",
-    claims.DeviceClass: "V1DeviceClass",
+    devices.ResourceClaim: "ResourceV1ResourceClaim",
+    devices.ResourceClaimTemplate: "V1ResourceClaimTemplate",
+    devices.ResourceSlice: "V1ResourceSlice",
+    devices.DeviceClass: "V1DeviceClass",
 }
 
 # We share one struct where Kubernetes has several that differ in a field.
@@ -84,6 +86,8 @@ def _type_faults(ours, declared: str, path: str, seen: set[tuple[type, str]]) ->
         if ok:
             return _type_faults(args[0], inner, f"{path}[]", seen)
     elif origin is dict:
+        if args[1] is object:  # unread, and passed on as it came
+            return [] if declared == "object" else [f"{path}: {ours} against {declared}"]
         ok = container.lower() == "dict"
         if ok:
             return _type_faults(args[1], inner.partition(", ")[2], f"{path}.*", seen)

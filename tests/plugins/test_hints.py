@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.api.changes import Action, ClusterEvent, Resource, matches
-from moorage.api.claims import DeviceClass
+from moorage.api.devices import DeviceClass
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import NodeAffinity, Pod

@@ -1,13 +1,12 @@
 """Dynamic resource allocation, as far as a pod refers to it.
 
-A scheduler without the DynamicResources plugin reads these only to recognise a pod it must not
-place; the allocation itself is not typed here.
+The claims themselves, what they ask for and what they got are in `moorage.api.devices`.
 """
 
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations
 
-from moorage.api.meta import ApiObject, ApiStruct
+from moorage.api.meta import ApiStruct
 
 
 class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
@@ -45,36 +44,3 @@ class ContainerResourceClaim(ApiStruct, frozen=True, kw_only=True):
 
     name: str = ""
     request: str = ""
-
-
-class ResourceClaimConsumerReference(ApiStruct, frozen=True, kw_only=True):
-    """Who may use an allocated claim."""
-
-    api_group: str = ""
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class ResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """For whom the claim is reserved."""
-
-    reserved_for: list[ResourceClaimConsumerReference] = []
-
-
-class ResourceClaim(ApiObject, frozen=True, kw_only=True):
-    """resource.k8s.io/v1 ResourceClaim, without its device requests."""
-
-    status: ResourceClaimStatus = ResourceClaimStatus()
-
-
-class DeviceClassSpec(ApiStruct, frozen=True, kw_only=True):
-    """The extended resource name the class also answers to."""
-
-    extended_resource_name: str | None = None
-
-
-class DeviceClass(ApiObject, frozen=True, kw_only=True):
-    """resource.k8s.io/v1 DeviceClass, without its selectors."""
-
-    spec: DeviceClassSpec = DeviceClassSpec()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.changes import Action, ClusterEvent, Resource
-from moorage.api.claims import DeviceClass
+from moorage.api.devices import DeviceClass
 from moorage.api.names import is_extended_resource, is_scalar_resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod

@@ -20,7 +20,7 @@ from moorage.api.changes import (
     node_changes,
     pod_changes,
 )
-from moorage.api.claims import DeviceClass
+from moorage.api.devices import DeviceClass
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
