@@ -1,0 +1,69 @@
+"""What every module of this package shares: names of devices, features, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from moorage.base.errors import MoorageError
+
+
+class PoolID(NamedTuple):
+    """A pool: names of pools are unique to a driver only."""
+
+    driver: str
+    pool: str
+
+    def __str__(self) -> str:
+        """Return the form of kube-scheduler's messages."""
+        return f"{self.driver}/{self.pool}"
+
+
+class DeviceID(NamedTuple):
+    """A device of the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        """Return the form of kube-scheduler's messages."""
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class NodeFacts(NamedTuple):
+    """What the allocator reads of a node."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+class Features(msgspec.Struct, frozen=True, kw_only=True):
+    """Feature gates that change what the allocator does; the defaults are those of v1.36."""
+
+    admin_access: bool = True
+    """``DRAAdminAccess``."""
+    consumable_capacity: bool = True
+    """``DRAConsumableCapacity``."""
+    device_binding: bool = True
+    """``DRADeviceBindingConditions`` (with ``DRAResourceClaimDeviceStatus``)."""
+    device_taints: bool = True
+    """``DRADeviceTaints``."""
+    partitionable_devices: bool = True
+    """``DRAPartitionableDevices``."""
+    prioritized_list: bool = True
+    """``DRAPrioritizedList``."""
+
+
+class AllocationError(MoorageError):
+    """Something about a claim, a class or a selector is wrong on every node: the cycle ends."""
+
+
+class NodeAllocationError(MoorageError):
+    """Nothing could be allocated on this node, for a reason worth telling; others may do."""
+
+
+class AllocationTimeoutError(MoorageError):
+    """The search on one node took longer than it may."""
