@@ -44,11 +44,19 @@ def test_every_plugin_with_work_to_measure_has_a_case() -> None:
     assert found - {"DynamicResources"} == set(CASES)
 
 
-@pytest.mark.parametrize("nodes", [NODES_LEAST, 11, 23, 100])
-def test_clusters_of_any_size_have_room_for_every_case(nodes: int) -> None:
-    costs = measure([nodes], in_tree_registry(), clock=SystemClock(), streams=Streams(1), samples=9)
+@pytest.mark.parametrize(("nodes", "seed"), [(NODES_LEAST, 1), (11, 2), (23, 3), (100, 4)])
+def test_clusters_of_any_size_have_room_for_every_case(nodes: int, seed: int) -> None:
+    streams = Streams(seed)
+    costs = measure([nodes], in_tree_registry(), clock=SystemClock(), streams=streams, samples=9)
     assert costs[nodes].plugins.keys() == CASES.keys()
     assert costs[nodes].mixes.keys() == MIXES.keys()
+
+
+def test_zones_that_grow_apart_with_the_cluster_stay_within_the_skew_asked_for() -> None:
+    nodes = 6500  # of which each of two zones has over a thousand blue residents, the third none
+    lab = Laboratory(nodes, in_tree_registry(), clock=ManualClock(), streams=Streams(1), samples=1)
+    for name in ("spread", "spread + pod affinity", "everything"):
+        lab.mix(name)
 
 
 def test_fewer_nodes_than_the_cases_need_are_refused_before_anything_is_measured() -> None:

@@ -120,8 +120,10 @@ _POD_ANTI_AFFINITY: Final = {
     **m.preferred("podAntiAffinity", m.term(_BLUE, m.HOSTNAME))["affinity"]["podAntiAffinity"],
 }
 _BETWEEN_PODS: Final = {"podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_ANTI_AFFINITY}
+_ANY_SKEW: Final = 1_000_000
+"""Above what any cluster holds: residents are uneven over zones, and the more so the more nodes."""
 _SPREAD: Final = [
-    m.spread(_BLUE, m.ZONE, skew=1000, when="DoNotSchedule"),
+    m.spread(_BLUE, m.ZONE, skew=_ANY_SKEW, when="DoNotSchedule"),
     m.spread(_BLUE, m.HOSTNAME, skew=5, when="DoNotSchedule"),
     m.spread(_BLUE, m.ZONE, skew=1, when="ScheduleAnyway"),
     m.spread(_BLUE, m.HOSTNAME, skew=1, when="ScheduleAnyway"),
