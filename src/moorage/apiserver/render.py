@@ -40,16 +40,23 @@ class Renderer:
 
     def __init__(self, served: Served, form: Form, *, include_object: str, now_ns: int) -> None:
         self._served = served
-        self._form = form
+        self.form = form
+        self.api_version = served.kind.resource.api_version
         self._include_object = include_object
         self._columns_told = False
         self.now_ns = now_ns
 
+    @property
+    def shareable(self) -> bool:
+        """Whether lines are the same for every call that asks for the same version and form."""
+        # Tables tell ages, and their columns with the first line only.
+        return self.form is not Form.TABLE
+
     def one(self, record: Record) -> bytes:
         """Render one object."""
-        if self._form is Form.OBJECT:
+        if self.form is Form.OBJECT:
             return self._served.data(record)
-        if self._form is Form.METADATA:
+        if self.form is Form.METADATA:
             return encode(partial_metadata(record.decode()))
         table = self._table([record])
         table["metadata"] = {"resourceVersion": str(record.version)}
@@ -58,9 +65,9 @@ class Renderer:
     def many(self, records: Sequence[Record], list_meta: Obj) -> bytes:
         """Render a list; ``list_meta`` becomes its ``metadata``."""
         resource = self._served.kind.resource
-        if self._form is Form.TABLE:
+        if self.form is Form.TABLE:
             return encode(self._table(records) | {"metadata": list_meta})
-        if self._form is Form.METADATA:
+        if self.form is Form.METADATA:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             items: Iterable[bytes] = (encode(partial_metadata(r.decode())) for r in records)
         else:
@@ -71,9 +78,9 @@ class Renderer:
 
     def watch_line(self, change_type: str, record: Record) -> bytes:
         """Render one line of a watch stream."""
-        if self._form is Form.OBJECT:
+        if self.form is Form.OBJECT:
             data = self._served.data(record)
-        elif self._form is Form.METADATA:
+        elif self.form is Form.METADATA:
             data = self.one(record)
         else:
             table = self._table([record])
@@ -92,9 +99,9 @@ class Renderer:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
         resource = self._served.kind.resource
         obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version}
-        if self._form is Form.METADATA:
+        if self.form is Form.METADATA:
             obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-        elif self._form is Form.TABLE:
+        elif self.form is Form.TABLE:
             obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": []}
         return watch_line("BOOKMARK", obj | {"metadata": meta})
 

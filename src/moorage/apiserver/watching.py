@@ -8,6 +8,7 @@ moved on without it the stream ends with an ERROR event of code 410, which tells
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 import msgspec
@@ -20,7 +21,7 @@ from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
 from moorage.apiserver.status import expired, version_too_large
 from moorage.apiserver.store import Shelf, Store
-from moorage.apiserver.watch_log import Change
+from moorage.apiserver.watch_log import Change, WatchLog
 from moorage.base.aio import sleep
 from moorage.base.rng import Random
 
@@ -34,6 +35,10 @@ CHUNK_BYTES = 256 * 1024
 _TIMER_SLACK_SECONDS = 0.001
 # How many changes are looked at between two chances for others to run (a guess).
 _BATCH_CHANGES = 256
+# From so many watchers of a resource on, what was rendered for one is kept for the others.
+_SHARING_MIN = 2
+# How much is kept: selections of watchers who keep up (a guess).
+_SHARED_MAX = 8
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -67,6 +72,7 @@ class Watcher:
         self._lister = lister
         self._rng = rng
         self._closing = False
+        self._shared = _SharedChunks()
 
     def open(self, target: Target, query: Query, renderer: Renderer) -> AsyncIterator[bytes]:
         """Return the stream of one watch: chunks of whole lines.
@@ -107,40 +113,71 @@ class Watcher:
         )
 
     async def _stream(self, shelf: Shelf, plan: _Plan, renderer: Renderer) -> AsyncIterator[bytes]:
-        loop = asyncio.get_running_loop()
+        loop, log = asyncio.get_running_loop(), shelf.log
         end_at = loop.time() + plan.timeout_seconds
-        for chunk in _chunks(renderer.watch_line("ADDED", r) for r in plan.initial or ()):
+        for chunk in _initial(plan, renderer):
             yield chunk
-        if plan.initial_events_end and plan.bookmarks:
-            yield renderer.bookmark(plan.since, initial_events_end=True)
         seen = plan.since
         bookmark_at = loop.time() + BOOKMARK_SECONDS
-        while not self._closing:
-            changes = shelf.log.since(seen, _BATCH_CHANGES)
-            if changes is None:
-                forgotten = shelf.log.forgotten_version
-                yield error_line(expired(f"too old resource version: {seen} ({forgotten})"))
-                return
-            if changes:
-                seen = changes[-1].version
-                for chunk in _chunks(_lines(changes, plan.selection, renderer)):
-                    yield chunk
-                # A burst that concerns others must not keep the loop from them.
-                await sleep(0)
-                continue
-            now = loop.time() + _TIMER_SLACK_SECONDS
-            ending = now >= end_at
-            if plan.bookmarks and (ending or now >= bookmark_at):
-                # Nothing is left in the log, so every version to be told of so far has been.
-                seen = self._store.told_version
-                yield renderer.bookmark(seen, initial_events_end=False)
-                bookmark_at = now + BOOKMARK_SECONDS
-                if not ending:
+        with log.reading():
+            while not self._closing:
+                changes = log.since(seen, _BATCH_CHANGES)
+                if changes is None:
+                    forgotten = log.forgotten_version
+                    yield error_line(expired(f"too old resource version: {seen} ({forgotten})"))
+                    return
+                if changes:
+                    for chunk in self._shared.chunks(log, changes, plan.selection, renderer):
+                        yield chunk
+                    seen = changes[-1].version
+                    # A burst that concerns others must not keep the loop from them.
+                    await sleep(0)
+                    if len(changes) < _BATCH_CHANGES:
+                        await log.gather()
                     continue
-            if ending:
-                return
-            wake_at = min(end_at, bookmark_at) if plan.bookmarks else end_at
-            await shelf.log.wait_for_change(wake_at - loop.time())
+                now = loop.time() + _TIMER_SLACK_SECONDS
+                ending = now >= end_at
+                if plan.bookmarks and (ending or now >= bookmark_at):
+                    # Nothing is left in the log, so every version to be told of so far has been.
+                    seen = self._store.told_version
+                    yield renderer.bookmark(seen, initial_events_end=False)
+                    bookmark_at = now + BOOKMARK_SECONDS
+                    if not ending:
+                        continue
+                if ending:
+                    return
+                wake_at = min(end_at, bookmark_at) if plan.bookmarks else end_at
+                await log.wait_for_change(wake_at - loop.time())
+
+
+def _initial(plan: _Plan, renderer: Renderer) -> Iterator[bytes]:
+    """Yield what a watch begins with."""
+    yield from _chunks(renderer.watch_line("ADDED", r) for r in plan.initial or ())
+    if plan.initial_events_end and plan.bookmarks:
+        yield renderer.bookmark(plan.since, initial_events_end=True)
+
+
+class _SharedChunks:
+    """What was rendered last, for other watchers of the same who have seen as much."""
+
+    def __init__(self) -> None:
+        self._rendered: OrderedDict[tuple[object, ...], tuple[bytes, ...]] = OrderedDict()
+
+    def chunks(
+        self, log: WatchLog, changes: Sequence[Change], selection: Selection, renderer: Renderer
+    ) -> Iterable[bytes]:
+        """Return changes as the watchers of a selection see them, in chunks of whole lines."""
+        if log.readers < _SHARING_MIN or not renderer.shareable:
+            return _chunks(_lines(changes, selection, renderer))
+        place = (changes[0].version, changes[-1].version)
+        key = (renderer.api_version, renderer.form, selection, log, *place)
+        found = self._rendered.get(key)
+        if found is None:
+            found = tuple(_chunks(_lines(changes, selection, renderer)))
+            self._rendered[key] = found
+            while len(self._rendered) > _SHARED_MAX:
+                self._rendered.popitem(last=False)
+        return found
 
 
 def _lines(changes: Iterable[Change], selection: Selection, renderer: Renderer) -> Iterator[bytes]:
