@@ -40,7 +40,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 async def test_a_child_is_measured_and_ended(command: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    command.setattr(processes, "_COMMAND", WRITES_AND_WAITS)
+    command.setattr(processes, "COMMAND", WRITES_AND_WAITS)
     mark = tmp_path / "mark"
     child = Child("worker", [str(mark)], log=tmp_path / "log")
     await child.stop()  # never started: nothing to do
@@ -63,7 +63,7 @@ async def test_a_child_is_measured_and_ended(command: pytest.MonkeyPatch, tmp_pa
 async def test_a_child_that_will_not_end_is_killed(
     command: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    command.setattr(processes, "_COMMAND", STUBBORN)
+    command.setattr(processes, "COMMAND", STUBBORN)
     command.setattr(processes, "_END_SECONDS", 0.05)
     child = Child("worker", [str(tmp_path / "mark")], log=tmp_path / "log")
     await child.start()
@@ -76,7 +76,7 @@ async def test_a_child_that_will_not_end_is_killed(
 async def test_the_last_words_of_a_child_that_broke_are_told(
     command: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    command.setattr(processes, "_COMMAND", "raise SystemExit('no such flag')")
+    command.setattr(processes, "COMMAND", "raise SystemExit('no such flag')")
     child = Child("worker", [], log=tmp_path / "log")
     await child.start()
     with pytest.raises(MoorageError, match="worker ended with 1:\nno such flag"):
@@ -87,7 +87,7 @@ async def test_the_last_words_of_a_child_that_broke_are_told(
 async def test_a_child_that_never_writes_is_not_waited_for_for_ever(
     command: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    command.setattr(processes, "_COMMAND", "import time; time.sleep(60)")
+    command.setattr(processes, "COMMAND", "import time; time.sleep(60)")
     child = Child("worker", [], log=tmp_path / "log")
     await child.start()
     try:
@@ -99,7 +99,7 @@ async def test_a_child_that_never_writes_is_not_waited_for_for_ever(
 
 @pytest.mark.skipif(not HAS_PROC, reason="family is read from /proc")
 async def test_grandchildren_count(command: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    command.setattr(processes, "_COMMAND", HAS_A_CHILD)
+    command.setattr(processes, "COMMAND", HAS_A_CHILD)
     child = Child("worker", [str(tmp_path / "mark")], log=tmp_path / "log")
     await child.start()
     try:

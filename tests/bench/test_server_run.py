@@ -40,7 +40,7 @@ async def test_pods_go_through_server_and_scheduler() -> None:
 async def test_a_scheduler_that_ends_is_noticed_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(processes, "_COMMAND", "raise SystemExit('no such flag')")
+    monkeypatch.setattr(processes, "COMMAND", "raise SystemExit('no such flag')")
     child = Child("scheduler", [], log=tmp_path / "log")
     await child.start()
     with pytest.raises(MoorageError, match="scheduler ended with 1:\nno such flag"):

@@ -18,7 +18,8 @@ from moorage.base.errors import MoorageError
 _PROC = Path("/proc")
 _END_SECONDS = 5.0
 _KIB_PER_MIB = 1024
-_COMMAND = "from moorage.cli.main import main; main()"
+COMMAND = "from moorage.cli.main import main; main()"
+"""Runs ``moorage`` in this Python: to be given to ``-c``, its arguments behind."""
 
 
 class Child:
@@ -44,7 +45,7 @@ class Child:
         """Start the process."""
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", _COMMAND, *self._arguments, stdout=log, stderr=log
+                sys.executable, "-c", COMMAND, *self._arguments, stdout=log, stderr=log
             )
 
     def check(self) -> None:

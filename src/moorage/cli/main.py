@@ -11,6 +11,7 @@ import click
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.apply import apply
 from moorage.cli.bench import bench
+from moorage.cli.bench_api import bench_api, bench_api_client
 from moorage.cli.bench_extender import bench_extender
 from moorage.cli.bench_gang_arrivals import bench_gang_arrivals
 from moorage.cli.completion import completion
@@ -84,7 +85,7 @@ def main() -> None:
     """
 
 
-for _benchmark in (soak, bench_extender, bench_gang_arrivals):
+for _benchmark in (soak, bench_api, bench_api_client, bench_extender, bench_gang_arrivals):
     bench.add_command(_benchmark)
 for _command in (
     up,

@@ -223,7 +223,7 @@ class HttpTransport:
 
     def _make_lane(self, credential: Credential) -> _Lane:
         connector = aiohttp.TCPConnector(
-            limit=self._connections_max, ssl=_tls_context(self._access, credential)
+            limit=self._connections_max, ssl=tls_context(self._access, credential)
         )
         session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
@@ -307,7 +307,14 @@ def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers.items()}
 
 
-def _tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext | bool:
+def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext | bool:
+    """Return the TLS context for a server; True for one that speaks plain HTTP.
+
+    Raises
+    ------
+    KubeconfigError
+        A certificate or key cannot be used.
+    """
     if not access.server.startswith("https:"):
         return True
     try:

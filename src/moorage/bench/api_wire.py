@@ -1,0 +1,149 @@
+"""A bare HTTPS connection for loading a server: it must cost less than what it measures.
+
+`moorage.client` pools, retries and renews credentials; nothing of that is wanted here, where a
+call that fails is a result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import msgspec
+
+from moorage.base.errors import MoorageError, TransportError
+from moorage.client.auth import ServerAccess
+from moorage.client.http_transport import tls_context
+
+# Above what a server sends as headers; bodies are read whole, however long.
+_HEAD_BYTES_MAX = 1 << 16
+
+
+class Door(msgspec.Struct, frozen=True):
+    """Where a server is, how to trust it and who we are to it.
+
+    Parameters
+    ----------
+    host, port
+        Its address.
+    tls
+        None for plain HTTP.
+    head
+        Header lines sent with every call.
+    """
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    head: bytes
+
+    async def open(self) -> Wire:
+        """Open a connection.
+
+        Raises
+        ------
+        TransportError
+            Nobody answers there.
+        """
+        try:
+            reader, writer = await asyncio.open_connection(
+                self.host, self.port, ssl=self.tls, limit=_HEAD_BYTES_MAX
+            )
+        except OSError as error:
+            raise TransportError(f"{self.host}:{self.port}: {error}") from error
+        return Wire(reader, writer, self.head)
+
+
+async def door_of(access: ServerAccess) -> Door:
+    """Return the door to a server."""
+    credential = await access.credentials.credential()
+    parts = urlsplit(access.server)
+    context = tls_context(access, credential)
+    lines = [("Host", parts.netloc), ("User-Agent", "moorage-bench"), *credential.headers]
+    return Door(
+        parts.hostname or "",
+        parts.port or 443,
+        context if isinstance(context, ssl.SSLContext) else None,
+        "".join(f"{name}: {value}\r\n" for name, value in lines).encode(),
+    )
+
+
+class Wire:
+    """One connection, for one call after the other.
+
+    Parameters
+    ----------
+    reader, writer
+        Its two directions.
+    head
+        Header lines sent with every call.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._head = head
+
+    async def call(
+        self, method: str, target: str, body: bytes = b"", *, accept: str = "application/json"
+    ) -> bytes:
+        """Make a call and return the body of the answer.
+
+        Raises
+        ------
+        MoorageError
+            The server refused, or hung up.
+        """
+        try:
+            await self._ask(method, target, body, accept)
+            status, headers = await self._answer_head()
+            answer = await self._reader.readexactly(int(headers[b"content-length"]))
+        except (OSError, EOFError) as error:
+            raise TransportError(f"{method} {target}: {error}") from error
+        if status >= 300:
+            text = answer.decode(errors="replace")
+            raise MoorageError(f"{method} {target}: {status}: {text[:500]}")
+        return answer
+
+    async def stream(self, target: str) -> AsyncIterator[bytes]:
+        """Return the pieces of an answer that does not end by itself, once its head is there.
+
+        Raises
+        ------
+        MoorageError
+            The server refused.
+        """
+        await self._ask("GET", target, b"", "application/json")
+        status, _ = await self._answer_head()
+        if status >= 300:
+            raise MoorageError(f"GET {target}: {status}")
+        return self._chunks()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._writer.transport.abort()
+
+    async def _ask(self, method: str, target: str, body: bytes, accept: str) -> None:
+        lines = f"{method} {target} HTTP/1.1\r\nAccept: {accept}\r\n"
+        if body:
+            lines += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        self._writer.write(lines.encode() + self._head + b"\r\n" + body)
+        await self._writer.drain()
+
+    async def _answer_head(self) -> tuple[int, dict[bytes, bytes]]:
+        first, *lines = (await self._reader.readuntil(b"\r\n\r\n"))[:-4].split(b"\r\n")
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(b":")
+            headers[name.strip().lower()] = value.strip()
+        return int(first.split(b" ", 2)[1]), headers
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
+            piece = await self._reader.readexactly(size + 2)
+            yield piece[:-2]
+        await self._reader.readuntil(b"\r\n")
