@@ -148,6 +148,9 @@ def test_allocation_scores_equal_reference(kind, judge, random_cluster, asked, r
     assert scores("NodeResourcesFit", snapshot, asked, args=args) == (expected, expected)
     one = scores("NodeResourcesFit", snapshot, asked, args=args, rows=[0])
     assert one == (expected[:1], expected[:1])
+    turned = range(snapshot.num_nodes)[:0:-1]  # most rows, for which all are computed
+    most = scores("NodeResourcesFit", snapshot, asked, args=args, rows=turned)
+    assert most == (expected[:0:-1], expected[:0:-1])
 
 
 @FEW
@@ -168,7 +171,8 @@ def test_balanced_scores_equal_reference(random_cluster, asked, resources):
     specs = tuple(ResourceSpec(name=name, weight=1) for name, _ in resources)
     args = NodeResourcesBalancedAllocationArgs(resources=specs)
     requested = reference.units(pod_requests(asked, use_status=True, pod_level=True))
-    found = scores("NodeResourcesBalancedAllocation", build(random_cluster), asked, args=args)
+    snapshot = build(random_cluster)
+    found = scores("NodeResourcesBalancedAllocation", snapshot, asked, args=args)
     if not any(requested.get(name, 0) for name, _ in known(resources)):
         assert found is None
         return
@@ -176,6 +180,9 @@ def test_balanced_scores_equal_reference(random_cluster, asked, resources):
         reference.balanced(asked, node, placed, known(resources)) for node, placed in random_cluster
     ]
     assert found == (expected, expected)
+    turned = range(snapshot.num_nodes)[:0:-1]
+    most = scores("NodeResourcesBalancedAllocation", snapshot, asked, args=args, rows=turned)
+    assert most == (expected[:0:-1], expected[:0:-1])
 
 
 @FEW

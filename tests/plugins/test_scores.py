@@ -105,8 +105,8 @@ def test_float_and_integer_division_agree_where_floats_are_exact(strategy):
     ]
     used = np.concatenate(steps)
     capacity = np.tile(CAPACITY, len(steps))
-    exact = ResourceUse(1, capacity, None, capacity, used)
-    fast = ResourceUse(1, capacity, None, capacity.astype(np.float64), used)
+    fast = ResourceUse(1, capacity.astype(np.float64), None, used.astype(np.float64))
+    exact = ResourceUse(1, capacity, None, used)
     assert strategy([fast], len(used)).tolist() == strategy([exact], len(used)).tolist()
 
 
@@ -122,15 +122,14 @@ def test_float_and_integer_division_agree_where_floats_are_exact(strategy):
     ],
 )
 def test_broken_line(points, percent, expected):
-    one = np.array([100], np.int64)
-    use = ResourceUse(1, one, None, one.astype(np.float64), np.array([percent], np.int64))
+    use = ResourceUse(1, np.array([100], np.int64), None, np.array([percent], np.int64))
     assert RequestedToCapacityRatio(points)([use], 1).tolist() == [expected]
 
 
 def test_ratio_leaves_out_resources_that_score_nothing():
     one = np.array([100], np.int64)
-    half = ResourceUse(1, one, None, one.astype(np.float64), np.array([50], np.int64))
-    none = ResourceUse(9, one, None, one.astype(np.float64), np.array([0], np.int64))
+    half = ResourceUse(1, one, None, np.array([50], np.int64))
+    none = ResourceUse(9, one, None, np.array([0], np.int64))
     assert RequestedToCapacityRatio([(0, 0), (100, 10)])([half, none], 1).tolist() == [50]
 
 

@@ -183,8 +183,9 @@ class NodeResourcesFit:
         """Score each row by what would be used with the pod on it."""
         del state
         terms = memo_of(pod.part(RESOURCES), self._score_key, self._terms)
-        uses = [self._use(view, *term) for term in terms]
-        return self._strategy(uses, len(view))
+        wide = view.widened()
+        uses = [self._use(wide, *term) for term in terms]
+        return view.narrowed(self._strategy(uses, len(wide)), wide)
 
     def score_placements(
         self, key: GroupKey, filled: Sequence[FilledPlacement]
@@ -211,8 +212,8 @@ class NodeResourcesFit:
             capacity = int(view.take(self._snapshot.allocatable(spec.name)).sum())
             if capacity == 0:
                 continue
-            used = self._use(view, spec.name, spec.weight, 0).used_n
-            share = min(int(used.sum()) + request, capacity) * MAX_NODE_SCORE // capacity
+            used = int(self._used(view, spec.name).sum())
+            share = min(used + request, capacity) * MAX_NODE_SCORE // capacity
             total, weights = total + share * spec.weight, weights + spec.weight
         return total // weights if weights else 0
 
@@ -268,12 +269,14 @@ class NodeResourcesFit:
         )
 
     def _use(self, view: NodeView, resource: str, weight: int, request: int) -> ResourceUse:
+        used_n = self._used(view, resource)
+        return resource_use(self._snapshot, view, resource, used_n, request=request, weight=weight)
+
+    def _used(self, view: NodeView, resource: str) -> NDArray[np.int64]:
         snapshot = self._snapshot
-        if resource in _WITH_DEFAULTS:
-            used = view.take(snapshot.nonzero_requested(resource))
-        else:
-            used = view.take(snapshot.requested(resource))
-        return resource_use(snapshot, view, resource, used + request, weight=weight)
+        known = resource in _WITH_DEFAULTS
+        used_n = snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
+        return view.take(used_n)
 
 
 class _FailurePatterns:

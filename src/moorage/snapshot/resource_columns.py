@@ -25,6 +25,8 @@ class ResourceColumns:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._zeros: dict[str, AnyArray] = {}
+        self._everywhere: dict[str, bool] = {}
+        self._everywhere_of = (-1, -1)
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Return int64, (n,): millicores for cpu, bytes or units for the rest."""
@@ -44,6 +46,17 @@ class ResourceColumns:
         True while allocatable * 100 stays below 2**53 (memory: about 81 TiB a node).
         """
         return self.table.exact_limit.get(resource, 0) < _FLOAT_EXACT
+
+    def everywhere(self, resource: str) -> bool:
+        """Whether every node has some of a resource; found once for nodes as they are."""
+        of_nodes = (self.table.node_log.position, self.table.columns.structure)
+        if of_nodes != self._everywhere_of:
+            self._everywhere_of = of_nodes
+            self._everywhere.clear()
+        found = self._everywhere.get(resource)
+        if found is None:
+            found = self._everywhere[resource] = bool(self.allocatable(resource).all())
+        return found
 
     def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
         """Return int64, (n,): sums with defaults for pods without requests; cpu and memory."""

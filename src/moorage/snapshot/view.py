@@ -75,6 +75,20 @@ class NodeView:
         """
         return column_n if self._index is None else column_n[self._index]
 
+    def widened(self) -> NodeView:
+        """Return the view of every row where this one has most of them, else this one itself.
+
+        For answers that need several columns: reading them costs nothing then, and what is
+        computed for rows nobody asked about costs less than a copy of each column would.
+        """
+        return (
+            self if self.rows is None or 2 * len(self.rows) < self._n_all else NodeView(self._n_all)
+        )
+
+    def narrowed(self, answer_n: NDArray[A], wide: NodeView) -> NDArray[A]:
+        """Return for the rows of this view what was answered for those of `widened`."""
+        return answer_n if wide is self else self.take(answer_n)
+
     def row_numbers(self) -> Rows:
         """Return int64, (len(view),): the rows, spelled out also for the view of all."""
         return np.arange(self._n_all) if self.rows is None else self.rows
