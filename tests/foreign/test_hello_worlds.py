@@ -1,0 +1,210 @@
+"""kr8s, lightkube and kopf do what their own documentation begins with, against ``moorage up``.
+
+One sandbox for all, a namespace for each; each is a program in a process of its own, as its users
+start it, and what it prints is compared whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import pytest
+
+from tests.sandbox.process import Up
+
+HERE = Path(__file__).parent
+SECONDS_MAX = 40
+# Untyped, as its users see it.
+kube: Any = kubernetes
+KIND = ("kopf.dev", "v1")
+PLURAL = "ephemeralvolumeclaims"
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with Up(tmp_path_factory.mktemp("hello"), "--nodes", "3", "--empty", "--seed", "1") as up:
+        yield up.started()
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Up) -> Iterator[Any]:
+    """Return the official client, which looks at what the others do."""
+    client = kube.config.new_client_from_config(str(sandbox.kubeconfig))
+    yield client
+    client.close()
+    # Closing leaves the connections to the garbage collector.
+    client.rest_client.pool_manager.clear()
+
+
+@pytest.fixture
+def space(api: Any, request: pytest.FixtureRequest) -> str:
+    """Return the name of a namespace of the test's own."""
+    name = request.node.name.replace("_", "-")[:60].strip("-")
+    kube.client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
+    return str(name)
+
+
+@pytest.fixture
+def environment(sandbox: Up, space: str, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a program whose user works in that namespace."""
+    kubeconfig = json.loads(sandbox.kubeconfig.read_text())
+    for context in kubeconfig["contexts"]:
+        context["context"]["namespace"] = space
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    return {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
+
+
+def run(program: str, *arguments: str, environment: dict[str, str]) -> list[list[Any]]:
+    """Run a program and return the lines of JSON it prints."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / program), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def until(found: Callable[[], Any], what: str) -> Any:
+    """Wait until something is found, and return it."""
+    end = time.monotonic() + SECONDS_MAX
+    while not (answer := found()):
+        assert time.monotonic() < end, f"no {what} within {SECONDS_MAX} s"
+    return answer
+
+
+def test_kr8s(environment: dict[str, str]) -> None:
+    assert run("hello_kr8s.py", environment=environment) == [
+        ["user", "kubernetes-admin"],
+        ["nodes", "node-01", "node-02", "node-03"],
+        ["cordoned", True],
+        ["cordoned", False],
+        ["labelled", "my-pod"],
+        ["watched", "ADDED", "my-pod", "Running"],
+        ["exists", False],
+        ["scaled", 3, True, 3],
+    ]
+
+
+def test_lightkube(environment: dict[str, str], space: str) -> None:
+    assert run("hello_lightkube.py", space, environment=environment) == [
+        ["nodes", "node-01", "node-02", "node-03"],
+        ["replaced", {"key1": "new value", "key2": "value2"}],
+        ["patched", {"key1": "new value", "key2": "value2", "key3": "value3"}],
+        ["without", {"key1": "new value", "key2": "value2"}],
+        ["gone", 404, "NotFound"],
+        ["applied", {"key1": "value1", "key2": "value2"}],
+        ["applied", {"key2": "value2", "key3": "value3"}],
+        ["ready", 2],
+        ["pods", 2],
+        ["generic", "ElasticQuota", {"cpu": "4"}],
+    ]
+
+
+@contextmanager
+def operator(environment: dict[str, str], space: str, log: Path) -> Iterator[Callable[[], str]]:
+    """Run kopf's operator; give what it has logged so far, and end it in good order."""
+    command = [sys.executable, "-m", "kopf", "run", "--standalone", "--namespace", space]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [*command, str(HERE / "ephemeral.py")],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as running,
+    ):
+        try:
+            yield log.read_text
+            running.terminate()
+            assert running.wait(10) == 0
+        finally:
+            running.kill()
+
+
+def define(api: Any) -> None:
+    """Create what the operator needs: its kind, and a class whose claims are bound at once."""
+    spec = {
+        "scope": "Namespaced",
+        "group": KIND[0],
+        "names": {
+            "kind": "EphemeralVolumeClaim",
+            "plural": PLURAL,
+            "singular": "ephemeralvolumeclaim",
+            "shortNames": ["evcs", "evc"],
+        },
+        "versions": [{"name": KIND[1], "served": True, "storage": True, "schema": _SCHEMA}],
+    }
+    kube.client.ApiextensionsV1Api(api).create_custom_resource_definition(
+        {"metadata": {"name": f"{PLURAL}.{KIND[0]}"}, "spec": spec}
+    )
+    kube.client.StorageV1Api(api).create_storage_class(
+        {
+            "metadata": {"name": "at-once"},
+            "provisioner": "volumes.moorage.dev",
+            "allowVolumeExpansion": True,
+        }
+    )
+
+
+_OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_SCHEMA = {
+    "openAPIV3Schema": {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}},
+}
+
+
+def test_an_operator_of_kopf(
+    api: Any, environment: dict[str, str], space: str, tmp_path: Path
+) -> None:
+    define(api)
+    custom = kube.client.CustomObjectsApi(api)
+    core = kube.client.CoreV1Api(api)
+    mine: dict[str, Any] = {"metadata": {"name": "my-claim"}, "spec": {"size": "1G"}}
+    mine |= {"apiVersion": "/".join(KIND), "kind": "EphemeralVolumeClaim"}
+    where = (*KIND, space, PLURAL)
+
+    def own() -> Any:
+        found = custom.list_namespaced_custom_object(*where)["items"]
+        return found[0] if found else None
+
+    def handled(handler: str) -> Any:
+        return own().get("status", {}).get(handler)
+
+    def claim() -> Any:
+        return core.read_namespaced_persistent_volume_claim("my-claim", space)
+
+    with operator(environment, space, tmp_path / "log") as logged:
+        custom.create_namespaced_custom_object(*where, mine)
+        assert until(lambda: handled("create_fn"), "status") == {"pvc-name": "my-claim"}
+        owner = claim().metadata.owner_references[0]
+        assert (owner.kind, owner.uid) == ("EphemeralVolumeClaim", own()["metadata"]["uid"])
+        assert own()["metadata"]["finalizers"] == ["kopf.zalando.org/KopfFinalizerMarker"]
+        until(lambda: claim().status.phase == "Bound", "volume")
+        patch = {"spec": {"size": "2G"}, "metadata": {"labels": {"owner": "me"}}}
+        custom.patch_namespaced_custom_object(*where, "my-claim", patch)
+        assert until(lambda: handled("update_fn/spec.size"), "status") == {"size": "2G"}
+        assert claim().spec.resources.requests == {"storage": "2G"}
+        until(lambda: claim().metadata.labels == {"owner": "me"}, "label")
+        about = "involvedObject.kind=EphemeralVolumeClaim,reason=Made"
+        (event,) = until(
+            lambda: core.list_namespaced_event(space, field_selector=about).items, "Event"
+        )
+        assert (event.message, event.type) == ("PVC child is created: my-claim", "Normal")
+        custom.delete_namespaced_custom_object(*where, "my-claim")
+        until(lambda: own() is None, "deletion")
+        assert core.read_namespaced_config_map("my-claim-farewell", space)
+        assert "ERROR" not in logged(), logged()
+    # What it made goes with its owner.
+    until(lambda: not core.list_namespaced_persistent_volume_claim(space).items, "deletion")
