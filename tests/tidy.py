@@ -10,7 +10,8 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 MODULE_LINES_MAX = 600
@@ -44,6 +45,18 @@ _TODO = re.compile(r"\bTODO\b(?!\(#\d+\))")
 _NEVER = re.compile(r"\b(?:FIXME|XXX|HACK)\b")
 
 
+@lru_cache(maxsize=2)
+def _tree(text: str) -> ast.Module:
+    """Return a text taken apart; kept, for several rules ask about one text in turn."""
+    return ast.parse(text)
+
+
+@lru_cache(maxsize=2)
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    """Return all there is in a text."""
+    return tuple(ast.walk(_tree(text)))
+
+
 class Breach(NamedTuple):
     """One broken rule: the key that the allow-list uses, and the sentence a person reads."""
 
@@ -66,7 +79,7 @@ def size_breaches(path: str, text: str) -> Iterator[Breach]:
     if lines > MODULE_LINES_MAX:
         message = f"{path} has {lines} lines, at most {MODULE_LINES_MAX}: split it by question"
         yield Breach("module-lines", path, "", message)
-    for name, node in _definitions(ast.parse(text)):
+    for name, node in _definitions(_tree(text)):
         if isinstance(node, ast.ClassDef):
             yield from _class_breaches(path, name, node)
         else:
@@ -75,7 +88,7 @@ def size_breaches(path: str, text: str) -> Iterator[Breach]:
 
 def parameter_breaches(path: str, text: str) -> Iterator[Breach]:
     """Yield the functions that can be called with too many unnamed arguments."""
-    for name, node in _definitions(ast.parse(text)):
+    for name, node in _definitions(_tree(text)):
         if isinstance(node, ast.ClassDef):
             continue
         given = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
@@ -88,9 +101,8 @@ def parameter_breaches(path: str, text: str) -> Iterator[Breach]:
 
 def banned_breaches(path: str, text: str) -> Iterator[Breach]:
     """Yield every use of a name in `BANNED`, however it was imported."""
-    tree = ast.parse(text)
-    origin = _imported_names(tree)
-    for node in ast.walk(tree):
+    origin = _imported_names(_nodes(text))
+    for node in _nodes(text):
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         dotted = _dotted(node, origin)
@@ -200,14 +212,14 @@ def _definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Defini
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{prefix}{node.name}", node
             yield from _definitions(node, f"{prefix}{node.name}.")
-        else:
+        elif not isinstance(node, ast.expr):
             yield from _definitions(node, prefix)
 
 
-def _imported_names(tree: ast.Module) -> dict[str, str]:
+def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Map each name bound by an import to what it stands for."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
@@ -230,10 +242,12 @@ def _dotted(node: ast.expr, origin: Mapping[str, str]) -> str:
 
 
 def _remarks(text: str) -> Iterator[tuple[int, str]]:
+    if not (_TODO.search(text) or _NEVER.search(text)):
+        return  # taking a text apart is slow, and nearly none has such a word anywhere
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node, clean=False)
             if docstring is not None:
@@ -243,7 +257,7 @@ def _remarks(text: str) -> Iterator[tuple[int, str]]:
 def _imports(text: str) -> set[str]:
     """Return the modules a text imports, and what it takes from them as if it were modules."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -254,5 +268,5 @@ def _imports(text: str) -> set[str]:
 
 def _references(text: str) -> set[str]:
     """Return the modules a text may load: by import, or as ``package.module[:attribute]``."""
-    constants = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
+    constants = (n.value for n in _nodes(text) if isinstance(n, ast.Constant))
     return _imports(text) | {v.partition(":")[0] for v in constants if isinstance(v, str)}
