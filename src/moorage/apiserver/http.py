@@ -9,14 +9,16 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 
-from aiohttp import web
-
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import real_seconds
+from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
+
+with read_when_used():
+    from aiohttp import web
 
 # How long calls under way may take to finish on shutdown; streams have ended by then, but for
 # those whose clients do not read. The library waits this long twice, before and after cancelling.

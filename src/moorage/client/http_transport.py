@@ -22,10 +22,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
-import aiohttp
-import yarl
-
 from moorage.base import aio
+from moorage.base.authorities import read_when_used
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError, RefusedError, TransportError
 from moorage.client.auth import Credential, ServerAccess
@@ -33,6 +31,10 @@ from moorage.client.guard import WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
 from moorage.client.status import retry_after_seconds
 from moorage.client.transport import Answer, Call, LineSplitter, LineStream, Transport
+
+with read_when_used():
+    import aiohttp
+    import yarl
 
 _log = logging.getLogger(__name__)
 

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from aiohttp import web
 
 from moorage.api.codec import encode
+from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
+
+with read_when_used():
+    from aiohttp import web
 
 Check = Callable[[], bool]
 """Whether something is as it should be."""

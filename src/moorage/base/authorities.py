@@ -1,0 +1,47 @@
+"""Certificate authorities of the machine, read when they are needed and not before.
+
+aiohttp makes two TLS contexts when it is imported, each with every authority the machine trusts:
+a third of the time its import takes. Calls to a server we know bring a context of their own, so
+most processes never use these two.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# What connections are made with (asyncio, uvloop), and what `http.client` uses.
+_DOORS = ("wrap_bio", "wrap_socket")
+
+
+@contextmanager
+def read_when_used() -> Iterator[None]:
+    """Let contexts made inside read the machine's authorities at their first connection."""
+
+    def later(context: ssl.SSLContext, *_purpose: object) -> None:
+        for door in _DOORS:
+            setattr(context, door, _first(context, door))
+
+    contexts: Any = ssl.SSLContext
+    loaded = contexts.load_default_certs
+    # The second stands in for a method of C that the class inherits, so it is deleted again.
+    contexts.load_default_certs = contexts.set_default_verify_paths = later
+    try:
+        yield
+    finally:
+        contexts.load_default_certs = loaded
+        del contexts.set_default_verify_paths
+
+
+def _first(context: ssl.SSLContext, door: str) -> Callable[..., Any]:
+    """Return what makes a context whole and then does what the method of that name does."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        for each in _DOORS:
+            vars(context).pop(each, None)
+        context.load_default_certs()
+        return getattr(context, door)(*args, **options)
+
+    return call
