@@ -93,6 +93,12 @@ CSI_STORAGE_CAPACITIES = _type("storage.k8s.io/v1", "CSIStorageCapacity", "csist
 VOLUME_ATTACHMENTS = _type(
     "storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", scope="cluster"
 )
+DEVICE_CLASSES = _type("resource.k8s.io/v1", "DeviceClass", "deviceclasses", scope="cluster")
+RESOURCE_SLICES = _type("resource.k8s.io/v1", "ResourceSlice", "resourceslices", scope="cluster")
+RESOURCE_CLAIMS = _type("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATES = _type(
+    "resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"
+)
 LEASES = _type("coordination.k8s.io/v1", "Lease", "leases")
 EVENTS = _type("events.k8s.io/v1", "Event", "events", short="ev")
 ROLES = _type("rbac.authorization.k8s.io/v1", "Role", "roles")
@@ -146,6 +152,10 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     CSI_DRIVERS,
     CSI_STORAGE_CAPACITIES,
     VOLUME_ATTACHMENTS,
+    DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
     LEASES,
     EVENTS,
     ROLES,

@@ -18,6 +18,7 @@ from moorage.apiserver.kinds import (
     group_pod_groups,
     group_policy,
     group_rbac,
+    group_resource,
     group_scheduling,
     group_storage,
 )
@@ -35,6 +36,7 @@ GROUPS: tuple[tuple[ServedKind, ...], ...] = (
     group_scheduling.KINDS,
     group_pod_groups.KINDS,
     group_storage.KINDS,
+    group_resource.KINDS,
 )
 
 

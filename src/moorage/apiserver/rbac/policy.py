@@ -90,8 +90,9 @@ _SCHEDULER = (
     "storage.k8s.io; csidrivers; " + _READ,
     "storage.k8s.io; csistoragecapacities; " + _READ,
     "resource.k8s.io; deviceclasses; " + _READ,
-    "resource.k8s.io; resourceclaims; get list patch update watch",
+    "resource.k8s.io; resourceclaims; create delete get list patch update watch",
     "resource.k8s.io; resourceclaims/status; get list patch update watch",
+    "resource.k8s.io; resourceclaims/binding; patch update",
     "core; pods/finalizers; get list patch update watch",
     "resource.k8s.io; resourceslices; " + _READ,
 )

@@ -14,6 +14,7 @@ import msgspec
 from moorage.api.resources import ResourceType
 from moorage.apiserver.schema import (
     core_table,
+    device_table,
     extension_table,
     group_table,
     pod_table,
@@ -35,6 +36,7 @@ PACKAGES: Mapping[str, str] = {
     "events.k8s.io/v1": "io.k8s.api.events.v1",
     "policy/v1": "io.k8s.api.policy.v1",
     "rbac.authorization.k8s.io/v1": "io.k8s.api.rbac.v1",
+    "resource.k8s.io/v1": "io.k8s.api.resource.v1",
     "scheduling.k8s.io/v1": "io.k8s.api.scheduling.v1",
     "scheduling.k8s.io/v1alpha2": "io.k8s.api.scheduling.v1alpha2",
     "storage.k8s.io/v1": "io.k8s.api.storage.v1",
@@ -53,6 +55,7 @@ _TABLES = (
     (PACKAGES["events.k8s.io/v1"], group_table.EVENTS),
     (PACKAGES["policy/v1"], group_table.POLICY),
     (PACKAGES["rbac.authorization.k8s.io/v1"], rbac_table.RBAC),
+    (PACKAGES["resource.k8s.io/v1"], device_table.DEVICES),
     (PACKAGES["scheduling.k8s.io/v1"], group_table.SCHEDULING),
     (PACKAGES["scheduling.k8s.io/v1alpha2"], group_table.GROUPS),
     (PACKAGES["storage.k8s.io/v1"], group_table.STORAGE),
