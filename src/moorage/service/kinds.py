@@ -15,6 +15,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.changes import Resource
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
+from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
@@ -100,6 +101,21 @@ WATCHED: Final[tuple[WatchedKind, ...]] = (
         "volume_attachments",
         "1.13",
         Resource.VOLUME_ATTACHMENT,
+    ),
+    _K(resources.DEVICE_CLASSES, DeviceClass, "device_classes", "1.34", Resource.DEVICE_CLASS),
+    _K(
+        resources.RESOURCE_SLICES,
+        ResourceSlice,
+        "resource_slices",
+        "1.34",
+        Resource.RESOURCE_SLICE,
+    ),
+    _K(
+        resources.RESOURCE_CLAIMS,
+        ResourceClaim,
+        "resource_claims",
+        "1.34",
+        Resource.RESOURCE_CLAIM,
     ),
     _K(resources.POD_DISRUPTION_BUDGETS, PodDisruptionBudget, "pod_disruption_budgets", "1.21"),
     _K(resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", "1.14"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from moorage.api.node import Node, Taint
 from moorage.snapshot.affinity_terms import AffinityTerms
+from moorage.snapshot.claim_table import ClaimTable
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.listers import Listers
@@ -50,11 +51,14 @@ class Snapshot(ResourceColumns):
         Names of nodes whose nominated pods changed; None where nobody keeps it.
     groups
         Pod groups and who of their members has a place; none until somebody sets a source.
+    claims
+        Resource claims with what is known beyond the lister.
     """
 
     def __init__(self, table: NodeTable | None = None, listers: Listers | None = None) -> None:
         super().__init__(NodeTable() if table is None else table)
         self.listers = Listers() if listers is None else listers
+        self.claims = ClaimTable(self.listers.resource_claims)
         self.nominations: Nominations = {}
         self.nominations_log: KeyLog[str] | None = None
         self._nominated = NominatedRows(self.table)
@@ -183,4 +187,5 @@ class Snapshot(ResourceColumns):
         twin = Snapshot(self.table.copy(), self.listers)
         twin.nominations = {name: tuple(pods) for name, pods in self.nominations.items()}
         twin.groups = self.groups  # read only: no group is tried on a fork
+        twin.claims = self.claims
         return twin

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.codec import decode, decode_untyped
+from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
@@ -76,9 +77,13 @@ class RecordedObjects(msgspec.Struct, frozen=True, kw_only=True):
     priority_classes: list[PriorityClass] = msgspec.field(
         default_factory=list, name="priorityclasses"
     )
-    device_classes: list[Any] = msgspec.field(default_factory=list, name="deviceclasses")
-    resource_slices: list[Any] = msgspec.field(default_factory=list, name="resourceslices")
-    resource_claims: list[Any] = msgspec.field(default_factory=list, name="resourceclaims")
+    device_classes: list[DeviceClass] = msgspec.field(default_factory=list, name="deviceclasses")
+    resource_slices: list[ResourceSlice] = msgspec.field(
+        default_factory=list, name="resourceslices"
+    )
+    resource_claims: list[ResourceClaim] = msgspec.field(
+        default_factory=list, name="resourceclaims"
+    )
     pod_groups: list[PodGroup] = msgspec.field(default_factory=list, name="podgroups")
 
 

@@ -1,0 +1,158 @@
+"""Resource claims as believed: what the API showed, what was written since, and what is under way.
+
+All profiles share one table, because a device given out by one is taken for the others. Two things
+lie over the lister: newer versions, known from the answer to a write before the watch shows them,
+and allocations under way, which a decision made and nothing has written yet.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go``
+and ``pkg/scheduler/util/assumecache``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from moorage.api.devices import AllocationResult, ResourceClaim
+from moorage.snapshot.key_log import KeyLog
+from moorage.snapshot.listers import Lister
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class UnderWay(msgspec.Struct):
+    """A claim with the allocation it is about to get, and for how many pods.
+
+    Parameters
+    ----------
+    claim
+        As it will be.
+    on_trial
+        Whether a pod group is only tried: the allocation is taken back at the end of the attempt,
+        so that other members of the group, and nobody else, can count on it.
+    pods
+        How many pods want it to stay.
+    """
+
+    claim: ResourceClaim
+    on_trial: bool
+    pods: int = 1
+
+
+class ClaimTable:
+    """The claims of the cluster with what is known beyond the lister.
+
+    Parameters
+    ----------
+    lister
+        What the API showed.
+
+    Attributes
+    ----------
+    log
+        Keys of claims of which a newer version came.
+    """
+
+    def __init__(self, lister: Lister[ResourceClaim]) -> None:
+        self._lister = lister
+        self._newer: dict[Key, ResourceClaim] = {}
+        self._under_way: dict[str, UnderWay] = {}
+        self.log: KeyLog[Key] = KeyLog()
+
+    @property
+    def shown_log(self) -> KeyLog[Key]:
+        """Keys of claims the API showed changed or gone."""
+        return self._lister.log
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Return the newest version known of a claim; None when it is not there."""
+        shown = self._lister.get(name, namespace)
+        if not self._newer:
+            return shown
+        newer = self._newer.get((namespace, name))
+        if newer is None:
+            return shown
+        if shown is None or not _is_older(shown, newer):
+            del self._newer[namespace, name]
+            return shown
+        return newer
+
+    def all(self) -> list[ResourceClaim]:
+        """Return the newest version of every claim, by namespace and order of arrival."""
+        keys = [(claim.namespace, claim.name) for claim in self._lister.all()]
+        found = (self.get(*key) for key in keys)
+        return [claim for claim in found if claim is not None]
+
+    def in_namespace(self, namespace: str) -> list[ResourceClaim]:
+        """Return the newest version of the claims of a namespace, in order of arrival."""
+        names = [claim.name for claim in self._lister.in_namespace(namespace)]
+        found = (self.get(namespace, name) for name in names)
+        return [claim for claim in found if claim is not None]
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """Take over a version that a write returned; False while the API has shown none at all.
+
+        It stands until the API shows one that is not older, or no claim of that name.
+        """
+        shown = self._lister.get(claim.name, claim.namespace)
+        if shown is None:
+            return False
+        if _is_older(shown, claim):
+            key = claim.namespace, claim.name
+            self._newer[key] = claim
+            self.log.append(key)
+        return True
+
+    # -- allocations under way -----------------------------------------------------------------
+
+    def under_way(self) -> Iterable[ResourceClaim]:
+        """Return the claims whose allocation is not written yet, in the order of decisions."""
+        return [each.claim for each in self._under_way.values()]
+
+    def find_under_way(self, uid: str) -> UnderWay | None:
+        """Return what is under way for a claim, or None."""
+        return self._under_way.get(uid)
+
+    def begin(self, uid: str, claim: ResourceClaim, *, on_trial: bool = False) -> None:
+        """Note that a decision allocates a claim; once more for each pod that shares it."""
+        known = self._under_way.get(uid)
+        if known is None:
+            self._under_way[uid] = UnderWay(claim, on_trial)
+        else:
+            known.pods += 1
+            known.on_trial = known.on_trial and on_trial
+
+    def end(self, uid: str) -> None:
+        """Note that the allocation has been written."""
+        self._under_way.pop(uid, None)
+
+    def give_up(self, uid: str) -> bool:
+        """Note that a pod does not want the allocation any more; True if it was the last one."""
+        known = self._under_way.get(uid)
+        if known is None:
+            return False
+        known.pods -= 1
+        if known.pods > 0:
+            return False
+        del self._under_way[uid]
+        return True
+
+
+def allocation_of(claim: ResourceClaim) -> AllocationResult:
+    """Return the allocation of a claim that has one, or is about to."""
+    allocation = claim.status.allocation
+    assert allocation is not None, f"claim {claim.namespace}/{claim.name} is not allocated"
+    return allocation
+
+
+def _is_older(shown: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether what the API showed is from before another version of the same claim."""
+    before, after = shown.metadata.resource_version, other.metadata.resource_version
+    if shown.metadata.uid != other.metadata.uid:
+        return False
+    try:
+        return int(before) < int(after)
+    except ValueError:
+        return before != after
