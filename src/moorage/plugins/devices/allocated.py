@@ -7,17 +7,15 @@ Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/structured/intern
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
-from moorage.api.devices import AllocationResult
-from moorage.plugins.devices.contract import DeviceID
+from moorage.api.devices import AllocationResult, DeviceRequestAllocationResult
+from moorage.api.quantity import parse_quantity
+from moorage.plugins.devices.contract import DeviceID, PoolID
 
+Use = tuple[int, int, Mapping[str, int] | None]
+"""Of a device: times taken whole, shares, and nano units consumed of each capacity."""
 
-class SharedDeviceID(NamedTuple):
-    """A share of a device that allows several allocations."""
-
-    device: DeviceID
-    share_id: str
+_UNUSED: Use = (0, 0, None)
 
 
 class AllocatedState:
@@ -34,24 +32,70 @@ class AllocatedState:
     def __init__(
         self, allocations: Iterable[AllocationResult] = (), *, consumable_capacity: bool = True
     ) -> None:
-        raise NotImplementedError("the allocator's books are not built yet")
+        self._consumable_capacity = consumable_capacity
+        self._pools: dict[PoolID, dict[str, Use]] = {}
+        for allocation in allocations:
+            self.add(allocation)
 
     def copy(self) -> AllocatedState:
         """Return books of their own with the same entries."""
-        raise NotImplementedError("the allocator's books are not built yet")
+        other = AllocatedState(consumable_capacity=self._consumable_capacity)
+        other._pools = {pool: dict(uses) for pool, uses in self._pools.items()}
+        return other
 
     def add(self, allocation: AllocationResult) -> None:
         """Enter what a claim got; devices with admin access are not counted as taken."""
-        raise NotImplementedError("the allocator's books are not built yet")
+        for result in allocation.devices.results:
+            self._book(result, 1)
 
     def remove(self, allocation: AllocationResult) -> None:
         """Take out what a claim gave back."""
-        raise NotImplementedError("the allocator's books are not built yet")
+        for result in allocation.devices.results:
+            self._book(result, -1)
 
     def is_taken(self, device: DeviceID) -> bool:
         """Whether a claim holds the whole device."""
-        raise NotImplementedError("the allocator's books are not built yet")
+        return self._use(device)[0] > 0
+
+    def is_used(self, device: DeviceID) -> bool:
+        """Whether a claim holds the device or a share of it."""
+        whole, shares, _ = self._use(device)
+        return whole > 0 or shares > 0
 
     def consumed(self, device: DeviceID) -> Mapping[str, int] | None:
         """Return nano units consumed of each capacity, None where no share consumes any."""
-        raise NotImplementedError("the allocator's books are not built yet")
+        return self._use(device)[2]
+
+    def in_pool(self, pool: PoolID) -> Mapping[str, Use]:
+        """Return the use of each device of a pool that is used at all, by its name."""
+        return self._pools.get(pool, {})
+
+    def _use(self, device: DeviceID) -> Use:
+        return self.in_pool(PoolID(device.driver, device.pool)).get(device.device, _UNUSED)
+
+    def _book(self, result: DeviceRequestAllocationResult, times: int) -> None:
+        if result.admin_access:
+            return
+        uses = self._pools.setdefault(PoolID(result.driver, result.pool), {})
+        whole, shares, consumed = uses.get(result.device, _UNUSED)
+        if result.share_id is None or not self._consumable_capacity:
+            whole += times
+        else:
+            shares += times
+            consumed = _added(consumed or {}, result, times)
+        if whole or shares:
+            uses[result.device] = (whole, shares, consumed)
+        else:
+            uses.pop(result.device, None)
+            if not uses:
+                del self._pools[PoolID(result.driver, result.pool)]
+
+
+def _added(
+    consumed: Mapping[str, int], result: DeviceRequestAllocationResult, times: int
+) -> Mapping[str, int] | None:
+    # A new mapping, as copies of the books share the old one.
+    total = dict(consumed)
+    for name, quantity in result.consumed_capacity.items():
+        total[name] = total.get(name, 0) + times * parse_quantity(quantity)
+    return total if any(total.values()) else None

@@ -1,29 +1,53 @@
-"""The search: devices for all requests of all claims on one node, the first solution found."""
+"""The allocator of one scheduling cycle: claims and nodes in, allocations out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from moorage.api.devices import AllocationResult, DeviceClass, ResourceClaim
-from moorage.base.clock import Clock
+from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Random
 from moorage.plugins.devices.allocated import AllocatedState
-from moorage.plugins.devices.contract import Features, NodeFacts
+from moorage.plugins.devices.contract import (
+    AllocationTimeoutError,
+    NodeAllocationError,
+    NodeFacts,
+)
+from moorage.plugins.devices.counters import PoolCounters
+from moorage.plugins.devices.grouping import question, signature
 from moorage.plugins.devices.inventory import Inventory
+from moorage.plugins.devices.pools import NodeView
+from moorage.plugins.devices.requests import Demand, compile_claim
+from moorage.plugins.devices.results import build_results
+from moorage.plugins.devices.search import NodeSearch, Solution, Surroundings
+
+_INVALID_POOLS = "invalid resource pools were encountered"
 
 
 class NodeAllocation:
-    """The answer for one node; nodes with the same devices share the search behind it."""
+    """The answer for one node; nodes that look the same share the search behind it.
+
+    Made by `Allocator`.
+    """
+
+    __slots__ = ("_build", "_results", "_solution", "reason")
+
+    def __init__(
+        self,
+        solution: Solution | None,
+        reason: str | None,
+        build: Callable[[Solution], list[AllocationResult]],
+    ) -> None:
+        self._solution = solution
+        self._build = build
+        self._results: list[AllocationResult] | None = None
+        self.reason = reason
+        """What kube-scheduler says of this node in particular, where nothing was allocated."""
 
     @property
     def is_allocated(self) -> bool:
         """Whether every claim gets its devices on this node."""
-        raise NotImplementedError("the allocator is not built yet")
-
-    @property
-    def reason(self) -> str | None:
-        """What kube-scheduler says of this node in particular, where nothing was allocated."""
-        raise NotImplementedError("the allocator is not built yet")
+        return self._solution is not None
 
     @property
     def chosen(self) -> tuple[tuple[int | None, ...], ...]:
@@ -31,11 +55,20 @@ class NodeAllocation:
 
         None for a request without alternatives. Empty where nothing was allocated.
         """
-        raise NotImplementedError("the allocator is not built yet")
+        return () if self._solution is None else self._solution.chosen
 
     def results(self) -> list[AllocationResult]:
-        """Build the allocation of each claim, in the order asked; drawn share ids are kept."""
-        raise NotImplementedError("the allocator is not built yet")
+        """Return the allocation of each claim, in the order asked; built once, when asked first.
+
+        Raises
+        ------
+        AllocationError
+            A slice has a node selector that cannot be expressed in the claim's.
+        """
+        assert self._solution is not None, "nothing was allocated on this node"
+        if self._results is None:
+            self._results = self._build(self._solution)
+        return self._results
 
 
 class Allocator:
@@ -46,13 +79,11 @@ class Allocator:
     allocated
         What other claims hold, allocations on their way to the API included.
     inventory
-        Slices of the cluster.
+        Slices of the cluster; its feature gates apply.
     find_class
         Returns the DeviceClass of a name, or None.
     rng
         Share ids are drawn from it.
-    features
-        Feature gates.
     clock, timeout_seconds
         How long the search on one node may take; 0 means as long as it needs.
     """
@@ -66,9 +97,15 @@ class Allocator:
         rng: Random,
         clock: Clock,
         timeout_seconds: float = 0,
-        features: Features = Features(),  # noqa: B008  (frozen)
     ) -> None:
-        raise NotImplementedError("the allocator is not built yet")
+        inventory.trim()
+        self._inventory = inventory
+        self._allocated = allocated
+        self._find_class = find_class
+        self._rng = rng
+        self._clock = clock
+        self._timeout_ns = round(timeout_seconds * NS_PER_SECOND)
+        self._counters = PoolCounters(allocated)
 
     def allocate(
         self, node: NodeFacts, claims: Sequence[ResourceClaim]
@@ -84,7 +121,14 @@ class Allocator:
         AllocationTimeoutError
             The search took too long.
         """
-        raise NotImplementedError("the allocator is not built yet")
+        demands = self._compile(claims)
+        view = self._inventory.view(node)
+        solution = self._search(node, view, demands)
+        if solution is not None:
+            return build_results(view, node.name, demands, solution, self._rng)
+        if view.has_invalid_pool:
+            raise NodeAllocationError(_INVALID_POOLS)
+        return None
 
     def allocate_nodes(
         self, nodes: Sequence[NodeFacts], claims: Sequence[ResourceClaim]
@@ -96,4 +140,52 @@ class Allocator:
         AllocationError, AllocationTimeoutError
             As `allocate`, of the first node in order that meets it.
         """
-        raise NotImplementedError("the allocator is not built yet")
+        demands = self._compile(claims)
+        asked = question(demands)
+        known: dict[tuple[object, ...], Solution | None] = {}
+        answers = []
+        for node in nodes:
+            view = self._inventory.view(node)
+            key = signature(view, asked, self._inventory, self._allocated, self._counters)
+            if key in known:
+                solution = known[key]
+            else:
+                solution = known[key] = self._search(node, view, demands)
+            failed = solution is None and view.has_invalid_pool
+            reason = _INVALID_POOLS if failed else None
+            answers.append(NodeAllocation(solution, reason, self._builder(node, view, demands)))
+        return answers
+
+    def _compile(self, claims: Sequence[ResourceClaim]) -> list[Demand]:
+        features = self._inventory.features
+        return [compile_claim(claim, self._find_class, features) for claim in claims]
+
+    def _search(
+        self, node: NodeFacts, view: NodeView, demands: Sequence[Demand]
+    ) -> Solution | None:
+        around = Surroundings(
+            self._allocated, self._counters, self._inventory.features, self._timer(node)
+        )
+        return NodeSearch(view, demands, around).run()
+
+    def _builder(
+        self, node: NodeFacts, view: NodeView, demands: Sequence[Demand]
+    ) -> Callable[[Solution], list[AllocationResult]]:
+        return lambda solution: build_results(view, node.name, demands, solution, self._rng)
+
+    def _timer(self, node: NodeFacts) -> Callable[[], None]:
+        if not self._timeout_ns:
+            return _never
+        deadline_ns = self._clock.monotonic_ns() + self._timeout_ns
+
+        def check() -> None:
+            if self._clock.monotonic_ns() >= deadline_ns:
+                raise AllocationTimeoutError(
+                    f"node {node.name}: timed out trying to allocate devices"
+                )
+
+        return check
+
+
+def _never() -> None:
+    """Let a search take its time."""
