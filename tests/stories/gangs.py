@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import PODS
-from moorage.base.clock import ManualClock
+from moorage.base.clock import Clock, ManualClock
 from moorage.client.transport import Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
@@ -15,6 +15,7 @@ from moorage.framework.registry import Registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
+from tests.stories.over_https import OverHttps, run_scaled
 
 _CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -123,21 +124,49 @@ def nodes(count: int, *, cpu: str = "1") -> list[Manifest]:
     return [node_manifest(f"n{index}", cpu=cpu, memory="8Gi") for index in range(count)]
 
 
-def play(
-    story: Callable[[Cluster], Awaitable[None]],
-    *,
-    cluster: Sequence[Manifest],
-    config: LoadedConfiguration,
-    registry: Registry | None = None,
-    around: Callable[[Transport], Transport] | None = None,
-) -> None:
-    """Run a story in virtual time and check the books at its end."""
+class ClusterOverHttps(OverHttps, Cluster):
+    """The same, over HTTPS."""
+
+
+class Play(Protocol):
+    """Runs a story and checks the books at its end."""
+
+    def __call__(
+        self,
+        story: Callable[[Cluster], Awaitable[None]],
+        *,
+        cluster: Sequence[Manifest],
+        config: LoadedConfiguration,
+        registry: Registry | None = None,
+        around: Callable[[Transport], Transport] | None = None,
+    ) -> None:
+        """Run it on a cluster of these nodes; the rest is for `VirtualCluster`."""
+
+
+def play(story: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
+    """Run a story in virtual time (see `Play`)."""
     clock = ManualClock()
 
     async def main() -> None:
-        live = Cluster(clock, nodes=cluster, config=config, registry=registry, around=around)
-        async with live:
-            await story(live)
-            live.settled()
+        await _told(story, Cluster(clock, **_settings(settings)))
 
     run_virtual(main(), clock)
+
+
+def play_over_https(story: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
+    """Run a story over HTTPS (see `Play`)."""
+
+    async def main(clock: Clock) -> None:
+        await _told(story, ClusterOverHttps(clock, **_settings(settings)))
+
+    run_scaled(main)
+
+
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"nodes": settings.pop("cluster"), **settings}
+
+
+async def _told(story: Callable[[Cluster], Awaitable[None]], live: Cluster) -> None:
+    async with live:
+        await story(live)
+        live.settled()

@@ -24,7 +24,7 @@ from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.client.transport import Transport
@@ -60,6 +60,8 @@ class VirtualCluster:
         Of every random stream.
     around
         Wraps the scheduler's transport, to put faults into it.
+    renew_seconds
+        How often each node renews its lease: with hundreds, that is most of what happens.
 
     Attributes
     ----------
@@ -71,23 +73,25 @@ class VirtualCluster:
 
     def __init__(
         self,
-        clock: ManualClock,
+        clock: Clock,
         *,
         nodes: Sequence[Manifest] = (),
         config: LoadedConfiguration | None = None,
         registry: Registry | None = None,
         seed: int = 1,
         around: Callable[[Transport], Transport] | None = None,
+        renew_seconds: int = 10,
     ) -> None:
         self.clock = clock
+        self._renew_seconds = renew_seconds
         streams = Streams(seed)
         self._streams = streams
         self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
         bootstrap(self.server)
-        self.transport = InProcessTransport(self.server)
+        self.transport = self._connect()
         self.client = Client(self.transport, rng=streams.stream("test"))
         self._nodes = [complete(each) for each in nodes]
-        carried: Transport = InProcessTransport(self.server)
+        carried = self._connect()
         self.scheduler = Scheduler(
             config or LoadedConfiguration(),
             registry or in_tree_registry(),
@@ -98,6 +102,10 @@ class VirtualCluster:
         )
         self._failures: list[BaseException] = []
         self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))
+
+    def _connect(self) -> Transport:
+        """Return how a part of the cluster reaches its server."""
+        return InProcessTransport(self.server)
 
     async def __aenter__(self) -> Self:
         """Start; returns when the nodes are registered and the scheduler has seen them."""
@@ -126,7 +134,13 @@ class VirtualCluster:
     async def play(self, nodes: Sequence[Manifest]) -> None:
         """Add nodes, with an agent that plays them."""
         templates = [complete(each) for each in nodes]
-        agents = NodeAgents(self.client, templates, clock=self.clock, streams=self._streams)
+        agents = NodeAgents(
+            self.client,
+            templates,
+            clock=self.clock,
+            streams=self._streams,
+            renew_seconds=self._renew_seconds,
+        )
         self._tasks.spawn(agents.run(), name="agents")
         await agents.registered.wait()
 

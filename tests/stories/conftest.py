@@ -1,0 +1,17 @@
+"""Where a story is told: in virtual time, and over HTTPS with its parts apart."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.stories.gangs import Play, play, play_over_https
+
+
+@pytest.fixture(
+    name="anywhere",
+    params=[pytest.param(play, id="virtual time"), pytest.param(play_over_https, id="HTTPS")],
+)
+def _anywhere(request: pytest.FixtureRequest) -> Play:
+    return cast(Play, request.param)

@@ -1,0 +1,92 @@
+"""The clusters of stories, with real sockets, TLS and HTTP between their parts.
+
+The same stories are told twice: in virtual time, where "within two seconds" means just that, and
+over HTTPS, where time runs 30 times faster and whoever waits is given minutes of it, so that a
+busy machine fails no story.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.certs import Authority, server_context
+from moorage.apiserver.http import HttpServer
+from moorage.apiserver.requests import User
+from moorage.base.aio import ScaledLoop
+from moorage.base.clock import Clock, ScaledClock, SystemClock
+from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
+from moorage.client.http_transport import HttpTransport
+from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.testing.virtual_cluster import VirtualCluster
+
+SPEED = 30.0
+_PATIENCE_SECONDS = 900.0  # half a real minute
+_TOKEN = "story"
+
+
+T = TypeVar("T")
+
+
+class _Later:
+    """A transport that is connected once it is known where the server listens."""
+
+    inner: HttpTransport
+
+    async def request(self, call: Call) -> Answer:
+        return await self.inner.request(call)
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        return self.inner.stream(call)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class OverHttps(VirtualCluster):
+    """A cluster whose scheduler, agents, controllers and test talk to its server over HTTPS."""
+
+    def _connect(self) -> Transport:
+        later = _Later()
+        self._transports = [*getattr(self, "_transports", ()), later]
+        return later
+
+    async def __aenter__(self) -> Self:
+        authority = Authority(SystemClock())
+        tls = server_context(authority.server_pair(), authority.certificate)
+        admin = User("kubernetes-admin", ("system:masters",))
+        self._http = HttpServer(self.server, Authenticator({_TOKEN: admin}), tls)
+        url = f"https://127.0.0.1:{await self._http.start()}"
+        credentials = FixedCredentials(Credential(headers=(bearer(_TOKEN),)))
+        access = ServerAccess(url, credentials, ca_pem=authority.certificate)
+        for each in self._transports:
+            each.inner = HttpTransport(access)
+        return await super().__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            for each in self._transports:
+                await each.close()
+            await self._http.stop()
+
+    async def until(self, reached: Callable[[], bool], *, seconds: float = 0.0) -> None:
+        """Wait until something is so, for as long as a busy machine may need."""
+        await super().until(reached, seconds=max(seconds, _PATIENCE_SECONDS))
+
+
+def run_scaled(main: Callable[[Clock], Coroutine[Any, Any, T]]) -> T:
+    """Run a story in a loop whose time, and whose clock, run `SPEED` times faster."""
+    clock = ScaledClock(SPEED, SystemClock().now_ns())
+    with asyncio.Runner(loop_factory=lambda: ScaledLoop(SPEED)) as runner:
+        return runner.run(main(clock))
