@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -14,6 +18,7 @@ from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.plugins.pod_topology_spread import _PRE_FILTER as PRE_FILTER
+from moorage.plugins.spread_skew import rounded
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -246,3 +251,38 @@ def test_domains_that_came_and_went_cost_and_change_nothing(seen):
     state = asked.state(pod)
     assert state is not None
     assert len(state.read(PRE_FILTER)._tallies[0]) == 3  # two domains, and a place for "none"
+
+
+def labelled(name: str, labels: dict[str, str]) -> Pod:
+    pod = a_pod(name)
+    return replace(pod, metadata=replace(pod.metadata, labels=labels))
+
+
+@pytest.mark.parametrize("lost", [["last"], ["n0"], ["n0", "last"]])
+def test_a_domain_that_only_the_last_of_many_rows_is_in_counts_where_it_is_feasible(lost):
+    hosts = [*(f"n{i}" for i in range(50)), "last"]
+    now: Cluster = [
+        (a_node(name, labels={random.ZONE: "far" if name == "last" else "near"}), [])
+        for name in hosts
+    ]
+    now[0][1].extend(labelled(f"p{i}", {"app": "a"}) for i in range(5))
+    constraint = {"maxSkew": 3, "topologyKey": random.ZONE, "whenUnsatisfiable": reference.SOFT}
+    constraint["labelSelector"] = {"matchLabels": {"app": "a"}}
+    pod = a_pod(topologySpreadConstraints=[constraint])
+    feasible = [name for name in hosts if name not in lost]
+    asked = Asked(build(now), PodTopologySpreadArgs())
+    agree(asked, pod, now, reference.SYSTEM, feasible)
+
+
+near_halves = st.integers(0, 2**51).flatmap(
+    lambda whole: st.sampled_from(
+        [math.nextafter(whole + 0.5, 0.0), whole + 0.5, math.nextafter(whole + 0.5, math.inf)]
+    )
+)
+
+
+@SOME
+@given(numbers=st.lists(near_halves | st.floats(0, 2**53), max_size=9))
+def test_halves_are_rounded_up_and_what_is_less_is_not(numbers):
+    expected = [int(Decimal(x).to_integral_value(ROUND_HALF_UP)) for x in numbers]
+    assert rounded(np.array(numbers, np.float64)).tolist() == expected

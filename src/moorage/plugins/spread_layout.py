@@ -8,8 +8,9 @@ deployments, share one until a node changes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,15 @@ class Axis:
         Domain numbers are below it.
     """
 
-    __slots__ = ("_places", "_sums", "domain_n", "lacks_some", "place_n", "size")
+    __slots__ = (
+        "__weakref__",
+        "_places",
+        "_sums",
+        "domain_n",
+        "lacks_some",
+        "place_n",
+        "size",
+    )
 
     def __init__(self, column: LabelColumn, counted_n: BoolArray | None, sums: RunningSums) -> None:
         self.domain_n, self.size, empty = _numbered(column)
@@ -91,6 +100,10 @@ class Axis:
         return marks
 
 
+AxisKey = tuple[str, int, int, tuple[str, ...]]
+"""Topology key, and what leaves rows out: ids of affinity and tolerations, keys wanted."""
+
+
 class Layout:
     """The axes of some constraints.
 
@@ -104,8 +117,8 @@ class Layout:
         Its node affinity and tolerations decide who is left out, where a policy says so.
     require_all
         Whether rows that lack any of the keys are left out of every axis.
-    sums
-        Where sums of counts are kept.
+    axis_of
+        Returns the axis of a column and the rows that count, which the last argument names.
     """
 
     __slots__ = ("_existing", "_whole", "axes", "complete_n")
@@ -117,7 +130,7 @@ class Layout:
         *,
         pod: PodInfo,
         require_all: bool,
-        sums: RunningSums,
+        axis_of: Callable[[LabelColumn, BoolArray | None, AxisKey], Axis],
     ) -> None:
         columns = [snapshot.label_column(each.key) for each in constraints]
         self.complete_n: BoolArray | None = None
@@ -129,14 +142,16 @@ class Layout:
                 self.complete_n = None
         affine_n = _affine(snapshot, pod) if any(c.honor_affinity for c in constraints) else None
         open_n = _open(snapshot, pod) if any(c.honor_taints for c in constraints) else None
+        complete = () if self.complete_n is None else tuple([each.key for each in constraints])
         axes = []
         for constraint, column in zip(constraints, columns, strict=True):
-            counted_n = self.complete_n
+            counted_n, affinity, taints = self.complete_n, -1, -1
             if constraint.honor_affinity and affine_n is not None:
-                counted_n = _both(counted_n, affine_n)
+                counted_n, affinity = _both(counted_n, affine_n), pod.part(NODE_AFFINITY).id
             if constraint.honor_taints and open_n is not None:
-                counted_n = _both(counted_n, open_n)
-            axes.append(Axis(column, counted_n, sums))
+                counted_n, taints = _both(counted_n, open_n), pod.part(TOLERATIONS).id
+            key = (constraint.key, affinity, taints, complete)
+            axes.append(axis_of(column, counted_n, key))
         self.axes: tuple[Axis, ...] = tuple(axes)
         self._existing: list[Domains | None] = [None] * len(axes)
         self._whole: list[int | None] = [None] * len(axes)
@@ -172,6 +187,7 @@ class Layouts:
         self._sums = RunningSums(snapshot)
         self._of_nodes = (-1, -1)
         self._kept: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
+        self._axes: WeakValueDictionary[AxisKey, Axis] = WeakValueDictionary()
 
     def of(self, pod: PodInfo, constraints: Sequence[Constraint], *, require_all: bool) -> Layout:
         """Return the layout of constraints for a pod; the parameters are those of `Layout`."""
@@ -179,6 +195,7 @@ class Layouts:
         if of_nodes != self._of_nodes:
             self._of_nodes = of_nodes
             self._kept.clear()
+            self._axes.clear()
         affinity = any(each.honor_affinity for each in constraints)
         taints = any(each.honor_taints for each in constraints)
         key = (
@@ -190,13 +207,20 @@ class Layouts:
         found = self._kept.get(key)
         if found is None:
             found = Layout(
-                self._snapshot, constraints, pod=pod, require_all=require_all, sums=self._sums
+                self._snapshot, constraints, pod=pod, require_all=require_all, axis_of=self._axis
             )
             self._kept[key] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)
+        return found
+
+    def _axis(self, column: LabelColumn, counted_n: BoolArray | None, key: AxisKey) -> Axis:
+        """Return an axis, one for all layouts it is in: so its sums are kept once."""
+        found = self._axes.get(key)
+        if found is None:
+            found = self._axes[key] = Axis(column, counted_n, self._sums)
         return found
 
 

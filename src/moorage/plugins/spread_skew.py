@@ -30,6 +30,10 @@ KEY_MISSING: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 Counts = NDArray[np.int64]
 
+# The greatest float64 below a half.
+_BELOW_HALF: Final = math.nextafter(0.5, 0.0)
+_ROWS_A_DOMAIN: Final = 16  # looked at first, to see whether no domain is missing; a guess
+
 _Moved = Mapping[int, int]
 """By domain, how many pods more or less than were counted."""
 
@@ -47,7 +51,7 @@ class HardSkew:
         What was moved since; None for nothing.
     """
 
-    __slots__ = ("_constraints", "_layout", "_least", "_moved", "_tallies")
+    __slots__ = ("_constraints", "_layout", "_least", "_lowest", "_moved", "_tallies")
 
     def __init__(
         self, constraints: Sequence[Constraint], layout: Layout, tallies: Sequence[Tally]
@@ -56,7 +60,9 @@ class HardSkew:
         self._layout = layout
         self._tallies = tallies
         self._moved: tuple[_Moved, ...] | None = None
-        # By constraint: the smallest domain, its count and the smallest count of all others.
+        # By constraint, as counted: the smallest count; and, for trials, the smallest domain, its
+        # count and the smallest count of all others.
+        self._lowest: list[float | None] = [None] * len(constraints)
         self._least: list[tuple[int, float, float] | None] = [None] * len(constraints)
 
     @classmethod
@@ -99,7 +105,7 @@ class HardSkew:
         if not changed:
             return None
         twin = HardSkew(self._constraints, self._layout, self._tallies)
-        twin._moved, twin._least = tuple(moved), self._least
+        twin._moved, twin._lowest, twin._least = tuple(moved), self._lowest, self._least
         return twin
 
     def judge_row(self, row: int) -> Code:
@@ -119,11 +125,11 @@ class HardSkew:
         """Return uint8, (rows of the view,): codes; None when no row fails."""
         found: CodeArray | None = None
         for index, constraint in enumerate(self._constraints):
-            axis = self._layout.axes[index]
-            failing = self._tally(index) > self._most(index, constraint)
-            if not axis.lacks_some and not np.count_nonzero(failing[: axis.size]):
+            axis, tally = self._layout.axes[index], self._tally(index)
+            most = self._most(index, constraint)
+            if not axis.lacks_some and tally.item(tally.argmax()) <= most:
                 continue
-            by_domain = failing.astype(np.uint8) * np.uint8(TOO_SKEWED)
+            by_domain = (tally > most).astype(np.uint8) * np.uint8(TOO_SKEWED)
             by_domain[-1] = KEY_MISSING
             code_n = by_domain[view.take(axis.domain_n)]
             if found is None:
@@ -141,19 +147,27 @@ class HardSkew:
         existing = self._layout.existing(index)
         if len(existing) == 0 or len(existing) < constraint.min_domains:
             return 0.0
+        moved = None if self._moved is None else self._moved[index]
+        if not moved:
+            return self._lowest_of(index, existing)
         least = self._least[index]
         if least is None:
             least = self._least[index] = _two_least(self._tallies[index], existing)
         domain, lowest, second = least
-        moved = None if self._moved is None else self._moved[index]
-        if not moved:
-            return lowest
         if len(moved) > 1:
             return float(self._tally(index)[existing].min())
         # A trial moves pods of one row, hence of one domain: no need to look at all of them.
         ((changed, step),) = moved.items()
         others = second if changed == domain else lowest
         return min(others, float(self._tallies[index][changed]) + step)
+
+    def _lowest_of(self, index: int, existing: NDArray[np.int64]) -> float:
+        lowest = self._lowest[index]
+        if lowest is None:
+            tally, size = self._tallies[index], self._layout.axes[index].size
+            counts = tally[:size] if len(existing) == size else tally[existing]
+            lowest = self._lowest[index] = float(counts[counts.argmin()])
+        return lowest
 
     def _tally(self, index: int) -> Tally:
         tally = self._tallies[index]
@@ -207,21 +221,19 @@ class SoftSkew:
 
     def score(self, view: NodeView) -> ScoreArray:
         """Return int64, (rows of the view,): raw scores; more matching pods score higher."""
+        wide = view.widened()
         total: NDArray[np.float64] | None = None
         for index, constraint in enumerate(self._constraints):
-            part = self._part(index, constraint, view)
+            part = self._part(index, constraint, wide)
             if total is None:
                 total = part
             else:
                 total += part
         assert total is not None, "there are no constraints to score"
-        ignored = self._left_out(view)
+        ignored = self._left_out(wide)
         if ignored is not None:
             total[ignored] = 0.0
-        # Half away from zero, as Go rounds; np.rint would round half to even.
-        whole = np.floor(total)
-        total -= whole
-        return (whole + (total >= 0.5)).astype(np.int64)
+        return view.narrowed(rounded(total), wide)
 
     def _part(self, index: int, constraint: Constraint, view: NodeView) -> NDArray[np.float64]:
         """Return one constraint's share, 0 where the key is missing."""
@@ -236,7 +248,8 @@ class SoftSkew:
         if count_n is None:
             part = np.full(len(view), skew)
         else:
-            part = view.take(count_n) * weight
+            part = view.take(count_n).astype(np.float64)
+            part *= weight
             part += skew
         if axis.lacks_some:
             part[view.take(axis.domain_n) < 0] = 0.0
@@ -247,8 +260,16 @@ class SoftSkew:
         if self._ignored is None and len(feasible) == feasible.size_of_all:
             return self._layout.distinct_everywhere(index)
         axis = self._layout.axes[index]
-        places = feasible.take(axis.place_n)
-        return axis.distinct(places if self._ignored is None else places[~self._ignored])
+        if self._ignored is not None:
+            return axis.distinct(feasible.take(axis.place_n)[~self._ignored])
+        # There cannot be more than all rows are in, and often the first rows show them all.
+        everywhere = self._layout.distinct_everywhere(index)
+        assert feasible.rows is not None, "not all rows, so they are spelled out"
+        first = feasible.rows[: everywhere * _ROWS_A_DOMAIN]
+        found = axis.distinct(axis.place_n[first])
+        if found == everywhere or len(first) == len(feasible):
+            return found
+        return axis.distinct(feasible.take(axis.place_n))
 
     def _left_out(self, view: NodeView) -> BoolArray | None:
         complete_n = self._layout.complete_n
@@ -263,14 +284,27 @@ def counts_of(snapshot: Snapshot, constraint: Constraint) -> Counts | None:
     return None if constraint.counts_none else snapshot.count_column(constraint.count)
 
 
+def rounded(total_n: NDArray[np.float64]) -> ScoreArray:
+    """Return int64: numbers that are not negative, rounded half up as Go does; they are changed.
+
+    Half to even, as np.rint rounds, will not do. And a half cannot be added: what is a bit less
+    than a half would become 1, of which what is added here falls short.
+    """
+    total_n += _BELOW_HALF
+    return total_n.astype(np.int64)
+
+
 def normalized(raw_n: ScoreArray, ignored_n: BoolArray | None) -> ScoreArray:
     """Turn raw scores around: the lowest gets 100; ignored rows get 0."""
     valid = raw_n if ignored_n is None else raw_n[~ignored_n]
-    high = int(valid.max()) if len(valid) else 0
+    # By position: the reductions of NumPy take three times as long.
+    high = valid.item(valid.argmax()) if len(valid) else 0
     if high <= 0:
         score_n = np.full_like(raw_n, 100)
     else:
-        score_n = 100 * (high + int(valid.min()) - raw_n) // high
+        score_n = high + valid.item(valid.argmin()) - raw_n
+        score_n *= 100
+        score_n //= high
     if ignored_n is not None:
         score_n[ignored_n] = 0
     return score_n
