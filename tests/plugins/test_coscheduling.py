@@ -153,3 +153,29 @@ def test_arguments_that_make_no_sense_are_refused(args: CoschedulingArgs, fault:
     handle = Handle("mine", Snapshot(), ReasonTable(), ManualClock(), Streams(1))
     with pytest.raises(ConfigError, match=fault):
         Coscheduling(args, handle)
+
+
+@pytest.mark.parametrize("mode", ["trial", "permit"])
+def test_an_event_concerns_those_whom_its_hint_queues(mode: str):
+    """Incomplete and complete groups of both doors, one that asks for resources, one unknown."""
+    pods = [
+        *(of(f"whole{i}", "whole") for i in range(2)),
+        of("part0", "part"),
+        of("rich0", "rich", cpu="1"),
+        of("lost0", "lost"),
+        *(labelled(f"old{i}", "old") for i in range(2)),
+        labelled("new0", "new"),
+        pod("alone"),
+    ]
+    asking = group("rich", minResources={"cpu": "2"})
+    snapshot = world(group("whole"), group("part"), asking, pods=pods)
+    node_gone = node("n2")
+    for registration in plugin(snapshot, mode).events_to_register():
+        hint, concerns = registration.hint, registration.concerns
+        if hint is None or concerns is None:
+            continue
+        for new in (*pods, of("whole9", "whole"), pod("alone9"), node_gone, None):
+            named = concerns(None, new)
+            queued = [each.name for each in pods if hint(each, None, new)]
+            told = [each.name for each in (pods if named is None else named)]
+            assert sorted(told) == sorted(queued), (registration.event, new)

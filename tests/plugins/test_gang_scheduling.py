@@ -121,3 +121,32 @@ def test_units_that_break_a_budget(units, protects, violating):
     broken, others = Told(protects).split_units(made)
     assert [tuple(each.name for each in one.pods) for one in broken] == violating
     assert len(broken) + len(others) == len(units)
+
+
+def test_a_pod_that_comes_concerns_its_group_once_all_of_that_may_come_in():
+    snapshot = Snapshot()
+    snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    pods = {
+        name: pod(name, schedulingGroup={"podGroupName": name[:-1]})
+        for name in ("whole0", "whole1", "part0", "lost0", "lost1")
+    }
+    for name in ("whole", "part"):
+        metadata = {"namespace": "default", "name": name}
+        snapshot.listers.pod_groups.put(from_dict(PodGroup, {"metadata": metadata, "spec": spec}))
+    for each in pods.values():
+        snapshot.groups.put(each)
+    handle = Handle("mine", snapshot, ReasonTable(), ManualClock(), Streams(1))
+    plugin = GangScheduling(None, handle)
+    (came, _) = plugin.events_to_register()
+    assert came.hint is not None
+    assert came.concerns is not None
+    for new in (*pods.values(), pod("alone")):
+        named = came.concerns(None, new)
+        assert named is not None
+        queued = [each for each in pods.values() if came.hint(each, None, new)]
+        left_out = [each for each in queued if each not in named]
+        assert all(each in queued for each in named)
+        assert not any(plugin.pre_enqueue(each).ok for each in left_out)
+    assert [each.name for each in came.concerns(None, pods["whole1"]) or ()] == ["whole0", "whole1"]
+    assert came.concerns(None, None) is None

@@ -361,3 +361,55 @@ def test_an_add_of_a_new_uid_displaces_what_had_the_name(before):
     assert world.lifecycle.state("uid-a").value == "gone"
     assert world.seen.now() == {}
     assert not +world.seen.rejected
+
+
+def about(*names: str) -> Callable[[object, object], list[Pod] | None]:
+    return lambda old, new: [pod(name) for name in names]
+
+
+def anybody(old: object, new: object) -> None:
+    return None
+
+
+def broken(old: object, new: object) -> list[Pod]:
+    raise RuntimeError("who knows")
+
+
+@pytest.mark.parametrize(
+    ("concerns", "asked"),
+    [
+        pytest.param(about("c", "b", "gone"), ["b", "c"], id="those named, by arrival"),
+        pytest.param(about(), [], id="nobody, where nobody is named"),
+        pytest.param(anybody, ["a", "b", "c"], id="everybody, where it may be anybody"),
+        pytest.param(None, ["a", "b", "c"], id="everybody, where nobody is asked"),
+        pytest.param(broken, ["a", "b", "c"], id="everybody, where saying whom broke"),
+    ],
+)
+def test_a_hint_is_asked_about_those_an_event_concerns(concerns, asked):
+    told: list[str] = []
+
+    def ask(waiting: Pod, old: object, new: object) -> Hint:
+        told.append(waiting.name)
+        return Hint.SKIP
+
+    world = World(hints=[RegisteredHint("Fit", NODE_ADD, ask, concerns)])
+    for name in "abc":
+        world.waiting(name)
+    world.queue.move_all(NODE_ADD, None, None)
+    assert told == asked
+
+
+def test_whom_an_event_concerns_is_for_all_hints_of_a_pods_rejectors_to_say():
+    world = World(
+        hints=[
+            RegisteredHint("Gang", NODE_ADD, None, about("a")),
+            RegisteredHint("Other", NODE_ADD, None, about("b")),
+            RegisteredHint("Fit", NODE_ADD, None),
+        ]
+    )
+    for name, plugins in (("a", ["Gang"]), ("b", ["Gang", "Other"]), ("c", ["Gang"])):
+        world.waiting(name, *plugins)
+    world.waiting("d", "Gang", "Fit")
+    world.at(60)
+    world.queue.move_all(NODE_ADD, None, None)
+    assert world.drain() == ["a", "b", "d"]

@@ -13,7 +13,7 @@ Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntFlag
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,6 +35,7 @@ MIN_NODE_SCORE = 0
 
 ScoreArray = NDArray[np.int64]
 HintFunction = Callable[[Pod, object | None, object | None], bool]
+ConcernsFunction = Callable[[object | None, object | None], Iterable[Pod] | None]
 
 
 class Reads(IntFlag):
@@ -59,10 +60,15 @@ class EventRegistration(msgspec.Struct, frozen=True):
     hint
         ``(waiting pod, old object, new object) -> worth retrying``; None means always. One that
         raises counts as True: errors fail towards progress.
+    concerns
+        ``(old object, new object) -> pods``: those about which the hint may say anything but False;
+        others are not asked about, so that one event costs what it concerns and not what waits.
+        None, the function or its answer, means that any pod may be concerned.
     """
 
     event: ClusterEvent
     hint: HintFunction | None = None
+    concerns: ConcernsFunction | None = None
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):

@@ -228,10 +228,10 @@ class Coscheduling:
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         group = ClusterEvent(Resource.COSCHEDULING_GROUP, Action.ADD | Action.UPDATE)
         return (
-            EventRegistration(pod_added, self._member_hint),
+            EventRegistration(pod_added, self._member_hint, self._joined_by),
             EventRegistration(group, self._group_hint),
-            EventRegistration(pod_gone, self._room_hint),
-            EventRegistration(node, self._room_hint),
+            EventRegistration(pod_gone, self._room_hint, self._in_want_of_room),
+            EventRegistration(node, self._room_hint, self._in_want_of_room),
         )
 
     def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
@@ -241,8 +241,21 @@ class Coscheduling:
             return True
         groups = self._snapshot.groups
         key = groups.key_of(waiting)
-        if key is None or groups.key_of(new) != key:
-            return False
+        return key is not None and groups.key_of(new) == key and self._worth_a_look(key)
+
+    def _joined_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
+        """Name those for whom `_member_hint` queues: the pod's group, once that is worth it."""
+        del old
+        if not isinstance(new, Pod):
+            return None
+        groups = self._snapshot.groups
+        key = groups.key_of(new)
+        if key is None or not self._worth_a_look(key):
+            return ()
+        return groups.members(key).waiting_pods()
+
+    def _worth_a_look(self, key: GroupKey) -> bool:
+        groups = self._snapshot.groups
         terms = groups.source.terms_of(key)
         return self._waits or terms is None or len(groups.members(key).pods) >= terms.minimum
 
@@ -259,3 +272,15 @@ class Coscheduling:
         del old, new
         found = self._group_of(waiting)
         return found is not None and bool(found[2].resources)
+
+    def _in_want_of_room(self, old: object | None, new: object | None) -> Sequence[Pod]:
+        """Name those for whom `_room_hint` queues; costs what there are groups, not pods."""
+        del old, new
+        groups = self._snapshot.groups
+        found: list[Pod] = []
+        for key, members in groups.all().items():
+            if key.door and members.waiting:
+                terms = groups.source.terms_of(key)
+                if terms is not None and terms.resources:
+                    found += members.waiting_pods()
+        return found

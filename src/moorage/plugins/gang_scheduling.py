@@ -90,7 +90,24 @@ class GangScheduling:
         def member_came(waiting: Pod, old: object | None, new: object | None) -> bool:
             return _member_hint(source.source, waiting, new)
 
-        return (EventRegistration(pod, member_came), EventRegistration(group, _group_hint))
+        return (
+            EventRegistration(pod, member_came, self._completed_by),
+            EventRegistration(group, _group_hint),
+        )
+
+    def _completed_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
+        """Name the members that a pod that came lets in.
+
+        Nobody while its group stays too small: they would be refused again, each for each.
+        """
+        del old
+        if not isinstance(new, Pod):
+            return None
+        groups = self._snapshot.groups
+        key = groups.key_of(new)
+        if key is None or not self.pre_enqueue(new).ok:
+            return ()
+        return groups.members(key).waiting_pods()
 
 
 def _member_hint(source: GroupSource, waiting: Pod, new: object | None) -> bool:

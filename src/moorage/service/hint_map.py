@@ -28,7 +28,9 @@ def build_hints(profile: Profile) -> list[RegisteredHint]:
 
 def _of_plugin(name: str, registrations: Sequence[EventRegistration]) -> Iterator[RegisteredHint]:
     for registration in registrations:
-        yield RegisteredHint(name, registration.event, _hint(registration.hint))
+        yield RegisteredHint(
+            name, registration.event, _hint(registration.hint), registration.concerns
+        )
     of_nodes = [each.event.action for each in registrations if each.event.resource == Resource.NODE]
     added = any(action & Action.ADD for action in of_nodes)
     if added and not any(action & Action.UPDATE_NODE_TAINT for action in of_nodes):

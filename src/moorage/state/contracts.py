@@ -6,7 +6,7 @@ and hands them in, so the queue never learns what a plugin is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -40,6 +40,9 @@ BROKEN_HINT = "Error"
 HintFn: TypeAlias = Callable[[Pod, object | None, object | None], Hint]
 """(waiting pod, old object, new object) -> `Hint`. One that raises counts as QUEUE."""
 
+ConcernsFn: TypeAlias = Callable[[object | None, object | None], Iterable[Pod] | None]
+"""(old object, new object) -> the pods a hint may say QUEUE about; None for any."""
+
 
 class RegisteredHint(msgspec.Struct, frozen=True):
     """A cluster event that a plugin says may cure its rejections.
@@ -52,11 +55,14 @@ class RegisteredHint(msgspec.Struct, frozen=True):
         Resource and actions.
     hint
         Asked about each pod the plugin rejected; None means always QUEUE.
+    concerns
+        Says about which pods the hint has to be asked at all; None means about each.
     """
 
     plugin: str
     event: ClusterEvent
     hint: HintFn | None = None
+    concerns: ConcernsFn | None = None
 
 
 HintMap: TypeAlias = Mapping[str, Sequence[RegisteredHint]]

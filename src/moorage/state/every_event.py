@@ -12,7 +12,7 @@ events, or when it is updated.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -22,7 +22,7 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodStatus
 from moorage.snapshot.pod_affinity import required_terms
 from moorage.state.in_flight import InFlight
-from moorage.state.queued_pod import QueuedPod
+from moorage.state.queued_pod import PodKey, QueuedPod
 from moorage.state.wakeups import Requeue
 
 _log = logging.getLogger(__name__)
@@ -61,6 +61,18 @@ class EveryEvent:
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
         """Answer yes: it does not matter who rejected the pod."""
         return True
+
+    def concerned(
+        self,
+        event: ClusterEvent,
+        profile: str,
+        rejectors: frozenset[str],
+        *,
+        old: object | None,
+        new: object | None,
+    ) -> Collection[PodKey] | None:
+        """Answer any of them: each is looked at."""
+        return None
 
     def worth_requeuing(
         self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None

@@ -9,7 +9,7 @@ to have rejected all mean "try again after backoff", never "forget it".
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from moorage.api.changes import ClusterEvent, matches
@@ -23,7 +23,7 @@ from moorage.state.contracts import (
     RegisteredHint,
 )
 from moorage.state.in_flight import InFlight
-from moorage.state.queued_pod import QueuedPod
+from moorage.state.queued_pod import PodKey, QueuedPod
 from moorage.state.wakeups import Requeue
 
 _log = logging.getLogger(__name__)
@@ -90,12 +90,36 @@ class HintIndex:
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
         """Whether `worth_requeuing` could answer anything but SKIP for such pods.
 
-        Asked once for all pods of a profile with the same rejectors, so that an event which none
-        of them registered costs nothing however many wait.
+        Asked for a pod that comes back, of which it is not known whom an event concerned then.
         """
         if not rejectors or event.is_wildcard or profile not in self._by_profile:
             return True
         return any(hint.plugin in rejectors for hint in self.matching(profile, event))
+
+    def concerned(
+        self,
+        event: ClusterEvent,
+        profile: str,
+        rejectors: frozenset[str],
+        *,
+        old: object | None,
+        new: object | None,
+    ) -> Collection[PodKey] | None:
+        """Return the only pods that an event may help of all such pods; None for any of them.
+
+        Asked once for all pods of a profile with the same rejectors, so that an event which none
+        of them registered, or that says whom it concerns, costs nothing however many wait.
+        """
+        if not rejectors or event.is_wildcard or profile not in self._by_profile:
+            return None
+        keys: dict[PodKey, None] = {}
+        for hint in self.matching(profile, event):
+            if hint.plugin in rejectors:
+                pods = None if hint.concerns is None else self._asked_whom(hint, old, new)
+                if pods is None:
+                    return None
+                keys.update((pod.key, None) for pod in pods)
+        return keys.keys()
 
     def worth_requeuing(
         self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
@@ -206,6 +230,22 @@ class HintIndex:
                 )
         self._observer.hint_asked(registered.plugin, event.label, told, since_ns=began_ns)
         return answer
+
+    def _asked_whom(
+        self, registered: RegisteredHint, old: object | None, new: object | None
+    ) -> Iterable[Pod] | None:
+        """Ask whom an event concerns; where that breaks, the hint is asked about everybody."""
+        assert registered.concerns is not None, "asked only where somebody answers"
+        try:
+            pods = registered.concerns(old, new)
+            return None if pods is None else list(pods)
+        except Exception:
+            _log.exception(
+                "plugin %s broke when asked whom %s concerns; every pod it rejected is looked at",
+                registered.plugin,
+                registered.event.label,
+            )
+            return None
 
     def _warn_unknown(self, queued: QueuedPod) -> None:
         # Once a profile: this can come up for every pod and every event.

@@ -21,6 +21,7 @@ whenever that may have changed. Mirrors kubernetes v1.36
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from moorage.api.changes import (
     FORCE_ACTIVATE,
@@ -245,9 +246,8 @@ class SchedulingQueue:
         """
         if not self._wakeups.of_interest(event):
             return
-        waiting = self._places.unschedulable.candidates(
-            lambda profile, rejectors: self._wakeups.may_help(profile, rejectors, event)
-        )
+        concerned = partial(self._wakeups.concerned, event, old=old, new=new)
+        waiting = self._places.unschedulable.candidates(concerned)
         if precheck is not None:
             waiting = [queued for queued in waiting if precheck(queued.pod)]
         self._move(waiting, event, old, new)

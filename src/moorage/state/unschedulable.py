@@ -6,7 +6,7 @@ touches only those it may help.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
 from moorage.state.contracts import GATED, UNSCHEDULABLE, QueueObserver
@@ -86,14 +86,23 @@ class UnschedulablePods:
         self._count(found.counted_as, -1)
         return found.queued
 
-    def candidates(self, may_help: Callable[[str, frozenset[str]], bool]) -> list[QueuedPod]:
-        """Return the pods whose (profile, rejectors) pass a test, in arrival order."""
-        chosen = [
-            item
-            for (profile, rejectors), file in self._files.items()
-            if may_help(profile, rejectors)
-            for item in file.values()
-        ]
+    def candidates(
+        self, concerned: Callable[[str, frozenset[str]], Collection[PodKey] | None]
+    ) -> list[QueuedPod]:
+        """Return pods in arrival order: of each (profile, rejectors) all, or those that are named.
+
+        Parameters
+        ----------
+        concerned
+            Says which are; None means all. Names that are not here are no mistake.
+        """
+        chosen: list[_Filed] = []
+        for (profile, rejectors), file in self._files.items():
+            named = concerned(profile, rejectors)
+            if named is None:
+                chosen += file.values()
+            else:
+                chosen += [file[key] for key in named if key in file]
         chosen.sort(key=lambda item: item.arrival)
         return [item.queued for item in chosen]
 

@@ -7,14 +7,14 @@ says which goes with what else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from typing import Protocol
 
 from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
 from moorage.state.in_flight import InFlight
-from moorage.state.queued_pod import QueuedPod
+from moorage.state.queued_pod import PodKey, QueuedPod
 
 
 class Requeue(Enum):
@@ -50,6 +50,18 @@ class Wakeups(Protocol):
 
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
         """Whether `worth_requeuing` could answer anything but SKIP for such pods."""
+        ...
+
+    def concerned(
+        self,
+        event: ClusterEvent,
+        profile: str,
+        rejectors: frozenset[str],
+        *,
+        old: object | None,
+        new: object | None,
+    ) -> Collection[PodKey] | None:
+        """Return the only pods that an event may help of all such pods; None for any of them."""
         ...
 
     def worth_requeuing(
