@@ -33,14 +33,15 @@ class AllocatedState:
         self, allocations: Iterable[AllocationResult] = (), *, consumable_capacity: bool = True
     ) -> None:
         self._consumable_capacity = consumable_capacity
-        self._pools: dict[PoolID, dict[str, Use]] = {}
+        self.pools: dict[PoolID, dict[str, Use]] = {}
+        """The use of each device that is used at all, by pool and name; to be read only."""
         for allocation in allocations:
             self.add(allocation)
 
     def copy(self) -> AllocatedState:
         """Return books of their own with the same entries."""
         other = AllocatedState(consumable_capacity=self._consumable_capacity)
-        other._pools = {pool: dict(uses) for pool, uses in self._pools.items()}
+        other.pools = {pool: dict(uses) for pool, uses in self.pools.items()}
         return other
 
     def add(self, allocation: AllocationResult) -> None:
@@ -66,17 +67,14 @@ class AllocatedState:
         """Return nano units consumed of each capacity, None where no share consumes any."""
         return self._use(device)[2]
 
-    def in_pool(self, pool: PoolID) -> Mapping[str, Use]:
-        """Return the use of each device of a pool that is used at all, by its name."""
-        return self._pools.get(pool, {})
-
     def _use(self, device: DeviceID) -> Use:
-        return self.in_pool(PoolID(device.driver, device.pool)).get(device.device, _UNUSED)
+        uses = self.pools.get(PoolID(device.driver, device.pool))
+        return _UNUSED if uses is None else uses.get(device.device, _UNUSED)
 
     def _book(self, result: DeviceRequestAllocationResult, times: int) -> None:
         if result.admin_access:
             return
-        uses = self._pools.setdefault(PoolID(result.driver, result.pool), {})
+        uses = self.pools.setdefault(PoolID(result.driver, result.pool), {})
         whole, shares, consumed = uses.get(result.device, _UNUSED)
         if result.share_id is None or not self._consumable_capacity:
             whole += times
@@ -88,7 +86,7 @@ class AllocatedState:
         else:
             uses.pop(result.device, None)
             if not uses:
-                del self._pools[PoolID(result.driver, result.pool)]
+                del self.pools[PoolID(result.driver, result.pool)]
 
 
 def _added(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from moorage.api.devices import AllocationResult, DeviceClass, ResourceClaim
 from moorage.base.clock import NS_PER_SECOND, Clock
@@ -14,7 +15,7 @@ from moorage.plugins.devices.contract import (
     NodeFacts,
 )
 from moorage.plugins.devices.counters import PoolCounters
-from moorage.plugins.devices.grouping import question, signature
+from moorage.plugins.devices.grouping import Signatures
 from moorage.plugins.devices.inventory import Inventory
 from moorage.plugins.devices.pools import NodeView
 from moorage.plugins.devices.requests import Demand, compile_claim
@@ -23,6 +24,8 @@ from moorage.plugins.devices.search import NodeSearch, Solution, Surroundings
 
 _INVALID_POOLS = "invalid resource pools were encountered"
 
+_Build: TypeAlias = Callable[[NodeView, str, Solution], list[AllocationResult]]
+
 
 class NodeAllocation:
     """The answer for one node; nodes that look the same share the search behind it.
@@ -30,18 +33,17 @@ class NodeAllocation:
     Made by `Allocator`.
     """
 
-    __slots__ = ("_build", "_results", "_solution", "reason")
+    __slots__ = ("_build", "_node", "_results", "_solution", "_view", "reason")
 
     def __init__(
-        self,
-        solution: Solution | None,
-        reason: str | None,
-        build: Callable[[Solution], list[AllocationResult]],
+        self, solution: Solution | None, node: NodeFacts, view: NodeView, build: _Build
     ) -> None:
         self._solution = solution
+        self._node = node
+        self._view = view
         self._build = build
         self._results: list[AllocationResult] | None = None
-        self.reason = reason
+        self.reason = _INVALID_POOLS if solution is None and view.has_invalid_pool else None
         """What kube-scheduler says of this node in particular, where nothing was allocated."""
 
     @property
@@ -67,7 +69,7 @@ class NodeAllocation:
         """
         assert self._solution is not None, "nothing was allocated on this node"
         if self._results is None:
-            self._results = self._build(self._solution)
+            self._results = self._build(self._view, self._node.name, self._solution)
         return self._results
 
 
@@ -141,19 +143,19 @@ class Allocator:
             As `allocate`, of the first node in order that meets it.
         """
         demands = self._compile(claims)
-        asked = question(demands)
+        signatures = Signatures(demands, self._inventory, self._allocated, self._counters)
         known: dict[tuple[object, ...], Solution | None] = {}
         answers = []
+
+        def build(view: NodeView, node_name: str, solution: Solution) -> list[AllocationResult]:
+            return build_results(view, node_name, demands, solution, self._rng)
+
         for node in nodes:
             view = self._inventory.view(node)
-            key = signature(view, asked, self._inventory, self._allocated, self._counters)
-            if key in known:
-                solution = known[key]
-            else:
-                solution = known[key] = self._search(node, view, demands)
-            failed = solution is None and view.has_invalid_pool
-            reason = _INVALID_POOLS if failed else None
-            answers.append(NodeAllocation(solution, reason, self._builder(node, view, demands)))
+            key = signatures.of(view)
+            if key not in known:
+                known[key] = self._search(node, view, demands)
+            answers.append(NodeAllocation(known[key], node, view, build))
         return answers
 
     def _compile(self, claims: Sequence[ResourceClaim]) -> list[Demand]:
@@ -167,11 +169,6 @@ class Allocator:
             self._allocated, self._counters, self._inventory.features, self._timer(node)
         )
         return NodeSearch(view, demands, around).run()
-
-    def _builder(
-        self, node: NodeFacts, view: NodeView, demands: Sequence[Demand]
-    ) -> Callable[[Solution], list[AllocationResult]]:
-        return lambda solution: build_results(view, node.name, demands, solution, self._rng)
 
     def _timer(self, node: NodeFacts) -> Callable[[], None]:
         if not self._timeout_ns:

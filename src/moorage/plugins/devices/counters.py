@@ -38,7 +38,7 @@ class PoolCounters:
 
     def _count(self, pool: VisiblePool) -> Amounts:
         left = {(s, name): n for s, held in pool.counters.items() for name, n in held.items()}
-        if self._allocated.in_pool(pool.id):
+        if pool.id in self._allocated.pools:
             for device in pool.members:
                 if self._allocated.is_used(device.id):
                     _book(left, device, -1)

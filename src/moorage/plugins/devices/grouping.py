@@ -7,13 +7,14 @@ is left of counters. Names are left out, so the solution is a list of positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
-from moorage.plugins.devices.allocated import AllocatedState
+from moorage.plugins.devices.allocated import AllocatedState, Use
 from moorage.plugins.devices.counters import PoolCounters
 from moorage.plugins.devices.inventory import Inventory
-from moorage.plugins.devices.pools import NodeView, VisibleDevice
+from moorage.plugins.devices.pools import NodeView, VisibleDevice, VisiblePool
 from moorage.plugins.devices.requests import Demand
 from moorage.plugins.devices.selecting import verdict
 
@@ -36,33 +37,60 @@ def question(demands: Sequence[Demand]) -> Question:
     return Question(tuple(selectors), tuple(attributes))
 
 
-def signature(
-    view: NodeView,
-    asked: Question,
-    inventory: Inventory,
-    allocated: AllocatedState,
-    counters: PoolCounters,
-) -> tuple[object, ...]:
-    """Return a value that is equal for views a search cannot tell apart."""
-    fixed = view.signatures.get(asked)
-    if fixed is None:
-        if len(view.signatures) >= _SIGNATURES_MAX:
-            view.signatures.clear()
-        fixed = view.signatures[asked] = inventory.number(_fixed(view, asked))
-    uses: list[object] = []
-    for position, pool in enumerate(view.pools):
-        in_pool = allocated.in_pool(pool.id)
-        if not in_pool:
-            continue
-        for index, visible in enumerate(pool.devices):
-            use = in_pool.get(visible.offered.id.device)
-            if use is not None and visible.is_reachable and _matters(visible, asked):
-                whole, _, consumed = use
-                amounts = None if consumed is None else tuple(sorted(consumed.items()))
-                uses.append((position, index, whole > 0, amounts))
+class Signatures:
+    """Signatures of one cycle's nodes, for the claims of one pod.
+
+    Parameters
+    ----------
+    demands
+        The claims.
+    inventory
+        Numbers what a cycle does not change, and keeps it.
+    allocated, counters
+        What is taken, and what that leaves.
+    """
+
+    def __init__(
+        self,
+        demands: Sequence[Demand],
+        inventory: Inventory,
+        allocated: AllocatedState,
+        counters: PoolCounters,
+    ) -> None:
+        self._asked = question(demands)
+        self._asked_number = inventory.number(self._asked)
+        self._inventory = inventory
+        self._used = allocated.pools
+        self._counters = counters
+
+    def of(self, view: NodeView) -> tuple[object, ...]:
+        """Return a value that is equal for views a search cannot tell apart."""
+        fixed = view.signatures.get(self._asked_number)
+        if fixed is None:
+            if len(view.signatures) >= _SIGNATURES_MAX:
+                view.signatures.clear()
+            fixed = self._inventory.number(_fixed(view, self._asked))
+            view.signatures[self._asked_number] = fixed
+        uses = [
+            self._uses(position, pool, self._used[pool.id])
+            for position, pool in enumerate(view.pools)
+            if pool.id in self._used
+        ]
+        return (fixed, *uses)
+
+    def _uses(self, position: int, pool: VisiblePool, in_pool: Mapping[str, Use]) -> object:
+        """Return which devices of a pool are used, of those that matter, and what counters hold."""
+        uses: list[tuple[object, ...]] = []
+        for name, (whole, _, consumed) in in_pool.items():
+            index = pool.positions.get(name)
+            if index is None or not _matters(pool.devices[index], self._asked):
+                continue
+            amounts = None if consumed is None else tuple(sorted(consumed.items()))
+            uses.append((index, whole > 0, amounts))
+        uses.sort(key=itemgetter(0))
         if pool.counters:
-            uses.append((position, *sorted(counters.available(pool).items())))
-    return (fixed, *uses)
+            uses.extend(sorted(self._counters.available(pool).items()))
+        return (position, *uses)
 
 
 def _fixed(view: NodeView, asked: Question) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from moorage.api.devices import ResourceSlice
 from moorage.plugins.devices.contract import Features, NodeFacts, PoolID
@@ -22,10 +22,18 @@ _VIEWS_MAX = 65536
 """How much is kept of different signatures and of nodes, gone ones too; guesses."""
 
 
-class _Known(NamedTuple):
-    view: NodeView
-    labels: Mapping[str, str]
-    versions: tuple[int, ...]
+class _Known:
+    """The view of a node, what it was made from, and the change at which that was last checked."""
+
+    __slots__ = ("change", "labels", "versions", "view")
+
+    def __init__(
+        self, view: NodeView, labels: Mapping[str, str], versions: tuple[int, ...], change: int
+    ) -> None:
+        self.view = view
+        self.labels = labels
+        self.versions = versions
+        self.change = change
 
 
 class Inventory:
@@ -83,19 +91,19 @@ class Inventory:
             A node selector of a slice cannot be understood.
         """
         known = self._known.get(node.name)
-        if (
-            known is not None
-            and known.labels == node.labels
-            and known.versions == self._versions(node, known.view)
-        ):
-            return known.view
+        if known is not None and (known.labels is node.labels or known.labels == node.labels):
+            if known.change == self._change:
+                return known.view
+            if known.versions == self._versions(node, known.view):
+                known.change = self._change
+                return known.view
         view = node_view(
             chain(self._by_node.get(node.name, {}).values(), self._for_many.values()),
             self._by_pool,
             node,
             partitionable_devices=self.features.partitionable_devices,
         )
-        self._known[node.name] = _Known(view, node.labels, self._versions(node, view))
+        self._known[node.name] = _Known(view, node.labels, self._versions(node, view), self._change)
         return view
 
     def number(self, signature: object) -> int:

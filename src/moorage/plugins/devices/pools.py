@@ -42,6 +42,8 @@ class VisiblePool:
         self.fault = fault
         self.devices: tuple[VisibleDevice, ...] = ()
         """In slices the node sees; empty where the pool cannot be used."""
+        self.positions: dict[str, int] = {}
+        """Of each of these devices, by name."""
         self.members: tuple[OfferedDevice, ...] = ()
         """Devices of the whole pool, of other nodes too: they share its counters."""
         self.counters: Counters = {}
@@ -69,8 +71,8 @@ class NodeView:
         self.pools = tuple(sorted(pools, key=lambda pool: (pool.binds_late, pool.id)))
         self.devices = tuple(device for pool in self.pools for device in pool.devices)
         self.has_invalid_pool = any(pool.fault is not None for pool in self.pools)
-        self.signatures: dict[object, int] = {}
-        """By what was asked, the number of everything about the view that matters to it."""
+        self.signatures: dict[int, int] = {}
+        """By the number of what was asked, that of everything about the view that matters to it."""
 
 
 def node_view(
@@ -150,6 +152,7 @@ def _pool(
         for part in mine
         for device in part.devices
     )
+    pool.positions = {device.offered.id.device: i for i, device in enumerate(pool.devices)}
     return pool
 
 
