@@ -57,7 +57,7 @@ KUBECONFIG = f"""{{
 async def test_a_server_that_ends_late_is_told_with_its_reason(monkeypatch, reports, kind, message):
     command = (sys.executable, "-c", SERVER, *reports)
     monkeypatch.setattr("moorage.sandbox.parts._SERVER_COMMAND", command)
-    parts = ProcessParts(ServerSettings(), ("false",), on_message=lambda _line: None)
+    parts = ProcessParts(ServerSettings(), (), on_message=lambda _line: None)
     try:
         assert await parts.start_server() == ServerReport(ready=True)
         with pytest.raises(MoorageError) as caught:
@@ -77,6 +77,9 @@ class _DeadParts:
         return
 
     async def start_scheduler(self) -> None:
+        return
+
+    async def scheduling(self) -> None:
         return
 
     async def failed(self) -> None:
@@ -101,6 +104,7 @@ async def test_a_scheduler_that_hangs_in_a_plugin_is_told_as_such():
     parts = ProcessParts(
         ServerSettings(), (sys.executable, "-c", hangs), on_message=lambda _line: None
     )
+    await parts._scheduler.start()
     await parts.start_scheduler()
     with pytest.raises(MoorageError, match="a plugin hangs where it cannot be interrupted"):
         await parts.failed()

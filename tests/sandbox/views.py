@@ -12,6 +12,9 @@ class SilentView:
     def started(self, what: Started) -> None:
         return
 
+    def ready(self, seconds: float) -> None:
+        return
+
     def change(self, change: Change) -> None:
         return
 

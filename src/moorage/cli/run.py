@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,8 @@ def run(
     Events, as far as it is built. It takes all of kube-scheduler's flags, too; those that have no
     effect are not listed here, and are warned of.
     """
-    from moorage.cli.scheduling import SchedulerOptions, schedule, write_config
+    from moorage.cli.scheduler_options import SchedulerOptions
+    from moorage.cli.scheduling import schedule, write_config
     from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     given = given_flags(flags)
@@ -75,6 +76,8 @@ def run(
     for line in warnings(given, has_config=config is not None):
         click.echo(f"moorage: {line}", err=True)
     if given.get("version"):
+        from importlib import metadata
+
         click.echo(f"moorage {metadata.version('moorage')}")
         return
     options = SchedulerOptions(
@@ -90,11 +93,20 @@ def run(
         return
 
     chosen = Pace(*pace)
+    # A child imports what it needs while its server starts, and is told when that is there.
+    if end_with_stdin and not sys.stdin.buffer.readline():
+        return
 
     async def main() -> None:
         ending = Ending()
         ending.listen()
-        work = schedule(options, chosen.clock())
+        on_ready = _say_ready if end_with_stdin else None
+        work = schedule(options, chosen.clock(), on_ready=on_ready)
         await until_ended(work, ending, name="scheduler", child=end_with_stdin)
 
     run_loop(main(), chosen)
+
+
+def _say_ready() -> None:
+    """Tell the parent that pods are being scheduled."""
+    click.echo("ready")

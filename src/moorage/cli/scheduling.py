@@ -6,14 +6,14 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
 import msgspec
 
+from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
@@ -21,6 +21,7 @@ from moorage.base.rng import Streams
 from moorage.cli.overrides import with_flags
 from moorage.cli.plugins import with_plugins
 from moorage.cli.render import yaml_text
+from moorage.cli.scheduler_options import SchedulerOptions
 from moorage.cli.serving import health_server, metric_pages, serving_of
 from moorage.client.auth import ServerAccess
 from moorage.client.guard import WriteGuard
@@ -52,31 +53,6 @@ _HELD = (
 )
 
 
-class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``moorage run`` was asked for.
-
-    Parameters
-    ----------
-    kubeconfig, context
-        How to reach the server; "" for the configuration's, then the usual places.
-    config
-        File of the configuration; None for the defaults.
-    seed
-        Of all random choices; None draws one.
-    plugins
-        Plugins from outside, as ``--plugin`` names them.
-    flags
-        kube-scheduler's own that were given, by name.
-    """
-
-    kubeconfig: str = ""
-    context: str = ""
-    config: Path | None = None
-    seed: int | None = None
-    plugins: tuple[str, ...] = ()
-    flags: Mapping[str, Any] = {}
-
-
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
     """Load a configuration and build its profiles once, so that every mistake is told now.
 
@@ -100,8 +76,15 @@ def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfig
     return config
 
 
-async def schedule(options: SchedulerOptions, clock: Clock) -> None:
+async def schedule(
+    options: SchedulerOptions, clock: Clock, *, on_ready: Callable[[], None] | None = None
+) -> None:
     """Schedule the pods of a server until cancelled.
+
+    Parameters
+    ----------
+    on_ready
+        Called when the first lists are in and pods are being scheduled.
 
     Raises
     ------
@@ -156,22 +139,32 @@ async def schedule(options: SchedulerOptions, clock: Clock) -> None:
             serving, scheduler, known.config, clock, metric_pages(scheduler, metrics)
         )
         with watch:
-            await _served(scheduler, server)
+            await _served(scheduler, server, on_ready)
     finally:
         await transport.close()
         await lease_transport.close()
 
 
-async def _served(scheduler: Scheduler, server: HealthServer | None) -> None:
+async def _served(
+    scheduler: Scheduler, server: HealthServer | None, on_ready: Callable[[], None] | None
+) -> None:
     """Run a scheduler, and its port as long as it runs."""
-    if server is None:
-        await scheduler.run()
-        return
-    await server.start()
+    tasks = TaskOwner()
+    if on_ready is not None:
+        tasks.spawn(_tell(scheduler, on_ready), name="tell that it schedules")
+    if server is not None:
+        await server.start()
     try:
         await scheduler.run()
     finally:
-        await server.close()
+        await tasks.cancel_all()
+        if server is not None:
+            await server.close()
+
+
+async def _tell(scheduler: Scheduler, on_ready: Callable[[], None]) -> None:
+    await scheduler.ready.wait()
+    on_ready()
 
 
 def configured(options: SchedulerOptions) -> LoadedConfiguration:

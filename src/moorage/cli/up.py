@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import click
 
@@ -12,12 +13,15 @@ from moorage.cli.options import plugin_option, seed_option
 from moorage.cli.up_server import ServerOptions, server_options, server_settings
 
 if TYPE_CHECKING:
-    from moorage.cli.scheduling import SchedulerOptions
+    from moorage.cli.scheduler_options import SchedulerOptions
     from moorage.sandbox.lines import View
     from moorage.sandbox.parts import Parts
     from moorage.sandbox.settings import ServerSettings
 
 _NODES = 20
+
+DEFAULT_NAMES = frozenset({"default-scheduler"})
+"""The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
 
 _EPILOG = """
 \b
@@ -130,18 +134,12 @@ def up(  # noqa: PLR0913 - one parameter an option
         )
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.cli.scheduling import SchedulerOptions, check_config
-    from moorage.config.feature_gates import parse_feature_gates
-    from moorage.config.own import LoadedConfiguration
+    from moorage.cli.scheduler_options import SchedulerOptions
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.up import UpPlan
     from moorage.sandbox.up import up as run_up
 
-    # A mistake in the configuration is told before anything is started.
-    parse_feature_gates(gates)
-    asked = config is not None or plugins
-    loaded = check_config(config, plugins) if asked else LoadedConfiguration()
-    served = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
+    served = _checked(config, plugins, gates)
     nodes = _nodes(node_count, nodes_from)
     chosen_seed = Streams(seed).seed if seed is None else seed
     settings = server_settings(
@@ -166,8 +164,23 @@ def up(  # noqa: PLR0913 - one parameter an option
         plugins=plugins,
         flags=_flags(settings, gates),
     )
-    parts = _parts(settings, options, single=single_process, view=view)
+    parts = _parts(settings, None if no_scheduler else options, single=single_process, view=view)
     run_loop(run_up(plan, parts, view, clock=SystemClock()))
+
+
+def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> frozenset[str]:
+    """Return the schedulerNames to be served; mistakes are told before anything is started."""
+    if gates:
+        from moorage.config.feature_gates import parse_feature_gates
+
+        parse_feature_gates(gates)
+    if config is None and not plugins:
+        # What the scheduler needs takes a second to import; the defaults have no mistakes.
+        return DEFAULT_NAMES
+    from moorage.cli.scheduling import check_config
+
+    loaded = check_config(config, plugins)
+    return frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
 
 
 def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
@@ -201,24 +214,38 @@ def _arguments(options: SchedulerOptions) -> list[str]:
 
 def _parts(
     settings: ServerSettings,
-    options: SchedulerOptions,
+    options: SchedulerOptions | None,
     *,
     single: bool,
     view: View,
 ) -> Parts:
-    from moorage.base.clock import SystemClock
-    from moorage.cli.scheduling import schedule
-    from moorage.sandbox.parts import LoopParts, ProcessParts
-
     if single and settings.pace.speed != 1:
         raise click.UsageError("--speed needs processes of their own; leave out --single-process")
-    if not single:
+    if single:
+        return _loop_parts(settings, options)
+    from moorage.sandbox.parts import ProcessParts
+
+    command = []
+    if options is not None:
         # The very command a person would type, in a process of its own.
         command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin"]
         command += _arguments(options)
         command += ["--pace", str(settings.pace.speed), str(settings.pace.start_ns)]
-        return ProcessParts(settings, command, on_message=view.message)
-    return LoopParts(settings, lambda: schedule(options, SystemClock()), clock=SystemClock())
+    return ProcessParts(settings, command, on_message=view.message)
+
+
+def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
+    from moorage.base.clock import SystemClock
+    from moorage.cli.scheduling import schedule
+    from moorage.sandbox.loop_parts import LoopParts
+
+    clock = SystemClock()
+
+    def scheduler(on_ready: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        assert options is not None, "without options nobody starts a scheduler"
+        return schedule(options, clock, on_ready=on_ready)
+
+    return LoopParts(settings, scheduler, clock=clock)
 
 
 def _nodes(count: int | None, file: Path | None) -> list[dict[str, object]]:

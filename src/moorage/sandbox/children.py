@@ -69,14 +69,18 @@ class Child:
             raise MoorageError(f"cannot start the {self.name}: {error.strerror}") from error
         self._errors = self._tasks.spawn(self._read_errors(), name=f"errors of {self.name}")
         if first_input:
-            stdin = self.process.stdin
-            assert stdin is not None, "standard input is a pipe"
-            try:
-                stdin.write(first_input)
-                await stdin.drain()
-            except ConnectionError:
-                # It has ended already; the caller reads why from its output and exit code.
-                return
+            await self.send(first_input)
+
+    async def send(self, data: bytes) -> None:
+        """Write to the standard input of the process."""
+        stdin = self.process.stdin
+        assert stdin is not None, "standard input is a pipe"
+        try:
+            stdin.write(data)
+            await stdin.drain()
+        except ConnectionError:
+            # It has ended already; the caller reads why from its output and exit code.
+            return
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield the lines of standard output until it ends."""

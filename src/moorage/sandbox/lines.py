@@ -36,6 +36,10 @@ class View(Protocol):
         """Say that everything runs."""
         ...
 
+    def ready(self, seconds: float) -> None:
+        """Say how long it took until pods are scheduled, or without a scheduler until all runs."""
+        ...
+
     def change(self, change: Change) -> None:
         """Show that a pod changed."""
         ...
@@ -80,6 +84,10 @@ class LinesView:
         export, try_this = what.copy_lines
         self._print(f"API server at {what.url}, {what.nodes} nodes, {scheduler}")
         self._print(f"\n    {export}\n    {try_this}\n")
+
+    def ready(self, seconds: float) -> None:
+        """Print it."""
+        self._print(f"ready in {seconds:.2f} s\n")
 
     def change(self, change: Change) -> None:
         """Keep a change for the next look."""
@@ -126,6 +134,9 @@ class LinesView:
 class QuietView(LinesView):
     """Says where the server is, and nothing else but messages."""
 
+    def ready(self, seconds: float) -> None:
+        """Say nothing."""
+
     def change(self, change: Change) -> None:
         """Say nothing."""
 
@@ -149,6 +160,10 @@ class JsonView:
     def started(self, what: Started) -> None:
         """Print what there is."""
         self._print({"type": "started", **msgspec.to_builtins(what)})
+
+    def ready(self, seconds: float) -> None:
+        """Print it, to the hundredth."""
+        self._print({"type": "ready", "seconds": round(seconds, 2)})
 
     def change(self, change: Change) -> None:
         """Print a change."""

@@ -50,6 +50,10 @@ class LiveView:
         self._console.print()
         self._live.start()
 
+    def ready(self, seconds: float) -> None:
+        """Print it above the moving part."""
+        self._console.print(f"ready in {seconds:.2f} s", highlight=False)
+
     def change(self, change: Change) -> None:
         """Nothing to do: the next tick draws from the progress."""
 

@@ -1,20 +1,18 @@
-"""The parts of a sandbox and how they are started: two processes, or all in one loop."""
+"""The parts of a sandbox and how they are started: two processes (`loop_parts`: all in one)."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, UsageError
 from moorage.sandbox.children import Child
-from moorage.sandbox.server import SandboxServer
 from moorage.sandbox.settings import ServerReport, ServerSettings
 
 _SERVER_COMMAND = (sys.executable, "-m", "moorage.sandbox.server_process")
@@ -45,6 +43,10 @@ class Parts(Protocol):
         """Start the scheduler; the kubeconfig it reads has been written."""
         ...
 
+    async def scheduling(self) -> None:
+        """Wait until the scheduler places pods; for ever if it ends before."""
+        ...
+
     async def failed(self) -> None:
         """Wait for a part that ends though nobody asked it to, and raise why.
 
@@ -72,7 +74,8 @@ class ProcessParts:
     settings
         Of the server.
     scheduler_command
-        Program and arguments that run the scheduler.
+        Program and arguments that run the scheduler; empty where none is to run. It begins when it
+        is sent a line, and answers with one when it schedules.
     on_message
         Gets what the processes write to standard error.
     """
@@ -86,6 +89,7 @@ class ProcessParts:
     ) -> None:
         self._settings = settings
         self._server = Child("API server", _SERVER_COMMAND, on_error_line=on_message)
+        self._scheduler_command = tuple(scheduler_command)
         self._last_words = ""
         self._on_message = on_message
         self._scheduler = Child(
@@ -96,8 +100,13 @@ class ProcessParts:
         self._watched: list[asyncio.Task[None]] = []
 
     async def start_server(self) -> ServerReport:
-        """Start the server process and wait for its first report."""
+        """Start the server process and wait for its first report.
+
+        The scheduler's process is started, too, and imports what it needs meanwhile.
+        """
         await self._server.start(msgspec.json.encode(self._settings) + b"\n")
+        if self._scheduler_command:
+            await self._scheduler.start()
         self._watched.append(self._tasks.spawn(self._follow_server(), name="reports of the server"))
         return await self._report()
 
@@ -106,11 +115,17 @@ class ProcessParts:
         await self._report()
 
     async def start_scheduler(self) -> None:
-        """Start the scheduler process."""
-        await self._scheduler.start()
+        """Tell the scheduler's process to begin."""
+        await self._scheduler.send(b"\n")
         self._watched.append(
             self._tasks.spawn(self._follow_scheduler(), name="wait for the scheduler's end")
         )
+
+    async def scheduling(self) -> None:
+        """Wait for the line that says so."""
+        async for _line in self._scheduler.lines():
+            return
+        await asyncio.Event().wait()
 
     async def failed(self) -> None:
         """Wait until one of the processes ends."""
@@ -160,74 +175,9 @@ class ProcessParts:
         self._on_message(line)
 
 
-class LoopParts:
-    """All parts in the caller's loop, for debugging.
-
-    Parameters
-    ----------
-    settings
-        Of the server.
-    scheduler
-        Makes the scheduler's coroutine.
-    clock
-        Time for everything in it.
-    """
-
-    def __init__(
-        self,
-        settings: ServerSettings,
-        scheduler: Callable[[], Coroutine[Any, Any, None]],
-        *,
-        clock: Clock,
-    ) -> None:
-        self._server = SandboxServer(settings, clock=clock)
-        self._scheduler = scheduler
-        self._ready = asyncio.Event()
-        self._tasks = TaskOwner(on_failure=lambda _name, _error: None)
-        self._watched: list[asyncio.Task[None]] = []
-
-    async def start_server(self) -> ServerReport:
-        """Start server and nodes in this loop."""
-        report = await self._server.start()
-        nodes = self._server.play_nodes(self._ready.set)
-        self._watched.append(self._tasks.spawn(nodes, name="nodes"))
-        return report
-
-    async def nodes_ready(self) -> None:
-        """Wait until they are, or could not be registered."""
-        ready = self._tasks.spawn(_wait(self._ready), name="wait for nodes")
-        await asyncio.wait({ready, *self._watched}, return_when=asyncio.FIRST_COMPLETED)
-        for task in self._watched:
-            if task.done():
-                task.result()
-
-    async def start_scheduler(self) -> None:
-        """Start the scheduler in this loop."""
-        self._watched.append(self._tasks.spawn(self._scheduler(), name="scheduler"))
-
-    async def failed(self) -> None:
-        """Wait until one of the tasks ends."""
-        done, _ = await asyncio.wait(self._watched, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-            raise MoorageError(f"{task.get_name()} ended by itself")
-
-    async def stop(self) -> None:
-        """End scheduler and nodes, then the server."""
-        await self._tasks.cancel_all()
-        await self._server.stop()
-
-    def kill(self) -> None:
-        """Nothing to do: there is no other process."""
-
-
 def _failure(text: str, *, bad_input: bool) -> MoorageError:
     return UsageError(text) if bad_input else MoorageError(text)
 
 
 def _ended(child: Child, code: int) -> str:
     return f"the {child.name} ended by itself, with code {code}"
-
-
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()

@@ -7,30 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from moorage.api.event import Event
-from moorage.api.pod import Pod
-from moorage.api.resources import EVENTS, PODS, by_kind
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import Clock
-from moorage.base.errors import ApiError, UsageError
+from moorage.base.clock import Clock, process_age_seconds
+from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.client.follow import Follower
-from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
-from moorage.client.reflector import Reflector
-from moorage.client.transport import Transport
-from moorage.client.writes import Client, JsonObject
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
 from moorage.sandbox.process import Ending, until_ended
 from moorage.sandbox.progress import Progress
 from moorage.sandbox.settings import SANDBOX_CONTEXT
+
+if TYPE_CHECKING:
+    from moorage.sandbox.onlooker import Onlooker
 
 _TICK_SECONDS = 0.25
 # How long all pods must have been bound or explained to count as settled: longer than the
@@ -64,7 +59,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     kubeconfig: Path
     scheduler_kubeconfig: Path | None = None
-    objects: Sequence[JsonObject] = ()
+    objects: Sequence[dict[str, object]] = ()
     scheduler: bool = True
     until_settled: bool = False
     seed: int = 0
@@ -107,11 +102,10 @@ class _Run:
         if plan.scheduler_kubeconfig is not None:
             write_private(plan.scheduler_kubeconfig, report.scheduler_kubeconfig)
         objects = () if report.restored else plan.objects
-        access = find_access(str(plan.kubeconfig), clock=self._clock)
-        transport = HttpTransport(access, user_agent="moorage-up")
         tasks = TaskOwner()
         # Their failures are raised below, so nobody needs to log them.
         quiet = TaskOwner(on_failure=lambda _name, _error: None)
+        onlooker: Onlooker | None = None
         settled = False
         try:
             await parts.nodes_ready()
@@ -126,8 +120,10 @@ class _Run:
             )
             if plan.scheduler:
                 await parts.start_scheduler()
+            tasks.spawn(self._tell_ready(), name="tell that all is ready")
+            onlooker = self._onlooker(tasks)
             failed = quiet.spawn(parts.failed(), name="wait for failures")
-            living = quiet.spawn(self._live(transport, tasks, objects), name="live")
+            living = quiet.spawn(self._live(onlooker, objects), name="live")
             await asyncio.wait({failed, living}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 failed.result()
@@ -137,39 +133,32 @@ class _Run:
             await quiet.cancel_all()
             await tasks.cancel_all()
             self._view.ended(self._progress, settled=settled)
-            await transport.close()
+            if onlooker is not None:
+                await onlooker.close()
 
-    async def _watch(self, transport: Transport, tasks: TaskOwner) -> None:
-        """Follow pods and Events; returns when the first lists are in."""
-        pods = Reflector(
-            transport,
-            PODS,
-            Pod,
-            handler=Follower(self._progress.pod_seen, self._progress.pod_gone),
-            clock=self._clock,
-            rng=self._streams.stream("up/pods"),
-        )
-        events = Reflector(
-            transport,
-            EVENTS,
-            Event,
-            handler=Follower(self._progress.event_seen, self._progress.event_gone),
-            clock=self._clock,
-            rng=self._streams.stream("up/events"),
-        )
-        tasks.spawn(pods.run(), name="watch pods")
-        tasks.spawn(events.run(), name="watch events")
-        await pods.synced.wait()
-        await events.synced.wait()
+    def _onlooker(self, tasks: TaskOwner) -> Onlooker:
+        # Imported here because a third of a second is better spent while the scheduler starts.
+        from moorage.sandbox.onlooker import Onlooker
 
-    async def _live(
-        self, transport: Transport, tasks: TaskOwner, objects: Sequence[JsonObject]
-    ) -> None:
+        return Onlooker(
+            self._plan.kubeconfig,
+            self._progress,
+            clock=self._clock,
+            streams=self._streams,
+            tasks=tasks,
+        )
+
+    async def _tell_ready(self) -> None:
+        """Say how long it took until everything works."""
+        if self._plan.scheduler:
+            await self._parts.scheduling()
+        self._view.ready(process_age_seconds())
+
+    async def _live(self, onlooker: Onlooker, objects: Sequence[dict[str, object]]) -> None:
         """Create the first objects, then look on until everything is settled, or for ever."""
         if self._plan.watch or self._plan.until_settled:
-            await self._watch(transport, tasks)
-        client = Client(transport, rng=self._streams.stream("up/client"))
-        expected = await create_all(client, objects, self._view.message)
+            await onlooker.watch()
+        expected = await onlooker.create(objects, self._view.message)
         while True:
             await aio.sleep(_TICK_SECONDS)
             self._view.tick(self._progress)
@@ -177,35 +166,6 @@ class _Run:
                 continue
             if self._progress.settled_seconds() >= _SETTLED_SECONDS:
                 return
-
-
-async def create_all(
-    client: Client, objects: Sequence[JsonObject], complain: Callable[[str], None]
-) -> int:
-    """Create objects one after another; what is refused is told and left out.
-
-    Returns
-    -------
-    int
-        How many pods were created.
-    """
-    pods = 0
-    for obj in objects:
-        metadata = obj.get("metadata")
-        names = metadata if isinstance(metadata, dict) else {}
-        kind, version = str(obj.get("kind", "")), str(obj.get("apiVersion", ""))
-        resource = by_kind(kind, version)
-        if resource is None:
-            complain(f"{version} {kind}: the sandbox does not serve this kind")
-            continue
-        namespace = str(names.get("namespace") or "default") if resource.namespaced else ""
-        try:
-            await client.create(resource, obj, namespace=namespace)
-        except ApiError as error:
-            complain(f"{kind} {names.get('name', '')}: {error}")
-            continue
-        pods += resource is PODS
-    return pods
 
 
 def write_private(path: Path, text: str) -> None:

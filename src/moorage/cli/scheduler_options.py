@@ -1,0 +1,37 @@
+"""What the scheduler is asked for, apart from what it takes to run it.
+
+``moorage up`` starts the scheduler as a process of its own and has no use for its plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``moorage run`` was asked for.
+
+    Parameters
+    ----------
+    kubeconfig, context
+        How to reach the server; "" for the configuration's, then the usual places.
+    config
+        File of the configuration; None for the defaults.
+    seed
+        Of all random choices; None draws one.
+    plugins
+        Plugins from outside, as ``--plugin`` names them.
+    flags
+        kube-scheduler's own that were given, by name.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    config: Path | None = None
+    seed: int | None = None
+    plugins: tuple[str, ...] = ()
+    flags: Mapping[str, Any] = {}

@@ -1,0 +1,107 @@
+"""A client of the sandbox's own: it creates the first objects and follows what becomes of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from moorage.api.event import Event
+from moorage.api.pod import Pod
+from moorage.api.resources import EVENTS, PODS, by_kind
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.errors import ApiError
+from moorage.base.rng import Streams
+from moorage.client.follow import Follower
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.reflector import Reflector
+from moorage.client.writes import Client, JsonObject
+from moorage.sandbox.progress import Progress
+
+
+class Onlooker:
+    """Looks on for ``moorage up``.
+
+    Parameters
+    ----------
+    kubeconfig
+        How to reach the server.
+    progress
+        Told of pods and Events.
+    clock, streams
+        Time; randomness of retries.
+    tasks
+        Owns the watches.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path,
+        progress: Progress,
+        *,
+        clock: Clock,
+        streams: Streams,
+        tasks: TaskOwner,
+    ) -> None:
+        access = find_access(str(kubeconfig), clock=clock)
+        self._transport = HttpTransport(access, user_agent="moorage-up")
+        self._client = Client(self._transport, rng=streams.stream("up/client"))
+        self._progress = progress
+        self._clock = clock
+        self._streams = streams
+        self._tasks = tasks
+
+    async def watch(self) -> None:
+        """Follow pods and Events; returns when the first lists are in."""
+        progress = self._progress
+        pods = Reflector(
+            self._transport,
+            PODS,
+            Pod,
+            handler=Follower(progress.pod_seen, progress.pod_gone),
+            clock=self._clock,
+            rng=self._streams.stream("up/pods"),
+        )
+        events = Reflector(
+            self._transport,
+            EVENTS,
+            Event,
+            handler=Follower(progress.event_seen, progress.event_gone),
+            clock=self._clock,
+            rng=self._streams.stream("up/events"),
+        )
+        self._tasks.spawn(pods.run(), name="watch pods")
+        self._tasks.spawn(events.run(), name="watch events")
+        await pods.synced.wait()
+        await events.synced.wait()
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._transport.close()
+
+    async def create(self, objects: Sequence[JsonObject], complain: Callable[[str], None]) -> int:
+        """Create objects one after another; what is refused is told and left out.
+
+        Returns
+        -------
+        int
+            How many pods were created.
+        """
+        pods = 0
+        for obj in objects:
+            metadata = obj.get("metadata")
+            names = metadata if isinstance(metadata, dict) else {}
+            kind, version = str(obj.get("kind", "")), str(obj.get("apiVersion", ""))
+            resource = by_kind(kind, version)
+            if resource is None:
+                complain(f"{version} {kind}: the sandbox does not serve this kind")
+                continue
+            namespace = str(names.get("namespace") or "default") if resource.namespaced else ""
+            try:
+                await self._client.create(resource, obj, namespace=namespace)
+            except ApiError as error:
+                complain(f"{kind} {names.get('name', '')}: {error}")
+                continue
+            pods += resource is PODS
+        return pods
