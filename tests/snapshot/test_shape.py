@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import (
     FEATURES,
     IMAGES,
@@ -262,3 +262,14 @@ def test_identity_of_a_pod_info():
     info = PodInfo(pod("p", priority=5))
     assert (info.key, info.uid, info.priority, repr(info)) == ("a/p", "uid-p", 5, "PodInfo(a/p)")
     assert PodInfo(pod("q")).priority == 0
+
+
+def test_a_pod_met_lately_is_compiled_once_and_another_of_the_same_content_is_another():
+    first, twin = pod("a"), pod("a")
+    made = info_of(first)
+    assert info_of(first) is made
+    assert info_of(twin) is not made
+    assert info_of(twin).pod is twin
+    others = [pod(f"b{index}") for index in range(1000)]
+    assert [info_of(each).pod for each in others] == others
+    assert info_of(first).pod is first

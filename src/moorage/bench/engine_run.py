@@ -27,7 +27,6 @@ from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
 from moorage.service.scheduler import settle_memory
-from moorage.snapshot.pod_info import PodInfo
 
 Progress = Callable[[str], None]
 
@@ -168,7 +167,7 @@ class EngineRun:
         queued = core.queue.pop()
         assert queued is not None, f"{pod.full_name} was just added and is not in the queue"
         popped = now()
-        decision = core.cycles[_PROFILE].decide(PodInfo(queued.pod))
+        decision = core.cycles[_PROFILE].decide(queued.info)
         decided = now()
         if not decision.node_name:
             raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")

@@ -22,7 +22,6 @@ from moorage.framework.preemption import TRIED
 from moorage.service.core import Core
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import PodIngest
-from moorage.snapshot.pod_info import PodInfo
 from moorage.state.queued_pod import QueuedPod
 
 # A pod is tried once to find room and once to take it; more only if somebody was faster.
@@ -114,7 +113,7 @@ class Preempting:
         if queued is None:
             raise UsageError("the workload does not fit: pods wait for room that nobody makes")
         popped = now()
-        decision = self._cycle.decide(PodInfo(queued.pod))
+        decision = self._cycle.decide(queued.info)
         decided = now()
         spent_ns["queue"] += popped - start
         spent_ns["decide"] += decided - popped

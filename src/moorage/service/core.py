@@ -47,7 +47,7 @@ from moorage.snapshot.group_sources import API_DOOR, ApiGroups
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupSource
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
 from moorage.state.contracts import (
@@ -97,8 +97,10 @@ class Nominations(Mapping[str, Sequence[PodInfo]]):
         self.log.append(node_name)
 
     def _current(self) -> dict[str, tuple[PodInfo, ...]]:
+        if not self._moved:
+            return self._by_node
         for node_name in self._moved:
-            pods = tuple(PodInfo(pod) for pod in self._nominator.for_node(node_name))
+            pods = tuple(info_of(pod) for pod in self._nominator.for_node(node_name))
             if pods:
                 self._by_node[node_name] = pods
             else:

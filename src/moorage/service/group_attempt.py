@@ -115,7 +115,7 @@ class GroupAttempts:
             told.ended("error", first.profile, since_ns=began_ns)
             return True
         # 3. Where do they go?
-        pods = [PodInfo(entry.pod) for entry in entries]
+        pods = [entry.info for entry in entries]
         try:
             found = self._cycles[cycle.profile.name].decide(key, pods)
         except Exception as broken:

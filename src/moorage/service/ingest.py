@@ -22,7 +22,7 @@ from moorage.service.facts import Facts
 from moorage.service.pod_writes import PodWrites
 from moorage.service.waiting import WaitingPods
 from moorage.snapshot.listers import Lister
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import info_of
 from moorage.snapshot.shape import RESOURCES
 from moorage.state.cache import Cache
 from moorage.state.queue import SchedulingQueue
@@ -286,7 +286,7 @@ class PodIngest(_Changing):
 
     def _readable(self, pod: Pod) -> bool:
         try:
-            PodInfo(pod).part(RESOURCES)
+            info_of(pod).part(RESOURCES)
         except ValueError as problem:
             self._report(pod, problem)
             return False

@@ -24,7 +24,6 @@ from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler, failed_scheduling
 from moorage.service.group_attempt import GroupAttempts
-from moorage.snapshot.pod_info import PodInfo
 from moorage.state.cache import Cache
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
@@ -145,7 +144,7 @@ class Pump:
             return
         try:
             cycle = self._cycle_of(taking)
-            decisions = cycle.decide_together([PodInfo(queued.pod) for queued in taking])
+            decisions = cycle.decide_together([queued.info for queued in taking])
         except Exception as problem:
             for queued in taking:
                 self._broken(queued, problem)
@@ -187,7 +186,7 @@ class Pump:
         if isinstance(cycle, ExtendedCycle) and cycle.asks_about(queued.pod):
             return self._ask(cycle, queued)
         try:
-            decision = cycle.decide(PodInfo(queued.pod))
+            decision = cycle.decide(queued.info)
         except Exception as problem:
             self._broken(queued, problem)
             return None
@@ -197,7 +196,7 @@ class Pump:
     async def _ask(self, cycle: ExtendedCycle, queued: QueuedPod) -> None:
         """Decide with the extenders; events flow meanwhile, other attempts wait."""
         try:
-            decision = await cycle.decide_asking(PodInfo(queued.pod))
+            decision = await cycle.decide_asking(queued.info)
         except Exception as problem:
             self._broken(queued, problem)
             return

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from moorage.api.pod import Pod
 from moorage.snapshot.shape import NODE_NAME, SPEC, SPEC_BESIDE_VOLUMES, Part, PartKind
 
 T = TypeVar("T")
+
+# Pods met lately: one event is looked at in several places. A guess, below a megabyte.
+_LATELY_MOST: Final = 256
 
 
 class PodInfo:
@@ -87,3 +91,16 @@ class PodInfo:
         if found is None:
             found = self._own[kind] = kind.of(self.pod)
         return found
+
+
+_lately: OrderedDict[int, PodInfo] = OrderedDict()
+
+
+def info_of(pod: Pod) -> PodInfo:
+    """Return a pod as the scheduler looks at it; the same object for one met lately."""
+    found = _lately.get(id(pod))
+    if found is None or found.pod is not pod:
+        found = _lately[id(pod)] = PodInfo(pod)
+        if len(_lately) > _LATELY_MOST:
+            _lately.popitem(last=False)
+    return found

@@ -21,7 +21,7 @@ from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.labels import LabelColumn, Labels
 from moorage.snapshot.node_order import NodeOrder
 from moorage.snapshot.pod_columns import PodColumns
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.schema import FIXED
 from moorage.snapshot.sets import SetColumn
 from moorage.snapshot.shape import PORTS, RESOURCES, HostPort
@@ -134,7 +134,7 @@ class NodeTable:
 
     def add_pod(self, pod: Pod | PodInfo, node_name: str) -> None:
         """Count a pod on a node; hidden while the node is unknown."""
-        info = pod if isinstance(pod, PodInfo) else PodInfo(pod)
+        info = pod if isinstance(pod, PodInfo) else info_of(pod)
         assert info.uid not in self._node_of_pod, f"pod {info.key} is on a node already"
         self._node_of_pod[info.uid] = node_name
         row = self._row_by_name.get(node_name)
@@ -172,7 +172,7 @@ class NodeTable:
         KeyError
             The pod is not in the table.
         """
-        info, row = PodInfo(pod), self._row_by_name.get(node_name)
+        info, row = info_of(pod), self._row_by_name.get(node_name)
         old = self.pod(info.uid)
         same_node = self._node_of_pod[info.uid] == node_name
         if row is not None and same_node and old is not None and info.counts_like(old):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
+from moorage.snapshot.pod_info import PodInfo, info_of
 
 PodKey: TypeAlias = tuple[str, str]
 """(namespace, name)."""
@@ -40,6 +41,7 @@ class QueuedPod:
         "gating_events",
         "gating_plugin",
         "gating_result",
+        "info",
         "initial_attempt_ns",
         "key",
         "pending_plugins",
@@ -53,6 +55,8 @@ class QueuedPod:
 
     def __init__(self, pod: Pod, timestamp_ns: int) -> None:
         self.pod = pod
+        self.info: PodInfo = info_of(pod)
+        """The pod as attempts look at it, which keeps what was compiled of it."""
         self.uid = pod.uid
         self.key: PodKey = pod.key
         self.timestamp_ns = timestamp_ns
@@ -114,7 +118,7 @@ class QueuedPod:
             The version belongs to another pod (its uid differs).
         """
         assert pod.uid == self.uid, f"{self!r} updated with uid {pod.uid}"
-        self.pod = pod
+        self.pod, self.info = pod, info_of(pod)
 
     def rejected_by(self, unschedulable: Iterable[str], pending: Iterable[str] = ()) -> None:
         """Replace what earlier attempts left by the rejectors of the attempt that just failed.
