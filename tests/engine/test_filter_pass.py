@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engine.filter_pass import PASSED, FilterPass
-from moorage.framework.status import Code, FilterAnswer
+from moorage.engine.filter_pass import PASSED, PASSES, FilterPass
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, FilterAnswer, ReasonTable
 
 ROWS = 4
 answers = st.tuples(
@@ -112,3 +117,41 @@ def test_a_copy_and_some_rows_of_a_verdict_take_further_answers(before, after):
         wanted = expected([*before, *after])
         assert rows_of(verdict) == [wanted[int(row)] for row in at]
     assert rows_of(whole) == expected(before)
+
+
+rewrites = st.lists(
+    st.tuples(st.integers(0, ROWS - 1), st.integers(0, 2), st.integers(0, 6), st.integers(1, 3)),
+    max_size=6,
+)
+
+
+named = SimpleNamespace(filters=[SimpleNamespace(name=f"plugin {i}") for i in range(3)])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), answers), max_size=3, unique_by=lambda pair: pair[0]),
+    rewrites,
+    st.booleans(),
+)
+def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, asked):
+    """A verdict followed row by row, whether or not its rows were counted before, is a new one."""
+    followed = recorded([(index, rows) for index, (_, rows) in before])
+    table, profile = ReasonTable(), cast("Profile", named)
+    for text in "abcdefghi":
+        table.intern(text)
+    if asked:
+        followed.reason_counts(table)
+    for row, plugin, code, reason in after:
+        verdict = (plugin, code, reason) if code else PASSES
+        followed.put_row(row, verdict)
+        assert followed.verdict_at(row) == verdict
+    rows = rows_of(followed)
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    fresh = FilterPass.of(
+        columns[1].astype(np.uint8), columns[2].astype(np.int32), columns[0].astype(np.uint8)
+    )
+    assert followed.reason_counts(table) == fresh.reason_counts(table)
+    assert followed.rejectors(profile) == fresh.rejectors(profile)
+    assert followed.pending(profile) == fresh.pending(profile)
+    expected_counts = Counter("abcdefghi"[reason - 1] for _, _, reason in rows if reason)
+    assert followed.reason_counts(table) == expected_counts

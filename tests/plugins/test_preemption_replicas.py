@@ -262,14 +262,14 @@ def test_after_a_change_replicas_are_decided_as_if_afresh(
 
 def test_a_replica_tries_only_rows_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[list[int]] = []
-    protection = Search._protection
+    trying = Search._try
 
-    def noted(self: Search, rows: Any, ranked: Any) -> Any:
-        tried.append(rows.tolist())
-        return protection(self, rows, ranked)
+    def noted(self: Search, due: Any) -> None:
+        tried.append(due.tolist())
+        trying(self, due)
 
     world = full(World(100, 1))
-    monkeypatch.setattr(Search, "_protection", noted)
+    monkeypatch.setattr(Search, "_try", noted)
     cycle = world.reusing
     cycle.decide(world.pod(3, 1))
     assert [sorted(rows) for rows in tried] == [list(range(12))]

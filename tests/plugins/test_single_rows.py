@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,9 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import RowFilterPlugin, RowScorePlugin
+from moorage.framework.points import RowFilterPlugin, RowScorePlugin, RowSumsFilterPlugin
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import RowSums, ShiftedSums
 from tests.plugins.builders import cluster, make, node, pod
 from tests.plugins.strategies import clusters, pods
 from tests.plugins.test_against_reference import RESOURCE_NAMES, Cluster, build
@@ -29,6 +31,7 @@ resources = st.lists(st.sampled_from(RESOURCE_NAMES), min_size=1, max_size=4, un
 def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
     snapshot = cluster(node("n"))
     assert isinstance(make("NodeResourcesFit", snapshot)[0], RowFilterPlugin)
+    assert isinstance(make("NodeResourcesFit", snapshot)[0], RowSumsFilterPlugin)
     assert isinstance(make("NodeResourcesFit", snapshot)[0], RowScorePlugin)
     assert isinstance(make("NodeResourcesBalancedAllocation", snapshot)[0], RowScorePlugin)
 
@@ -43,6 +46,37 @@ def test_a_row_passes_where_the_filter_passes_it(random_cluster, asked):
     failed = [False] * snapshot.num_nodes if answer is None else (answer.code_n != 0).tolist()
     found = [plugin.passes_row(state, info, row) for row in range(snapshot.num_nodes)]
     assert found == [not each for each in failed]
+
+
+shifts = st.one_of(st.integers(-4, 4), st.integers(-(2**34), 2**34))
+
+
+@FEW
+@given(
+    random_cluster=clusters(),
+    asked=pods(),
+    more=st.dictionaries(st.sampled_from(RESOURCE_NAMES), shifts, max_size=4),
+    pods_more=st.integers(-4, 4),
+)
+def test_a_row_that_held_more_fails_for_the_reasons_of_the_filter(
+    random_cluster, asked, more, pods_more
+):
+    snapshot = build(random_cluster)
+    plugin, state, info = make("NodeResourcesFit", snapshot)[0], CycleState(), PodInfo(asked)
+    plugin.pre_filter(state, info, snapshot)
+    rows = range(snapshot.num_nodes)
+    found = [plugin.filter_row(state, info, row, RowSums(more, pods_more)) for row in rows]
+    with ShiftedSums(snapshot.table, snapshot.all(), frozenset(more)) as sums:
+        every = np.ones(snapshot.num_nodes, np.int64)
+        sums.shift({name: amount * every for name, amount in more.items()}, pods_more * every)
+        answer = plugin.filter(state, info, snapshot.all())
+    passing = [(0, 0)] * snapshot.num_nodes
+    expected = (
+        passing
+        if answer is None
+        else list(zip(answer.code_n.tolist(), answer.reason_n.tolist(), strict=True))
+    )
+    assert found == expected
 
 
 @pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated"])

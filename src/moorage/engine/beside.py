@@ -8,11 +8,14 @@ Rules: scheduling spec, cycle section 3.4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from moorage.engine.filter_pass import FilterPass
+from moorage.engine.filter_pass import PASSES, FilterPass
 from moorage.engine.filtering import filter_beside_sums, filter_nominated
-from moorage.engine.nominated import filters_by_sums
+from moorage.engine.nominated import judge_row
+from moorage.engine.one_row import ROWS_MOST
 from moorage.engine.shape_cache import ShapeCache
 from moorage.engine.shape_entry import Beside, Entry
 from moorage.framework.cycle_state import CycleState
@@ -51,7 +54,8 @@ def judge_beside(
     CycleError
         A plugin broke.
     """
-    by_sums = filters_by_sums(profile, state) if verdict is entry.verdict else None
+    reusable = verdict is entry.verdict
+    by_sums = profile.filters_by_sums(state.skip_filter) if reusable else None
     level, own = snapshot.nominated_level(pod)
     if by_sums is None or own is not None:
         both = verdict.copy()
@@ -63,7 +67,7 @@ def judge_beside(
     if kept is not None and (kept.base, kept.level, kept.by_sums) == (verdict, level, by_sums):
         rows = _changed(kept, snapshot)
     if kept is not None and rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
-        if rows:
+        if rows and not _follow(kept, profile, state, pod, rows=rows):
             at = np.array(rows, np.int64)
             part = verdict.at(at)
             view = snapshot.rows(at)
@@ -75,6 +79,24 @@ def judge_beside(
     filter_beside_sums(profile, state, pod, snapshot, by_sums, view=snapshot.all(), verdict=both)
     shapes.keep_beside(entry, pod.priority, Beside(verdict, level, by_sums, both, positions))
     return both
+
+
+def _follow(
+    kept: Beside, profile: Profile, state: CycleState, pod: PodInfo, *, rows: Sequence[int]
+) -> bool:
+    """Judge a few rows again in scalars; False when that takes arrays, and nothing is lost then."""
+    if len(rows) > ROWS_MOST:
+        return False
+    for row in rows:
+        found, more = kept.base.verdict_at(row), kept.level.at(row)
+        if more is not None:
+            beside = judge_row(profile, kept.by_sums, state, pod, row, more=more)
+            if beside is None:
+                return False
+            if beside is not PASSES and beside[0] <= found[0]:
+                found = beside
+        kept.verdict.put_row(row, found)
+    return True
 
 
 def _positions(snapshot: Snapshot, level: NominatedLevel) -> tuple[int, int, int]:

@@ -99,6 +99,8 @@ class Cycle:
                 return self._failed(pod, state, unresolvable(NO_NODES))
             # 2. Which nodes can take it?
             search = self.search(state, pod, within=scope.within)
+            if search.nominated_row is not None:
+                return self._chosen(pod, state, search, row=search.nominated_row, ties=1)
             rows = self._feasible_rows(search)
             # 3. None: say why, and let PostFilter look for a way.
             if len(rows) == 0:
@@ -239,12 +241,18 @@ class Cycle:
         view = self.snapshot.rows([row])
         known = None
         if entry is not None and self.shapes is not None:
+            if self.shapes.passes_at(entry, state, row) and self._is_first(pod, row):
+                return view, FilterPass(1), row
             known = self.shapes.verdict_at(entry, state, row)
         try:
             verdict = self._filtered(state, pod, view, known)
         except CycleError:  # looking here first is a short cut: the search proper finds out
             return None
         return view, verdict, row
+
+    def _is_first(self, pod: PodInfo, row: int) -> bool:
+        """Whether no pod nominated to a row comes before this one."""
+        return not self.snapshot.nominations or not self.snapshot.nominated_before(pod, row)
 
     def _looked_at(
         self,

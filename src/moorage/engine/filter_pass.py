@@ -6,6 +6,8 @@ reasons are put together when somebody reads them, which a pod that finds a node
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,7 @@ from moorage.framework.diagnosis import count_reasons
 from moorage.framework.profile import Profile
 from moorage.framework.status import (
     BROKEN_BY_CODE,
+    SUCCESS,
     Code,
     CodeArray,
     FilterAnswer,
@@ -28,6 +31,35 @@ EXTENDED = 254
 """Plugin index of a row that an extender failed; so a profile has at most 254 Filter plugins."""
 
 BoolArray = NDArray[np.bool_]
+
+RowVerdict = tuple[int, int, int]
+"""Index of the first failing plugin, its `Code`, the id of its reasons."""
+
+PASSES: Final[RowVerdict] = (PASSED, 0, 0)
+"""The verdict on a row that no plugin failed."""
+
+
+class _Tally:
+    """How many rows have a verdict, by each of its parts; rows that passed count as well."""
+
+    __slots__ = ("pending", "plugins", "reasons")
+
+    def __init__(self, plugin_n: CodeArray, code_n: CodeArray, reason_n: ReasonArray) -> None:
+        self.plugins = _counted(plugin_n)
+        self.reasons = _counted(reason_n)
+        self.pending = _counted(plugin_n[code_n == Code.PENDING])
+
+    def count(self, verdict: RowVerdict, step: int) -> None:
+        plugin, code, reason = verdict
+        self.plugins[plugin] = self.plugins.get(plugin, 0) + step
+        self.reasons[reason] = self.reasons.get(reason, 0) + step
+        if code == Code.PENDING:
+            self.pending[plugin] = self.pending.get(plugin, 0) + step
+
+
+def _counted(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
+    counts = np.bincount(ids_n)
+    return {int(i): int(counts[i]) for i in np.flatnonzero(counts)}
 
 
 class FilterPass:
@@ -45,7 +77,16 @@ class FilterPass:
         passed.
     """
 
-    __slots__ = ("_code_n", "_last", "_pending", "_reason_n", "_shared", "_suspect", "plugin_n")
+    __slots__ = (
+        "_code_n",
+        "_last",
+        "_pending",
+        "_reason_n",
+        "_shared",
+        "_suspect",
+        "_tally",
+        "plugin_n",
+    )
 
     def __init__(self, n: int) -> None:
         self.plugin_n = np.full(n, PASSED, np.uint8)
@@ -55,6 +96,7 @@ class FilterPass:
         self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers for rows not in them
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
+        self._tally: _Tally | None = None  # rows by verdict, since somebody asked
 
     @classmethod
     def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
@@ -80,6 +122,7 @@ class FilterPass:
 
     def record(self, index: int, answer: FilterAnswer) -> None:
         """Take over an answer where it fails and no plugin of a lower index failed."""
+        self._tally = None
         self._suspect = self._suspect or answer.is_broken
         if index > self._last:
             new = self.plugin_n == PASSED
@@ -115,6 +158,27 @@ class FilterPass:
         """
         sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
         self._put(at[sooner], other, sooner)
+
+    def verdict_at(self, position: int) -> RowVerdict:
+        """Return the verdict on one row."""
+        plugin = self.plugin_n.item(position)
+        if plugin == PASSED:
+            return PASSES
+        return plugin, self.code_n.item(position), self.reason_n.item(position)
+
+    def put_row(self, position: int, verdict: RowVerdict) -> None:
+        """Overwrite one row with a verdict, which is yes or no."""
+        before = self.verdict_at(position)
+        if before == verdict:
+            return
+        self._own()
+        if self._tally is not None:
+            self._tally.count(before, -1)
+            self._tally.count(verdict, +1)
+        plugin, self.code_n[position], self.reason_n[position] = verdict
+        self.plugin_n[position] = plugin
+        if plugin != PASSED:
+            self._last = max(self._last, plugin)
 
     def at(self, positions: NDArray[np.int64]) -> FilterPass:
         """Return the verdict on some of the rows."""
@@ -157,37 +221,37 @@ class FilterPass:
 
     def status(self, profile: Profile, position: int) -> Status:
         """Return the verdict on one row as a `Status`."""
-        index = int(self.plugin_n[position])
-        if index == PASSED:
-            return Status()
-        reasons = profile.handle.reasons.reasons(int(self.reason_n[position]))
-        name = "" if index == EXTENDED else profile.filters[index].name
-        return Status(Code(int(self.code_n[position])), reasons, name)
+        return verdict_status(profile, self.verdict_at(position))
 
     def rejectors(self, profile: Profile) -> frozenset[str]:
         """Return the plugins that rejected any row."""
-        counts = np.bincount(self.plugin_n, minlength=PASSED + 1)
-        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts[i])
+        counts = self._tallied().plugins
+        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts.get(i))
 
     def pending(self, profile: Profile) -> frozenset[str]:
         """Return the plugins that answered Pending for any row."""
-        indexes = np.unique(self.plugin_n[self.code_n == Code.PENDING])
-        return frozenset(profile.filters[int(i)].name for i in indexes)
+        counts = self._tallied().pending
+        return frozenset(profile.filters[i].name for i, count in counts.items() if count)
 
     def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
         """Return how many rows fail for each single reason."""
-        counts = np.bincount(self.reason_n)
-        used = np.flatnonzero(counts)
-        return count_reasons((reasons.reasons(int(i)), int(counts[i])) for i in used if i)
+        counts = sorted(self._tallied().reasons.items())
+        return count_reasons((reasons.reasons(i), count) for i, count in counts if i and count)
 
     def extend(self, position: int, code: Code, reason: int) -> None:
         """Let an extender fail a row."""
         self._own()
+        self._tally = None
         self.code_n[position], self.reason_n[position] = code, reason
         self.plugin_n[position] = EXTENDED
         self._last, self._suspect = PASSED, True
 
     # -- codes and reasons ---------------------------------------------------------------------
+
+    def _tallied(self) -> _Tally:
+        if self._tally is None:
+            self._tally = _Tally(self.plugin_n, self.code_n, self.reason_n)
+        return self._tally
 
     def _settle(self) -> None:
         """Take over what is pending, so that codes and reasons can be read."""
@@ -219,6 +283,7 @@ class FilterPass:
         plugin_n: CodeArray | np.uint8,
     ) -> None:
         self._own()
+        self._tally = None
         np.putmask(self.code_n, where_n, code_n)
         np.putmask(self.reason_n, where_n, reason_n)
         np.putmask(self.plugin_n, where_n, plugin_n)
@@ -227,6 +292,7 @@ class FilterPass:
         self, rows: NDArray[np.int64], other: FilterPass, positions: BoolArray | slice
     ) -> None:
         self._own()
+        self._tally = None
         self.code_n[rows] = other.code_n[positions]
         self.reason_n[rows] = other.reason_n[positions]
         self.plugin_n[rows] = other.plugin_n[positions]
@@ -235,3 +301,12 @@ class FilterPass:
     def _heed(self, other: FilterPass) -> None:
         self._last = max(self._last, other._last)
         self._suspect = self._suspect or other._suspect
+
+
+def verdict_status(profile: Profile, verdict: RowVerdict) -> Status:
+    """Return the verdict on a row as a `Status`."""
+    index, code, reason = verdict
+    if index == PASSED:
+        return SUCCESS
+    name = "" if index == EXTENDED else profile.filters[index].name
+    return Status(Code(code), profile.handle.reasons.reasons(reason), name)

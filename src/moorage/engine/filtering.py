@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.filter_pass import FilterPass
-from moorage.engine.nominated import filters_by_sums, nominated_first
+from moorage.engine.nominated import nominated_first
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.meter import FILTER, NOT_TIMED
@@ -164,7 +164,7 @@ def filter_nominated(
     to their row: it is a trial of its own, or, where Filters see sums only, one shift for all
     rows. `verdict` is changed in place.
     """
-    by_sums = filters_by_sums(profile, state)
+    by_sums = profile.filters_by_sums(state.skip_filter)
     if by_sums is not None:
         filter_beside_sums(profile, state, pod, snapshot, by_sums, view=view, verdict=verdict)
         return

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.engine.filter_pass import PASSES, RowVerdict
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import Reads
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 
 
@@ -33,17 +34,34 @@ def nominated_first(
     ]
 
 
-def filters_by_sums(profile: Profile, state: CycleState) -> tuple[int, ...] | None:
-    """Return which Filters read the pods of a row as sums; None if one reads more than that.
+def judge_row(
+    profile: Profile,
+    by_sums: Sequence[int],
+    state: CycleState,
+    pod: PodInfo,
+    row: int,
+    *,
+    more: RowSums,
+) -> RowVerdict | None:
+    """Ask the Filters that read sums about one row that holds more; None where it takes arrays.
 
-    A Filter that reads its row's node alone answers the same whatever pods are there.
+    Parameters
+    ----------
+    profile, state, pod
+        The attempt, after PreFilter.
+    by_sums
+        Their indexes.
+    row, more
+        The row, and what it holds besides.
     """
-    found: list[int] = []
-    for index, plugin in enumerate(profile.filters):
-        if plugin.name in state.skip_filter or plugin.filter_reads == Reads.NODE:
-            continue
-        if not getattr(plugin, "filter_sees_sums", False):
+    for index in by_sums:
+        plugin = profile.row_filters.get(index)
+        if plugin is None:
             return None
-        found.append(index)
-    followers = any(plugin.name not in state.skip_filter for plugin in profile.extensions)
-    return None if followers else tuple(found)
+        try:
+            code, reason = plugin.filter_row(state, pod, row, more)
+        except Exception:  # it is asked again with arrays, and contained there
+            return None
+        if code:
+            return index, code, reason
+    return PASSES

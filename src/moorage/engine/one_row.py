@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.engine.filter_pass import PASSED
+from moorage.engine.filter_pass import PASSED, PASSES, RowVerdict
 from moorage.engine.shape_entry import Entry, Scores
 from moorage.framework.points import (
     MAX_NODE_SCORE,
@@ -16,12 +16,15 @@ from moorage.framework.points import (
     Reads,
     RowFilterPlugin,
     RowScorePlugin,
+    RowSumsFilterPlugin,
 )
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import NOTHING_MORE
 
-_ROWS_MOST = 8  # from more rows on one pass over them in arrays costs less; a guess
+ROWS_MOST = 8
+"""From more rows on one pass over them in arrays costs less; a guess."""
 
 
 class OneRow:
@@ -38,14 +41,19 @@ class OneRow:
     """
 
     def __init__(self, profile: Profile, by_pods: Sequence[int], fresh: frozenset[str]) -> None:
-        filters = [profile.filters[index] for index in by_pods]
+        filters = [(index, profile.filters[index]) for index in by_pods]
         scores = [
             plugin
             for plugin in profile.scores
             if plugin.name not in fresh and plugin.score_reads != Reads.NODE
         ]
-        self._filters = [plugin for plugin in filters if isinstance(plugin, RowFilterPlugin)]
-        self._vector_filters = [p.name for p in filters if not isinstance(p, RowFilterPlugin)]
+        self._filters = [
+            (i, plugin) for i, plugin in filters if isinstance(plugin, RowFilterPlugin)
+        ]
+        self._vector_filters = [p.name for _, p in filters if not isinstance(p, RowFilterPlugin)]
+        self._judges = {
+            i: plugin for i, plugin in filters if isinstance(plugin, RowSumsFilterPlugin)
+        }
         self._scores = [
             (plugin, profile.weights[plugin.name])
             for plugin in scores
@@ -64,26 +72,46 @@ class OneRow:
         rows
             Rows whose pods changed, their nodes did not.
         """
-        if len(rows) > _ROWS_MOST:
+        if len(rows) > ROWS_MOST:
             return False
         try:
-            return all(self._still_passes(entry, pod, row) for row in rows) and (
+            return all(self._judged(entry, pod, row) for row in rows) and (
                 entry.scores is None
                 or all(self._rescored(entry, entry.scores, pod, row) for row in rows)
             )
         except Exception:  # whoever raised is asked again with arrays, and contained there
             return False
 
-    def _still_passes(self, entry: Entry, pod: PodInfo, row: int) -> bool:
-        """Whether a row passed before and does now, so that no verdict changes."""
-        if entry.verdict is None:
+    def _judged(self, entry: Entry, pod: PodInfo, row: int) -> bool:
+        """Put a row's verdict down as it is now; False where a plugin has to be asked for it."""
+        verdict, by_node, by_pods = entry.verdict, entry.by_node, entry.by_pods
+        if verdict is None or by_node is None or by_pods is None:
             return True
-        if entry.verdict.plugin_n[row] != PASSED:
+        if not all(_skipped(entry, name) for name in self._vector_filters):
             return False
-        return all(_skipped(entry, name) for name in self._vector_filters) and all(
-            _skipped(entry, plugin.name) or plugin.passes_row(entry.state, pod, row)
-            for plugin in self._filters
-        )
+        found = self._first_failing(entry, pod, row)
+        if found is None:
+            return False
+        passed = verdict.plugin_n.item(row) == PASSED
+        if not (passed and found is PASSES):
+            by_pods.put_row(row, found)
+            verdict.put_row(row, min(by_node.verdict_at(row), found))  # the first plugin decides
+            if passed != (verdict.plugin_n.item(row) == PASSED):
+                entry.feasible = None
+        return True
+
+    def _first_failing(self, entry: Entry, pod: PodInfo, row: int) -> RowVerdict | None:
+        """Return what the plugins say that read pods; None where it is not known why one fails."""
+        for index, plugin in self._filters:
+            if _skipped(entry, plugin.name) or plugin.passes_row(entry.state, pod, row):
+                continue
+            judge = self._judges.get(index)
+            if judge is None:
+                return None
+            code, reason = judge.filter_row(entry.state, pod, row, NOTHING_MORE)
+            if code:
+                return index, code, reason
+        return PASSES
 
     def _rescored(self, entry: Entry, scores: Scores, pod: PodInfo, row: int) -> bool:
         if not all(name in scores.skipped for name in self._vector_scores):

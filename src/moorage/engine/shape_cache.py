@@ -160,12 +160,18 @@ class ShapeCache:
 
     def verdict_at(self, entry: Entry, state: CycleState, row: int) -> FilterPass | None:
         """Return a copy of the verdict on one row; None where it takes asking plugins."""
+        verdict = entry.verdict
+        return None if verdict is None or self._asks(state) else verdict.at(np.array([row]))
+
+    def passes_at(self, entry: Entry, state: CycleState, row: int) -> bool:
+        """Whether one row is known to pass, without asking plugins."""
+        verdict = entry.verdict
+        return verdict is not None and verdict.plugin_n[row] == PASSED and not self._asks(state)
+
+    def _asks(self, state: CycleState) -> bool:
+        """Whether any Filter has to be asked afresh."""
         filters, skipped = self._profile.filters, state.skip_filter
-        if entry.verdict is None or any(
-            filters[i].name not in skipped for i in self._fresh_filters
-        ):
-            return None
-        return entry.verdict.at(np.array([row]))
+        return any(filters[i].name not in skipped for i in self._fresh_filters)
 
     def _ask_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> FilterPass:
         view = self._snapshot.all()

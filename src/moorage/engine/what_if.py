@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filter_pass import FilterPass
+from moorage.engine.filter_pass import PASSES, FilterPass, RowVerdict, verdict_status
 from moorage.engine.filtering import (
     CycleError,
     ask_filter,
@@ -25,16 +25,16 @@ from moorage.engine.filtering import (
     run_filters,
     take_off_row,
 )
-from moorage.engine.nominated import filters_by_sums
+from moorage.engine.nominated import judge_row
 from moorage.engine.shape_entry import Entry
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
-from moorage.framework.what_if import Room
+from moorage.framework.what_if import Room, TakesArraysError
 from moorage.snapshot.nominated_rows import NominatedSums
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
-from moorage.snapshot.shifted import ShiftedSums
+from moorage.snapshot.shifted import RowSums, ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
@@ -133,7 +133,7 @@ class SearchWhatIf:
     def __init__(self, attempt: Attempt, statuses: NodeStatuses) -> None:
         self._attempt = attempt
         self._statuses = statuses
-        self._by_sums = filters_by_sums(attempt.profile, attempt.state)
+        self._by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
         """Return int64: the rows whose status in the search has this code, ascending."""
@@ -162,6 +162,24 @@ class SearchWhatIf:
         resources = frozenset(pod.part(RESOURCES).value.filter)
         with ShiftedSums(snapshot.table, view, resources) as sums:
             yield TriedRows(self._attempt, view, sums, self._by_sums, self._nominated(rows))
+
+    def on_sums(self, row: int) -> SummedRow | None:
+        """Try things out on one row by its sums; None where it takes arrays."""
+        at, by_sums = self._attempt, self._by_sums
+        known = None if at.entry is None else at.entry.by_node
+        if (
+            by_sums is None
+            or known is None
+            or any(i not in at.profile.row_filters for i in by_sums)
+        ):
+            return None
+        nominated: RowSums | None = None
+        if at.snapshot.nominations:
+            level, own = at.snapshot.nominated_level(at.pod)
+            if own == row:
+                return None
+            nominated = level.at(row)
+        return SummedRow(at, row, by_sums, known.verdict_at(row), nominated)
 
     def _nominated(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NominatedSums] | None:
         """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
@@ -224,6 +242,81 @@ class TriedRow:
             return run_filters(at.profile, self._state, at.pod, view).status(at.profile, 0)
         except CycleError as broken:
             return broken.status
+
+
+class SummedRow:
+    """`SumsTrial` over numbers of its own.
+
+    Parameters
+    ----------
+    attempt, row
+        Who asks, about which row.
+    by_sums
+        Indexes of the Filters that read sums.
+    by_node
+        What those say of the row that read its node alone, with any pods and without.
+    nominated
+        What the pods hold that are nominated there first; None where there are none.
+    """
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        row: int,
+        by_sums: tuple[int, ...],
+        by_node: RowVerdict,
+        nominated: RowSums | None,
+    ) -> None:
+        self._attempt = attempt
+        self._row = row
+        self._by_sums = by_sums
+        self._by_node = by_node
+        self._nominated = nominated
+        self._amounts: dict[str, int] = {}
+        self._pods = 0
+
+    def shift(self, amounts: Mapping[str, int], pods: int) -> None:
+        """Add to the sums."""
+        mine = self._amounts
+        for name, amount in amounts.items():
+            mine[name] = mine.get(name, 0) + amount
+        self._pods += pods
+
+    def judge(self) -> Status:
+        """Run every Filter on the row as it is now."""
+        profile = self._attempt.profile
+        return verdict_status(profile, self._verdict())
+
+    def put_back(self, amounts: Mapping[str, int]) -> bool:
+        """Put a pod back if the row still passes with it; return whether it does."""
+        self.shift(amounts, 1)
+        if self._verdict() is PASSES:
+            return True
+        self.shift({name: -amount for name, amount in amounts.items()}, -1)
+        return False
+
+    def _verdict(self) -> RowVerdict:
+        found = min(self._by_node, self._asked(RowSums(self._amounts, self._pods)))
+        beside = self._nominated
+        if beside is None:
+            return found
+        first = self._asked(
+            RowSums(
+                {
+                    name: self._amounts.get(name, 0) + beside.amounts.get(name, 0)
+                    for name in self._amounts.keys() | beside.amounts.keys()
+                },
+                self._pods + beside.pods,
+            )
+        )
+        return first if first is not PASSES and first[0] <= found[0] else found
+
+    def _asked(self, more: RowSums) -> RowVerdict:
+        at = self._attempt
+        found = judge_row(at.profile, self._by_sums, at.state, at.pod, self._row, more=more)
+        if found is None:
+            raise TakesArraysError
+        return found
 
 
 class Verdict:

@@ -27,6 +27,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import FilterAnswer, Status
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -139,6 +140,20 @@ class RowFilterPlugin(Plugin, Protocol):
 
     def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
         """Whether Filter passes the row. False is always right: Filter itself is asked then."""
+        ...
+
+
+@runtime_checkable
+class RowSumsFilterPlugin(Plugin, Protocol):
+    """A Filter plugin with ``filter_sees_sums`` that also judges one row in scalars. Optional."""
+
+    def filter_row(
+        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
+    ) -> tuple[int, int]:
+        """Return what Filter says of the row if it held more: code and id of its reasons.
+
+        (0, 0) where the row passes; never a code that is neither yes nor no.
+        """
         ...
 
 

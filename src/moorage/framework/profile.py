@@ -29,6 +29,7 @@ from moorage.framework.points import (
     QueueSortPlugin,
     Reads,
     ReservePlugin,
+    RowSumsFilterPlugin,
     ScorePlugin,
 )
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
@@ -85,6 +86,13 @@ class Profile:
             plugin for plugin in self.points["preFilter"] if isinstance(plugin, PreFilterExtensions)
         )
         """PreFilter plugins that follow pods added or removed in a trial, in order."""
+        self.row_filters: dict[int, RowSumsFilterPlugin] = {
+            index: plugin
+            for index, plugin in enumerate(self.filters)
+            if isinstance(plugin, RowSumsFilterPlugin)
+        }
+        """By index, the Filters that judge a single row whose sums are shifted."""
+        self._by_sums: dict[frozenset[str], tuple[int, ...] | None] = {}
 
     @property
     def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:
@@ -135,6 +143,31 @@ class Profile:
     def post_binds(self) -> Sequence[PostBindPlugin]:
         """PostBind plugins, in order."""
         return cast("Sequence[PostBindPlugin]", self.points["postBind"])
+
+    def filters_by_sums(self, skipped: frozenset[str]) -> tuple[int, ...] | None:
+        """Return which Filters read the pods of a row as sums; None if one reads more than that.
+
+        A Filter that reads its row's node alone answers the same whatever pods are there.
+
+        Parameters
+        ----------
+        skipped
+            Names of the plugins that take no part in an attempt.
+        """
+        if skipped not in self._by_sums:
+            self._by_sums[skipped] = self._find_filters_by_sums(skipped)
+        return self._by_sums[skipped]
+
+    def _find_filters_by_sums(self, skipped: frozenset[str]) -> tuple[int, ...] | None:
+        found: list[int] = []
+        for index, plugin in enumerate(self.filters):
+            if plugin.name in skipped or plugin.filter_reads == Reads.NODE:
+                continue
+            if not getattr(plugin, "filter_sees_sums", False):
+                return None
+            found.append(index)
+        followers = any(plugin.name not in skipped for plugin in self.extensions)
+        return None if followers else tuple(found)
 
     def normalizer(self, score: ScorePlugin) -> NormalizePlugin | None:
         """Return a Score plugin's normalising side, or None when its raw scores are final."""

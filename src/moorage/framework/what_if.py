@@ -129,6 +129,46 @@ class RowsTrial(Protocol):
         ...
 
 
+class TakesArraysError(Exception):
+    """A Filter could not be asked about a single row in scalars; `RowsTrial` tells what it says."""
+
+
+class SumsTrial(Protocol):
+    """One row whose sums of requests can be shifted, in scalars; the cluster stays as it is.
+
+    As `RowsTrial` for a single row, where that costs many times what it computes.
+    """
+
+    def shift(self, amounts: Mapping[str, int], pods: int) -> None:
+        """Add to the sums by resource, and to the number of pods."""
+        ...
+
+    def judge(self) -> Status:
+        """Run every Filter on the row as it is now.
+
+        Raises
+        ------
+        TakesArraysError
+            What was found is worth nothing: try the row with others.
+        """
+        ...
+
+    def put_back(self, amounts: Mapping[str, int]) -> bool:
+        """Put one pod back, as long as every Filter passes beside it; return whether they do.
+
+        Parameters
+        ----------
+        amounts
+            What the pod adds, by resource.
+
+        Raises
+        ------
+        TakesArraysError
+            As for `judge`.
+        """
+        ...
+
+
 class WhatIf(Protocol):
     """The attempt that found no node, and trials that start from its state."""
 
@@ -156,6 +196,10 @@ class WhatIf(Protocol):
 
     def on_rows(self, rows: NDArray[np.int64]) -> AbstractContextManager[RowsTrial]:
         """Try things out on many rows at once, where they are independent."""
+        ...
+
+    def on_sums(self, row: int) -> SumsTrial | None:
+        """Try things out on one row by its sums; None where it takes arrays."""
         ...
 
     def on_row(self, row: int) -> AbstractContextManager[RowTrial]:

@@ -55,6 +55,7 @@ from moorage.plugins.resource_scoring import (
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -106,6 +107,7 @@ class NodeResourcesFit:
         self._args = args
         self._strategy_args = args.scoring_strategy
         self._snapshot = handle.snapshot
+        self._reasons = handle.reasons
         self._patterns = _FailurePatterns(handle.reasons)
         self._strategy = _strategy(args.scoring_strategy)
         self._share_of = SHARES.get(args.scoring_strategy.type)
@@ -173,6 +175,29 @@ class NodeResourcesFit:
             if free < amount:
                 return False
         return True
+
+    def filter_row(
+        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
+    ) -> tuple[int, int]:
+        """Judge one row as `filter` does, if it held more.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        snapshot, failures, code = self._snapshot, [], Code.UNSCHEDULABLE
+        if snapshot.pod_count.item(row) + more.pods >= snapshot.allowed_pods.item(row):
+            failures.append(TOO_MANY_PODS)
+        for resource, amount in state.read(_PRE_FILTER):
+            capacity = snapshot.allocatable(resource).item(row)
+            held = snapshot.requested(resource).item(row) + more.amounts.get(resource, 0)
+            if capacity - held < amount:
+                failures.append(f"Insufficient {resource}")
+                if capacity < amount:
+                    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return (int(code), self._reasons.intern(*failures)) if failures else (0, 0)
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Nothing to prepare: the request is compiled with the pod's shape."""

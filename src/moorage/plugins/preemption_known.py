@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moorage.framework.what_if import WhatIf
 from moorage.plugins.preemption_budgets import Budgets
-from moorage.plugins.preemption_sums import CRITERIA, Victims
+from moorage.plugins.preemption_sums import CRITERIA, RowVictims, Victims
 from moorage.snapshot.importance import NOT_STARTED, RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -29,7 +29,20 @@ Mask = NDArray[np.bool_]
 _KINDS_MOST: Final = 8
 # Dry runs whose findings are looked up at a time; with more, all rows are tried again. A guess.
 _RUNS_MOST: Final = 4096
-_NEVER: Final = np.iinfo(np.int64).min
+NEVER: Final = int(np.iinfo(np.int64).min)
+"""Before any time; when the last pod was started where none was."""
+_ONE_ROW: Final = -1  # in place of a run: the row was tried alone
+
+UNKNOWN: Final = 0
+"""State of a row that has to be tried."""
+NO_CANDIDATE: Final = 1
+"""State of a row on which evicting makes no room."""
+BREAKING: Final = 2
+"""State of a candidate whose victims break a budget; a greater state is a candidate, too."""
+CLEAN: Final = 3
+"""State of a candidate that breaks none."""
+
+StateArray = NDArray[np.uint8]
 
 
 class KnownRows:
@@ -42,10 +55,8 @@ class KnownRows:
 
     Attributes
     ----------
-    candidate_n
-        bool, (n,): whether evicting makes room; meaningless on rows that are not known.
-    clean_n
-        bool, (n,): whether it does without breaking a budget.
+    state_n
+        uint8, (n,): `UNKNOWN`, `NO_CANDIDATE`, `BREAKING` or `CLEAN`; not to be changed.
     """
 
     def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
@@ -53,8 +64,9 @@ class KnownRows:
         self._budgets = budgets
         self._basis: object = None
         self._positions: Sequence[int] = (0, 0, 0, 0)
-        self._own: int | None = None
-        self._latest = int(_NEVER)
+        # Rows whose states hold for one search: tried by themselves, or the preemptor's own.
+        self._passing: list[int] = []
+        self._latest = NEVER
         self._runs: list[Victims] = []
         self._forget_all()
 
@@ -79,24 +91,27 @@ class KnownRows:
             for log, position in zip(logs, self._positions, strict=True):
                 changed = log.since(position)
                 if changed is None:
-                    self._known_n[:] = False
-                elif changed:
-                    self._known_n[changed] = False
+                    self.state_n[:] = UNKNOWN
+                else:
+                    for row in changed:
+                        self.state_n[row] = UNKNOWN
         self._positions = [log.position for log in logs]
-        for row in (self._own, own):
-            if row is not None:
-                self._known_n[row] = False
-        self._own = own
+        for row in self._passing:
+            self.state_n[row] = UNKNOWN
+        self._passing = []
+        if own is not None:
+            self.state_n[own] = UNKNOWN
+            self._passing.append(own)
 
-    def due(self, rows: IntArray, now_ns: int) -> IntArray:
-        """Return those of some rows that have to be tried.
+    def states(self, rows: IntArray, now_ns: int) -> StateArray:
+        """Return uint8: the states of some rows.
 
         Rows with a pod that is started now or later, as clocks may say, are never known.
         """
-        known = self._known_n[rows]
+        states: StateArray = self.state_n[rows]
         if self._latest >= now_ns:
-            known &= self._latest_n[rows] < now_ns
-        return rows[~known]
+            states[self._latest_n[rows] >= now_ns] = UNKNOWN
+        return states
 
     def put(self, rows: IntArray, ranked: RankedPods, victims: Victims, costs: IntArray) -> None:
         """Keep the outcome of some rows, but of those where a Filter broke: it may not again.
@@ -110,47 +125,84 @@ class KnownRows:
         costs
             As `preemption_sums.costs_of`, with pods not started at `NOT_STARTED`.
         """
-        started = np.where(ranked.start_ns == NOT_STARTED, _NEVER, ranked.start_ns)
-        latest = started.max(axis=1, initial=_NEVER)
+        started = np.where(ranked.start_ns == NOT_STARTED, NEVER, ranked.start_ns)
+        latest = started.max(axis=1, initial=NEVER)
         self._latest_n[rows] = latest
-        self._latest = max(self._latest, int(latest.max(initial=_NEVER)))
+        self._latest = max(self._latest, int(latest.max(initial=NEVER)))
         self._costs_nc[rows] = costs
-        candidate = victims.victim.any(axis=1)
-        self.candidate_n[rows] = candidate
-        self.clean_n[rows] = candidate & (costs[:, 0] == 0)
-        self._known_n[rows] = ~victims.verdict.broken
+        states = np.where(costs[:, 0] == 0, np.uint8(CLEAN), np.uint8(BREAKING))
+        states[~victims.victim.any(axis=1)] = NO_CANDIDATE
+        self.state_n[rows] = states
+        self._passing += rows[victims.verdict.broken].tolist()
         self._run_n[rows] = len(self._runs)
         self._position_n[rows] = np.arange(len(rows))
         self._runs.append(victims)
 
+    def put_row(
+        self, row: int, victims: RowVictims, costs: Sequence[int] | None, *, latest: int
+    ) -> None:
+        """Keep the outcome of one row.
+
+        Parameters
+        ----------
+        row
+            Which.
+        victims, costs
+            What the dry run found, and what the row loses; None where it is no candidate.
+        latest
+            When the last of its pods was started.
+        """
+        self._latest_n[row] = latest
+        self._latest = max(self._latest, latest)
+        self._put_costs(row, costs)
+        self._run_n[row] = _ONE_ROW
+        self._rows[row] = victims
+
     def note(self, row: int, costs: Sequence[int] | None) -> None:
         """Take down for this search what a row tried by itself loses; None: it is no candidate."""
-        self._known_n[row] = False
-        self.candidate_n[row] = costs is not None
-        self.clean_n[row] = costs is not None and not costs[0]
-        if costs is not None:
-            self._costs_nc[row] = costs
+        self._put_costs(row, costs)
+        self._passing.append(row)
+        self._mixed = True
 
-    def found(self, row: int) -> tuple[Victims, int]:
-        """Return the dry run that a row was last part of, and the row's position in it."""
-        return self._runs[self._run_n[row]], int(self._position_n[row])
+    def found(self, row: int) -> RowVictims:
+        """Return what the last dry run found for a row."""
+        run = self._run_n.item(row)
+        if run == _ONE_ROW:
+            return self._rows[row]
+        return self._runs[run].of_row(self._position_n.item(row))
 
     def costs(self, rows: IntArray, now_ns: int) -> IntArray:
-        """Return int64, (rows, 5): what rows lose, by criterion."""
-        costs = self._costs_nc[rows]
-        starts = costs[:, -1]
-        starts[starts == -NOT_STARTED] = -now_ns
+        """Return int64, (rows, 5): what rows lose, by criterion.
+
+        A victim not started is the latest of all, be it now or `NOT_STARTED`; where rows were
+        tried by themselves, it is now.
+        """
+        costs: IntArray = self._costs_nc.take(rows, axis=0)
+        if self._mixed:
+            starts = costs[:, -1]
+            starts[starts == -NOT_STARTED] = -now_ns
         return costs
+
+    def earliest_ns(self, row: int) -> int:
+        """Return when the first of a row's most important victims was started."""
+        return -self._costs_nc.item(row, CRITERIA - 1)
+
+    def _put_costs(self, row: int, costs: Sequence[int] | None) -> None:
+        if costs is None:
+            self.state_n[row] = NO_CANDIDATE
+        else:
+            self.state_n[row] = BREAKING if costs[0] else CLEAN
+            self._costs_nc[row] = costs
 
     def _forget_all(self) -> None:
         n = self._snapshot.num_nodes
-        self._known_n = np.zeros(n, np.bool_)
-        self.candidate_n = np.zeros(n, np.bool_)
-        self.clean_n = np.zeros(n, np.bool_)
+        self.state_n: StateArray = np.full(n, UNKNOWN, np.uint8)
+        self._mixed = False
         self._costs_nc = np.zeros((n, CRITERIA), np.int64)
         self._latest_n = np.zeros(n, np.int64)
-        self._latest = int(_NEVER)
+        self._latest = NEVER
         self._runs = []
+        self._rows: dict[int, RowVictims] = {}
         self._run_n = np.zeros(n, np.int64)
         self._position_n = np.zeros(n, np.int64)
 

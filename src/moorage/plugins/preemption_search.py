@@ -14,16 +14,27 @@ from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error
-from moorage.framework.what_if import WhatIf
+from moorage.framework.what_if import TakesArraysError, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
-from moorage.plugins.preemption_known import KnownRows, Replicas
+from moorage.plugins.preemption_known import (
+    BREAKING,
+    CLEAN,
+    NEVER,
+    NO_CANDIDATE,
+    UNKNOWN,
+    KnownRows,
+    Replicas,
+    StateArray,
+)
 from moorage.plugins.preemption_sums import (
     CRITERIA,
     PRIORITY_SHIFT,
     Protection,
     comparable,
     costs_of,
+    costs_of_row,
     dry_run_many,
+    dry_run_row,
 )
 from moorage.plugins.preemption_victims import (
     LowerPriority,
@@ -37,9 +48,13 @@ from moorage.snapshot.snapshot import Snapshot
 
 # Rows tried beyond those that are missing: a guess between one more lot and waste.
 _MORE_ROWS = 16
+# With more rows arrays cost less; a guess.
+_ROWS_IN_SCALARS = 8
 
 IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class Surroundings(msgspec.Struct):
@@ -84,13 +99,18 @@ class Search:
         self._what_if = what_if
         self._pod = pod
         self._now_ns = now_ns
+        self._by_priority = rules is None
         self._rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
         known = around.replicas.rows(what_if, pod) if rules is None else None
         self._known = known or KnownRows(around.snapshot, around.budgets)
         # What rows tried one by one came to; of the others it is known.
         self._single: dict[int, Candidate | Status] = {}
         self._tried: list[IntArray] = []
-        self._found: tuple[IntArray, IntArray] | None = None
+        self._found: list[IntArray] = []
+        self._all_clean = True
+        self._wanted = 0
+        self._kept: tuple[IntArray, IntArray] | None = None
+        self._made: dict[int, Candidate] = {}
 
     def run(self, rows: IntArray, wanted: int) -> None:
         """Try rows in this order until enough are candidates, one without broken budgets."""
@@ -98,17 +118,21 @@ class Search:
         at = clean = total = 0
         while at < len(rows) and not (clean and total >= wanted):
             lot = rows[at : at + self._rows_at_once(wanted - total, at, total)]
-            self._try(lot)
-            good, unbroken = self._known.candidate_n[lot], self._known.clean_n[lot]
+            states = self._states(lot)
+            unbroken = states == CLEAN
+            found = np.flatnonzero(states >= BREAKING)
             at += len(lot)
             size = len(lot)
-            if total + np.count_nonzero(good) >= wanted and (clean or unbroken.any()):
-                totals = total + np.cumsum(good)
-                first = 0 if clean else int(unbroken.argmax())
-                size = max(int(np.searchsorted(totals, wanted)), first) + 1
+            if total + len(found) >= wanted and (clean or unbroken.any()):
+                missing = wanted - total
+                last = int(found[missing - 1]) if missing > 0 else 0
+                size = max(last, 0 if clean else int(unbroken.argmax())) + 1
+                found = found[: int(np.searchsorted(found, size))]
             clean += int(np.count_nonzero(unbroken[:size]))
-            total += int(np.count_nonzero(good[:size]))
+            total += len(found)
             self._tried.append(lot[:size])
+            self._found.append(lot[found])
+        self._all_clean = clean == total
         if total:
             self._around.rows_for_candidates = (self.tried, total)
 
@@ -155,8 +179,7 @@ class Search:
         """
         ranks = self._around.importance.name_ranks()[ties]
         first = int(ties[ranks.argmin()])
-        rows, costs = self._candidates()
-        if -int(costs[rows == first, CRITERIA - 1][0]) != self._now_ns:
+        if self._known.earliest_ns(first) not in (self._now_ns, NOT_STARTED):
             return first
         victims = self.candidate(first).victims
         starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
@@ -174,42 +197,39 @@ class Search:
         if isinstance(found, Candidate):
             return found
         assert found is None, f"row {row} is no candidate: {found}"
-        run, index = self._known.found(row)
-        pods = self._around.importance.pods(row)
-        victim, protection = run.victim[index], run.protection
-        ranks = range(len(pods)) if protection is None else protection.order[index].tolist()
-        victims = [pods[rank] for rank in ranks if rank < len(pods) and victim[rank]]
-        if protection is not None:
-            lower, violating = run.lower[index], protection.violating[index]
-            if violating.any() and (lower & ~violating).any():
+        made = self._made.get(row)
+        if made is None:
+            outcome = self._known.found(row)
+            pods = self._around.importance.pods(row)
+            victims = [pods[rank] for rank in outcome.ranks]
+            if outcome.mixed:
                 victims = by_importance(victims, self._now_ns)
-        violations = 0 if protection is None else int((victim & protection.violating[index]).sum())
-        return Candidate(self._name(row), tuple(victims), violations)
+            made = Candidate(self._name(row), tuple(victims), outcome.violations)
+            self._made[row] = made
+        return made
 
     def rejected(self) -> dict[str, Status]:
         """Return why the other tried nodes are no candidates, in the order tried."""
-        candidate_n = self._known.candidate_n
+        state_n = self._known.state_n
         return {
             self._name(row): self._status(row)
             for rows in self._tried
-            for row in rows[~candidate_n[rows]].tolist()
+            for row in rows[state_n[rows] == NO_CANDIDATE].tolist()
         }
 
     def _candidates(self) -> tuple[IntArray, IntArray]:
         """Return rows and costs of the candidates, without broken budgets first, each capped."""
-        if self._found is None:
-            self._found = self._capped()
-        return self._found
+        if self._kept is None:
+            self._kept = self._capped()
+        return self._kept
 
     def _capped(self) -> tuple[IntArray, IntArray]:
-        if not self._tried:
-            return np.empty(0, np.int64), np.empty((0, CRITERIA), np.int64)
-        rows = np.concatenate(self._tried)
-        rows = rows[self._known.candidate_n[rows]]
+        found = self._found
+        rows = found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
         costs = self._known.costs(rows, self._now_ns)
+        if self._all_clean:
+            return rows[: self._wanted], costs[: self._wanted]
         clean = np.flatnonzero(costs[:, 0] == 0)[: self._wanted]
-        if len(clean) == len(rows):
-            return rows, costs
         broken = np.flatnonzero(costs[:, 0] != 0)[: self._wanted]
         order = np.concatenate([clean, broken])
         return rows[order], costs[order]
@@ -219,20 +239,28 @@ class Search:
         if found is not None:
             assert isinstance(found, Status), f"row {row} is a candidate"
             return found
-        run, index = self._known.found(row)
-        if not run.lower[index].any():
+        outcome = self._known.found(row)
+        if not outcome.lower:
             return self._rules.nobody(self._name(row))
-        status = run.verdict.status(index)
+        status = outcome.status
         return status if not status.ok else _without_victims(self._name(row))
 
     # -- trying --------------------------------------------------------------------------------
 
-    def _try(self, rows: IntArray) -> None:
-        if not self._what_if.independent:
-            self._one_by_one(rows)
-            return
-        due = self._known.due(rows, self._now_ns)
+    def _states(self, rows: IntArray) -> StateArray:
+        """Return the states of rows, tried where they have to be."""
+        states = self._known.states(rows, self._now_ns)
+        due = rows[states == UNKNOWN]
         if not len(due):
+            return states
+        self._try(due)
+        return self._known.state_n[rows]
+
+    def _try(self, due: IntArray) -> None:
+        if not self._what_if.independent:
+            self._one_by_one(due)
+            return
+        if self._row_by_row(due):
             return
         ranked = self._around.importance.take(due)
         together = comparable(ranked, self._now_ns) & self._rules.by_priority(due)
@@ -245,6 +273,36 @@ class Search:
         with self._what_if.on_rows(due) as sums:
             victims = dry_run_many(sums, ranked, self._pod.priority, protection)
         self._known.put(due, ranked, victims, costs_of(ranked, victims))
+
+    def _row_by_row(self, rows: IntArray) -> bool:
+        """Try a few rows in scalars; False where that takes arrays, and nothing is lost then."""
+        if len(rows) > _ROWS_IN_SCALARS or not self._by_priority:
+            return False
+        try:
+            return all(self._tried_by_sums(row) for row in rows.tolist())
+        except TakesArraysError:
+            return False
+
+    def _tried_by_sums(self, row: int) -> bool:
+        trial = self._what_if.on_sums(row)
+        if trial is None:
+            return False
+        pods = self._around.importance.take_row(row)
+        starts = [start for pod in pods if (start := start_ns(pod)) != NOT_STARTED]
+        latest = max(starts, default=NEVER)
+        if latest >= self._now_ns:
+            return False
+        first = sum([pod.priority >= self._pod.priority for pod in pods])
+        budgets = self._around.budgets
+        violating: tuple[int, ...] = ()
+        if budgets.protect_any():
+            violating = budgets.violating_ranks(row, pods, first)
+        victims = dry_run_row(trial, pods, range(first, len(pods)), violating)
+        costs = None
+        if victims.ranks:
+            costs = (victims.violations, *costs_of_row(pods, victims.ranks))
+        self._known.put_row(row, victims, costs, latest=latest)
+        return True
 
     def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
         """Return in what order pods are put back, where a budget counts one of them."""

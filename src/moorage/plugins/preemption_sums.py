@@ -8,14 +8,17 @@ Rules mirrored: those of `preemption_victims`, to which tests hold it equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.what_if import RowsTrial, RowsVerdict
-from moorage.snapshot.importance import NOT_STARTED, RankedPods
+from moorage.framework.status import Status
+from moorage.framework.what_if import RowsTrial, RowsVerdict, SumsTrial
+from moorage.snapshot.importance import NOT_STARTED, RankedPods, start_ns
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
 
 _LOWEST = np.iinfo(np.int64).min
 CRITERIA = 5
@@ -61,6 +64,43 @@ class Victims(msgspec.Struct, frozen=True):
     victim: Mask
     verdict: RowsVerdict
     protection: Protection | None
+
+    def of_row(self, index: int) -> RowVictims:
+        """Return what was found for one row."""
+        lower, victim, protection = self.lower[index], self.victim[index], self.protection
+        order = range(len(lower)) if protection is None else protection.order[index].tolist()
+        violating = np.zeros_like(lower) if protection is None else protection.violating[index]
+        return RowVictims(
+            ranks=tuple(rank for rank in order if victim[rank]),
+            violations=int((victim & violating).sum()),
+            mixed=bool(violating.any() and (lower & ~violating).any()),
+            lower=bool(lower.any()),
+            status=self.verdict.status(index),
+        )
+
+
+class RowVictims(msgspec.Struct, frozen=True):
+    """What a dry run found for one row.
+
+    Parameters
+    ----------
+    ranks
+        Of the pods that would be evicted, in the order in which they were put back.
+    violations
+        How many of them budgets protect.
+    mixed
+        Whether budgets protect some of the lower pods and not all.
+    lower
+        Whether there are pods of lower priority than the preemptor.
+    status
+        What every Filter says with all of them gone.
+    """
+
+    ranks: tuple[int, ...]
+    violations: int
+    mixed: bool
+    lower: bool
+    status: Status
 
 
 def comparable(ranked: RankedPods, now_ns: int) -> Mask:
@@ -122,6 +162,53 @@ def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
     if victims.protection is not None:
         broken = (victim & victims.protection.violating).sum(axis=1)
     return np.stack([broken, top, total, count, -earliest], axis=1)
+
+
+def dry_run_row(
+    trial: SumsTrial, pods: Sequence[PodInfo], lower: range, violating: Sequence[int]
+) -> RowVictims:
+    """Find the victims of one row, as `dry_run_many` does.
+
+    Parameters
+    ----------
+    trial
+        The row.
+    pods
+        Its pods by rank.
+    lower
+        The ranks of lower priority than the preemptor's: the last ones.
+    violating
+        Those of them whose eviction breaks a budget, in the order in which they are put back.
+
+    Raises
+    ------
+    TakesArraysError
+        It takes `dry_run_many`.
+    """
+    requests = {rank: pods[rank].part(RESOURCES).value.balanced for rank in lower}
+    for amounts in requests.values():
+        trial.shift({name: -amount for name, amount in amounts.items()}, -1)
+    status = trial.judge()
+    ranks: tuple[int, ...] = ()
+    if status.ok:
+        order = [*violating, *(rank for rank in lower if rank not in violating)]
+        ranks = tuple([rank for rank in order if not trial.put_back(requests[rank])])
+    return RowVictims(
+        ranks=ranks,
+        violations=sum(rank in violating for rank in ranks),
+        mixed=0 < len(violating) < len(lower),
+        lower=bool(lower),
+        status=status,
+    )
+
+
+def costs_of_row(pods: Sequence[PodInfo], ranks: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return what one row loses, as `costs_of` does, without the victims that budgets protect."""
+    victims = [pods[rank] for rank in ranks]
+    top = max([pod.priority for pod in victims])
+    total = sum([pod.priority + PRIORITY_SHIFT for pod in victims])
+    earliest = min([start_ns(pod) for pod in victims if pod.priority == top])
+    return top, total, len(victims), -earliest
 
 
 def _sums(requests: Mapping[str, IntArray], which: Mask) -> dict[str, IntArray]:

@@ -8,8 +8,9 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/util`` ``MoreImportantPod``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 import msgspec
 import numpy as np
@@ -27,6 +28,8 @@ NOT_STARTED = np.iinfo(np.int64).max
 
 _NO_POD = np.iinfo(np.int64).max  # priority where a row has no pod of this rank: never lower
 _FIRST_RANKS = 8
+
+_lowered_priority_and_start = itemgetter(0, 1)
 
 RankArray = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -88,7 +91,7 @@ class Importance:
         """Return the ranks of these rows, in this order; good until a row is taken again."""
         self._follow()
         for row in rows[self._stale[rows]].tolist():
-            self._compile(row)
+            self._fill(row, self._ranked(row))
         index = as_index(rows)
         ranks = int(self._count[index].max(initial=0))
         return RankedPods(
@@ -113,6 +116,11 @@ class Importance:
         """Return a row's pods by rank, as last taken."""
         return self._pods[row]
 
+    def take_row(self, row: int) -> tuple[PodInfo, ...]:
+        """Return a row's pods by rank."""
+        self._follow()
+        return self._ranked(row)
+
     def _follow(self) -> None:
         table = self._table
         logs = (table.pod_log, table.version_log)
@@ -128,11 +136,15 @@ class Importance:
         changed = log.since(position)
         if changed is None:
             self._stale[:] = True
+            self._unranked[:] = True
         elif changed:
             self._stale[changed] = True
+            self._unranked[changed] = True
 
     def _reset(self, rows: int) -> None:
         self._ranks = _FIRST_RANKS
+        # Rows whose pods are to be ranked anew, and those whose arrays are not of these ranks.
+        self._unranked = np.ones(rows, np.bool_)
         self._stale = np.ones(rows, np.bool_)
         self._count = np.zeros(rows, np.int64)
         self._priority = np.full((rows, self._ranks), _NO_POD, np.int64)
@@ -140,23 +152,28 @@ class Importance:
         self._requests: dict[str, RankArray] = {}
         self._pods: list[tuple[PodInfo, ...]] = [()] * rows
 
-    def _compile(self, row: int) -> None:
-        found = [(-p.priority, start_ns(p), p) for p in self._table.pods_by_row[row].values()]
-        # Stable: equals stay in the row's order, and in reverse of it where they are not started,
-        # as if each had started at the moment it is looked at.
-        late = [each for each in found if each[1] == NOT_STARTED]
-        found = [each for each in found if each[1] != NOT_STARTED] + late[::-1]
-        found.sort(key=lambda each: each[:2])
-        if len(found) > self._ranks:
-            self._widen(len(found))
+    def _ranked(self, row: int) -> tuple[PodInfo, ...]:
+        if self._unranked[row]:
+            pods = [(-p.priority, start_ns(p), p) for p in self._table.pods_by_row[row].values()]
+            # Stable: equals stay in the row's order, and in reverse of it where they are not
+            # started, as if each had started at the moment it is looked at.
+            late = [each for each in pods if each[1] == NOT_STARTED]
+            pods = [each for each in pods if each[1] != NOT_STARTED] + late[::-1]
+            pods.sort(key=_lowered_priority_and_start)
+            self._pods[row] = tuple([pod for _, _, pod in pods])
+            self._unranked[row] = False
+        return self._pods[row]
+
+    def _fill(self, row: int, pods: Sequence[PodInfo]) -> None:
+        if len(pods) > self._ranks:
+            self._widen(len(pods))
         self._priority[row] = _NO_POD
-        self._count[row] = len(found)
-        self._pods[row] = tuple(pod for _, _, pod in found)
+        self._count[row] = len(pods)
         for array in self._requests.values():
             array[row] = 0
-        for rank, (lowered, start, pod) in enumerate(found):
-            self._priority[row, rank] = -lowered
-            self._start[row, rank] = start
+        for rank, pod in enumerate(pods):
+            self._priority[row, rank] = pod.priority
+            self._start[row, rank] = start_ns(pod)
             for name, amount in pod.part(RESOURCES).value.balanced.items():
                 if amount:
                     self._of(name)[row, rank] = amount

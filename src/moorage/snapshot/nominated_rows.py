@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.table import NodeTable
 
 IntArray = NDArray[np.int64]
@@ -63,6 +64,13 @@ class NominatedLevel:
         self.amounts: dict[str, IntArray] = {}
         self.log: KeyLog[int] = KeyLog()
 
+    def at(self, row: int) -> RowSums | None:
+        """Return the sums of one row; None where there are no such pods."""
+        count = self.count_n.item(row)
+        if not count:
+            return None
+        return RowSums({name: array.item(row) for name, array in self.amounts.items()}, count)
+
     def put(self, row: int, pods: Sequence[PodInfo]) -> None:
         """Replace the pods of a row."""
         if not pods and not self.count_n[row]:
@@ -110,11 +118,14 @@ class NominatedRows:
             Names of nodes whose pods changed; None where that is not known.
         """
         table = self._table
-        rows = table.pod_log.since(self._positions[1])
-        names = None if changed is None else changed.since(self._positions[0])
         known = nominations is self._source and self._structure == table.columns.structure
-        self._source, self._structure = nominations, table.columns.structure
+        before = self._positions
         self._positions = (0 if changed is None else changed.position, table.pod_log.position)
+        if known and changed is not None and before == self._positions:
+            return
+        rows = table.pod_log.since(before[1])
+        names = None if changed is None else changed.since(before[0])
+        self._source, self._structure = nominations, table.columns.structure
         if not known or rows is None or names is None:
             self._reset(nominations)
             return
@@ -138,9 +149,9 @@ class NominatedRows:
         """
         level = self.level(pod.priority)
         counts = level.count_n[rows]
-        own = self.own(pod)
+        own = self._own_among(pod)
         mine = np.empty(0, np.int64)
-        if own is not None and own[1].priority >= pod.priority and own[1].uid not in self._placed:
+        if own is not None:
             mine = np.flatnonzero(rows == own[0])
             counts[mine] -= 1
         positions = np.flatnonzero(counts)
@@ -155,6 +166,12 @@ class NominatedRows:
             for name, array in amounts.items():
                 array[at == own[0]] -= requests.get(name, 0)
         return positions, NominatedSums(at, amounts, counts[positions])
+
+    def before(self, pod: PodInfo, row: int) -> int:
+        """Return how many nominated pods of one row `among` would count."""
+        own = self._own_among(pod)
+        mine = own is not None and own[0] == row
+        return self.level(pod.priority).count_n.item(row) - mine
 
     def level(self, priority: int) -> NominatedLevel:
         """Return the sums of the nominated pods of a priority or more, each on its own row."""
@@ -176,6 +193,13 @@ class NominatedRows:
         if name is None or row is None:
             return None
         return row, next(each for each in self._pods[name] if each.uid == pod.uid)
+
+    def _own_among(self, pod: PodInfo) -> tuple[int, PodInfo] | None:
+        """Return `own` where the sums for a pod have the pod itself in them."""
+        own = self.own(pod)
+        if own is None or own[1].priority < pod.priority or own[1].uid in self._placed:
+            return None
+        return own
 
     # -- keeping up ----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,27 @@ from moorage.snapshot.table import NodeTable
 from moorage.snapshot.view import NodeView
 
 Amounts = NDArray[np.int64]
+
+
+class RowSums:
+    """What one row would hold more than it does; less where below 0.
+
+    Parameters
+    ----------
+    amounts
+        By resource.
+    pods
+        Their number.
+    """
+
+    __slots__ = ("amounts", "pods")
+
+    def __init__(self, amounts: Mapping[str, int], pods: int) -> None:
+        self.amounts = amounts
+        self.pods = pods
+
+
+NOTHING_MORE: Final = RowSums({}, 0)
 
 
 class ShiftedSums:

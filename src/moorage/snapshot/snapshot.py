@@ -167,6 +167,11 @@ class Snapshot(ResourceColumns):
         self._nominated.follow(self.nominations, self.nominations_log)
         return self._nominated.among(pod, rows)
 
+    def nominated_before(self, pod: PodInfo, row: int) -> int:
+        """Return how many pods nominated to a row a pod has to leave room for."""
+        self._nominated.follow(self.nominations, self.nominations_log)
+        return self._nominated.before(pod, row)
+
     def nominated_level(self, pod: PodInfo) -> tuple[NominatedLevel, int | None]:
         """Return the sums of all pods nominated first, and the row the pod itself is nominated to.
 
