@@ -43,8 +43,8 @@ NEWER |= {name: {"defaultUser"} for name in FILE_VOLUMES}
 def model(name: str) -> Any:
     """The official client's model of a definition."""
     short = catalog.short_name(name)
-    package = name.split(".")[-3]
-    for candidate in (f"V1{short}", f"{package.capitalize()}V1{short}"):
+    package, version = (part.capitalize() for part in name.split(".")[-3:-1])
+    for candidate in (f"{version}{short}", f"{package}{version}{short}"):
         found = getattr(models, candidate, None)
         if found is not None:
             return found

@@ -69,6 +69,7 @@ CONFIG_MAPS = _type("v1", "ConfigMap", "configmaps", short="cm")
 SECRETS = _type("v1", "Secret", "secrets")
 SERVICE_ACCOUNTS = _type("v1", "ServiceAccount", "serviceaccounts", short="sa")
 CORE_EVENTS = _type("v1", "Event", "events", short="ev")
+ENDPOINTS = _type("v1", "Endpoints", "endpoints", short="ep")
 DEPLOYMENTS = _type("apps/v1", "Deployment", "deployments", short="deploy", scope="all")
 REPLICA_SETS = _type("apps/v1", "ReplicaSet", "replicasets", short="rs", scope="all")
 STATEFUL_SETS = _type("apps/v1", "StatefulSet", "statefulsets", short="sts", scope="all")
@@ -76,6 +77,17 @@ DAEMON_SETS = _type("apps/v1", "DaemonSet", "daemonsets", short="ds", scope="all
 CONTROLLER_REVISIONS = _type("apps/v1", "ControllerRevision", "controllerrevisions")
 JOBS = _type("batch/v1", "Job", "jobs", scope="all")
 CRON_JOBS = _type("batch/v1", "CronJob", "cronjobs", short="cj", scope="all")
+HORIZONTAL_POD_AUTOSCALERS = _type(
+    "autoscaling/v2",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    short="hpa",
+    scope="all",
+)
+INGRESSES = _type("networking.k8s.io/v1", "Ingress", "ingresses", short="ing")
+INGRESS_CLASSES = _type("networking.k8s.io/v1", "IngressClass", "ingressclasses", scope="cluster")
+NETWORK_POLICIES = _type("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", short="netpol")
+ENDPOINT_SLICES = _type("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 POD_DISRUPTION_BUDGETS = _type(
     "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", short="pdb"
 )
@@ -118,6 +130,19 @@ CUSTOM_RESOURCE_DEFINITIONS = _type(
     short="crd crds",
     scope="cluster",
 )
+VALIDATING_WEBHOOK_CONFIGURATIONS = _type(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    scope="cluster",
+)
+MUTATING_WEBHOOK_CONFIGURATIONS = _type(
+    "admissionregistration.k8s.io/v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    scope="cluster",
+)
+API_SERVICES = _type("apiregistration.k8s.io/v1", "APIService", "apiservices", scope="cluster")
 
 ELASTIC_QUOTAS = _type("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", short="eq")
 """A custom resource, so not one of `RESOURCES`: a server serves it by its definition."""
@@ -136,6 +161,7 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     CORE_EVENTS,
     RESOURCE_QUOTAS,
     LIMIT_RANGES,
+    ENDPOINTS,
     DEPLOYMENTS,
     REPLICA_SETS,
     STATEFUL_SETS,
@@ -143,6 +169,11 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     CONTROLLER_REVISIONS,
     JOBS,
     CRON_JOBS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    INGRESS_CLASSES,
+    NETWORK_POLICIES,
+    ENDPOINT_SLICES,
     POD_DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
     POD_GROUPS,
@@ -163,6 +194,9 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     CLUSTER_ROLES,
     CLUSTER_ROLE_BINDINGS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    API_SERVICES,
 )
 """Every type, core first. Where a name is used twice (``events``) the core one comes first."""
 

@@ -156,6 +156,26 @@ PodDisruptionBudgetSpec = minAvailable=1 selector=2 maxUnavailable=3 unhealthyPo
 PriorityClass = metadata=1 value?=2 globalDefault=3 description=4 preemptionPolicy=5
 """
 
+_NETWORK: Final = """
+Ingress = metadata=1 spec=2
+IngressSpec = defaultBackend=1 tls=2 rules=3 ingressClassName?=4
+IngressBackend = resource=3 service=4
+IngressServiceBackend = name=1 port=2
+ServiceBackendPort = name=1 number=2
+TypedLocalObjectReference = apiGroup?=1 kind=2 name=3
+IngressTLS = hosts=1 secretName=2
+IngressRule = host=1 ^IngressRuleValue=2
+IngressRuleValue = http=1
+HTTPIngressRuleValue = paths=1
+HTTPIngressPath = path=1 backend=2 pathType?=3
+HorizontalPodAutoscaler = metadata=1 spec=2
+HorizontalPodAutoscalerSpec = scaleTargetRef=1 minReplicas?=2 maxReplicas=3 metrics=4
+CrossVersionObjectReference = kind=1 name=2 apiVersion=3
+MetricSpec = type=1 resource=4
+ResourceMetricSource = name=1 target=2
+MetricTarget = type=1 value=2 averageValue=3 averageUtilization?=4
+"""
+
 
 class Numbered(msgspec.Struct, frozen=True):
     """One field: its JSON name, whether zero says something, whether its fields belong outside."""
@@ -198,7 +218,7 @@ def _parse(text: str) -> dict[str, Message]:
 
 MESSAGES: Final[Mapping[str, Message]] = {
     name: message
-    for text in (_META, _CORE, _POD, _INLINE, _GROUPS, _RBAC)
+    for text in (_META, _CORE, _POD, _INLINE, _GROUPS, _NETWORK, _RBAC)
     for name, message in _parse(text).items()
 }
 """Every message by its short name."""
@@ -210,6 +230,8 @@ KINDS: Final = frozenset(
         "ConfigMap",
         "CronJob",
         "Deployment",
+        "HorizontalPodAutoscaler",
+        "Ingress",
         "Job",
         "Namespace",
         "Pod",

@@ -11,6 +11,7 @@ from moorage.apiserver.kind import ScalePaths
 from moorage.apiserver.kinds import (
     check_core,
     check_limits,
+    check_networking,
     check_pod,
     check_storage,
     check_workload,
@@ -18,6 +19,7 @@ from moorage.apiserver.kinds import (
     core_columns,
     core_defaults,
     fields,
+    group_networking,
     name_rules,
     pod_admission,
     pod_columns,
@@ -123,6 +125,13 @@ KINDS = (
         cells=check_limits.limit_range_cells,
         defaults=check_limits.default_limit_range,
         check=check_limits.check_limit_range,
+    ),
+    ServedKind(
+        resource=resources.ENDPOINTS,
+        columns=group_networking.ENDPOINTS_COLUMNS,
+        cells=group_networking.endpoints_cells,
+        defaults=check_networking.default_endpoints,
+        check=check_networking.check_endpoints,
     ),
     ServedKind(
         resource=resources.REPLICATION_CONTROLLERS,

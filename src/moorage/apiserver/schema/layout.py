@@ -50,6 +50,8 @@ _ATOMIC_FIELDS = frozenset(
 _ATOMIC_TYPES = frozenset(
     {
         "ConfigMapKeySelector",
+        "EndpointAddress",
+        "EndpointPort",
         "LabelSelector",
         "LoadBalancerIngress",
         "LocalObjectReference",
@@ -63,6 +65,7 @@ _ATOMIC_TYPES = frozenset(
         "ScopedResourceSelectorRequirement",
         "SecretKeySelector",
         "SecretReference",
+        "ServiceBackendPort",
         "TopologySelectorTerm",
         "TypedLocalObjectReference",
     }

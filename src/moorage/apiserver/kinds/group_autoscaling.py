@@ -1,0 +1,132 @@
+"""The kinds of the group ``autoscaling``: kept, nothing is measured here and nothing scaled.
+
+Place in the flow: one table of `moorage.apiserver.kinds.registry`. Mirrors kubernetes v1.36
+pkg/apis/autoscaling/{v2/defaults.go,validation} and pkg/printers/internalversion/printers.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api import resources
+from moorage.apiserver.kind import Column, FieldError, invalid, not_supported, required
+from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNKNOWN, age, name_of
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
+
+# The source of a metric, by the type that goes with it.
+_SOURCES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+# How an autoscaler without metrics works: at 80 % of the cpu that was requested.
+_CPU: Json = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
+_UP: Json = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max"}
+_DOWN: Json = {"selectPolicy": "Max"}
+_DOUBLE: Json = {"type": "Percent", "value": 100, "periodSeconds": 15}
+_FOUR: Json = {"type": "Pods", "value": 4, "periodSeconds": 15}
+
+_COLUMNS = (
+    NAME,
+    Column("Reference", description="What it scales"),
+    Column("Targets", description="What is measured, and what is aimed at"),
+    Column("MinPods", description="Least replicas"),
+    Column("MaxPods", description="Most replicas"),
+    Column("Replicas", "integer", description="Replicas last seen"),
+    AGE,
+)
+
+
+def _default(obj: Json) -> None:
+    spec = attach(obj, "spec")
+    fill(spec, {"minReplicas": 1})
+    if not spec.get("metrics"):
+        spec["metrics"] = [{**_CPU, "resource": dict(_CPU["resource"])}]
+    behavior = spec.get("behavior")
+    if isinstance(behavior, dict):
+        for key, rules, policies in (
+            ("scaleUp", _UP, (_FOUR, _DOUBLE)),
+            ("scaleDown", _DOWN, (_DOUBLE,)),
+        ):
+            found = attach(behavior, key)
+            fill(found, rules)
+            if not found.get("policies"):
+                found["policies"] = [dict(policy) for policy in policies]
+    fill(attach(obj, "status"), {"desiredReplicas": 0})
+
+
+def _check(new: Json, old: Json | None) -> list[FieldError]:
+    del old
+    spec = child(new, "spec")
+    least, most = number(spec, "minReplicas"), number(spec, "maxReplicas")
+    errors = []
+    if least < 1:
+        errors.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most < 1:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+    if most < least:
+        detail = "must be greater than or equal to `minReplicas`"
+        errors.append(invalid("spec.maxReplicas", most, detail))
+    errors += [
+        required(f"spec.scaleTargetRef.{key}")
+        for key in ("kind", "name")
+        if not text(spec, "scaleTargetRef", key)
+    ]
+    for index, metric in enumerate(objects(spec, "metrics")):
+        errors += _check_metric(metric, f"spec.metrics[{index}]")
+    return errors
+
+
+def _check_metric(metric: Json, field: str) -> list[FieldError]:
+    kind = text(metric, "type")
+    if not kind:
+        return [required(f"{field}.type", "must specify a metric source type")]
+    if kind not in _SOURCES:
+        return [not_supported(f"{field}.type", kind, _SOURCES)]
+    source = _SOURCES[kind]
+    if metric.get(source) is None:
+        detail = "must populate information for the given metric source"
+        return [required(f"{field}.{source}", detail)]
+    return []
+
+
+def _target(metric: Json) -> str:
+    source = child(metric, _SOURCES.get(text(metric, "type"), ""))
+    target = child(source, "target")
+    name = text(source, "name")
+    share = target.get("averageUtilization")
+    aim = f"{share}%" if share is not None else target.get("averageValue") or target.get("value")
+    return f"{name}: {UNKNOWN}/{aim}" if name else f"{UNKNOWN}/{aim}"
+
+
+def _cells(obj: Json, now_ns: int) -> list[Any]:
+    spec = child(obj, "spec")
+    reference = child(spec, "scaleTargetRef")
+    least = spec.get("minReplicas")
+    return [
+        name_of(obj),
+        f"{text(reference, 'kind')}/{text(reference, 'name')}",
+        ", ".join(_target(metric) for metric in objects(spec, "metrics")) or NONE,
+        str(least) if least is not None else "<unset>",
+        str(number(spec, "maxReplicas")),
+        number(obj, "status", "currentReplicas"),
+        age(obj, now_ns),
+    ]
+
+
+KINDS = (
+    ServedKind(
+        resource=resources.HORIZONTAL_POD_AUTOSCALERS,
+        columns=_COLUMNS,
+        cells=_cells,
+        defaults=_default,
+        has_status=True,
+        check=_check,
+    ),
+)
