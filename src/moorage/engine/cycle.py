@@ -15,6 +15,7 @@ from moorage.engine.beside import judge_beside
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
 from moorage.engine.filter_pass import FilterPass
 from moorage.engine.filtering import CycleError, filter_nominated, run_filters
+from moorage.engine.refusals import Refusal, Refusals
 from moorage.engine.sampling import Rotation, Sampler
 from moorage.engine.scope import WHOLE, Scope
 from moorage.engine.scoring import ask_score, normalized, run_scores
@@ -84,6 +85,7 @@ class Cycle:
         self.profile = profile
         self.snapshot = snapshot
         self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
+        self._refusals = Refusals(profile, snapshot)
         self._meter = meter
         self._tie_break = tie_break
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
@@ -442,9 +444,16 @@ class Cycle:
         )
 
     def _rejected(self, pod: PodInfo, state: CycleState, search: Search, scope: Scope) -> Decision:
-        diagnosis = diagnose(self.profile, self.snapshot, search)
         wanted = scope.post_filter and bool(self.profile.post_filters)
-        after = self.post_filter(state, pod, search) if wanted else None
+        alike = self._refusals.alike(pod, state, search, post_filter=wanted)
+        found = None if alike is None else self._refusals.find(alike, search.entry)
+        if found is not None:
+            diagnosis, after = found.diagnosis, found.after
+        else:
+            diagnosis = diagnose(self.profile, self.snapshot, search)
+            after = self.post_filter(state, pod, search) if wanted else None
+            if alike is not None and search.entry is not None:
+                self._refusals.keep(alike, Refusal(search.entry, diagnosis, after))
         return self._rejection(pod, state, search, diagnosis=diagnosis, after=after)
 
     def _rejection(

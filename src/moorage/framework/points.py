@@ -215,7 +215,11 @@ class NodeFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Runs when no node is feasible; may find a way (preemption)."""
+    """Runs when no node is feasible; may find a way (preemption).
+
+    One with ``refuses_by_shape = True`` gives replicas of one priority and group the same answer,
+    as long as it names no node and no row changes; it is asked for the first of them only.
+    """
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]

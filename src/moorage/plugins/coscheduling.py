@@ -58,6 +58,7 @@ class Coscheduling:
         self._effects = handle.effects
         self._clock = handle.clock
         self._waits = handle.group_mode == "permit"
+        self.refuses_by_shape = not self._waits
         permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
         self._paused = Until(handle.clock, _PAUSE_SECONDS)
         self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)

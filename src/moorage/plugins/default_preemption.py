@@ -53,6 +53,7 @@ class DefaultPreemption:
     """
 
     name = "DefaultPreemption"
+    refuses_by_shape = True
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         faults = validate_default_preemption_args(args, "")

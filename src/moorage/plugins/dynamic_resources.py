@@ -59,6 +59,7 @@ class DynamicResources:
 
     name = "DynamicResources"
     pre_bind_parallel = True
+    refuses_by_shape = True  # pods without claims; for others no answer is reused
     not_built = True  # for pods with claims
     filter_reads = Reads.NODE
     score_reads = Reads.NODE
