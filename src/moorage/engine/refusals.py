@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from moorage.engine.nominated import filters_by_sums
 from moorage.engine.search import Search
 from moorage.engine.shape_entry import Entry
 from moorage.framework.cycle_state import CycleState
@@ -67,7 +66,7 @@ class Refusals:
             or self._snapshot.nominations
             or pod.pod.status.nominated_node_name
             or explained
-            or filters_by_sums(self._profile, state) is None
+            or self._profile.filters_by_sums(state.skip_filter) is None
         ):
             return None
         groups = self._snapshot.groups
