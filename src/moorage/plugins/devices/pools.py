@@ -106,7 +106,10 @@ def node_view(
             continue
         if found.is_reached_from(node):
             _add_newest(seen.setdefault(found.pool, []), found)
-    pools = (_pool(id_, mine, by_pool[id_].values(), node) for id_, mine in seen.items())
+    pools = (
+        _pool(mine, by_pool[id_].values(), node, partitionable_devices=partitionable_devices)
+        for id_, mine in seen.items()
+    )
     return NodeView((pool for pool in pools if pool is not None), seen)
 
 
@@ -127,9 +130,14 @@ def _add_newest(mine: list[OfferedSlice], found: OfferedSlice) -> None:
 
 
 def _pool(
-    id_: PoolID, mine: Sequence[OfferedSlice], everywhere: Iterable[OfferedSlice], node: NodeFacts
+    mine: Sequence[OfferedSlice],
+    everywhere: Iterable[OfferedSlice],
+    node: NodeFacts,
+    *,
+    partitionable_devices: bool,
 ) -> VisiblePool | None:
     """Build a pool from the slices the node sees; None where another generation replaces it."""
+    id_ = mine[0].pool
     count = mine[0].api.spec.pool.resource_slice_count
     whole = mine
     if len(mine) != count:
@@ -141,7 +149,9 @@ def _pool(
         if len(whole) != count:
             return VisiblePool(id_, is_incomplete=True)
     counters = {name: found for part in mine for name, found in part.counter_sets}
-    fault = _fault(mine, whole, counters)
+    fault = _fault(mine, whole)
+    if fault is None and partitionable_devices:
+        fault = _fault_of_counters(whole, counters)
     if fault is not None:
         return VisiblePool(id_, fault=fault)
     pool = VisiblePool(id_)
@@ -156,9 +166,7 @@ def _pool(
     return pool
 
 
-def _fault(
-    mine: Sequence[OfferedSlice], whole: Sequence[OfferedSlice], counters: Counters
-) -> str | None:
+def _fault(mine: Sequence[OfferedSlice], whole: Sequence[OfferedSlice]) -> str | None:
     """Return why the pool contradicts itself, or None.
 
     Names are compared among the slices the node sees only, as in the reference.
@@ -172,6 +180,10 @@ def _fault(
     sets = [name for part in mine for name, _ in part.counter_sets]
     if (name := _repeated(sets)) is not None:
         return f"duplicate counter set name {name}"
+    return None
+
+
+def _fault_of_counters(whole: Sequence[OfferedSlice], counters: Counters) -> str | None:
     for part in whole:
         for device in part.devices:
             for set_name, consumed in device.consumes.items():
