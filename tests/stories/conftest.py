@@ -15,3 +15,8 @@ from tests.stories.gangs import Play, play, play_over_https
 )
 def _anywhere(request: pytest.FixtureRequest) -> Play:
     return cast(Play, request.param)
+
+
+@pytest.fixture(params=[pytest.param(False, id="virtual time"), pytest.param(True, id="HTTPS")])
+def https(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)

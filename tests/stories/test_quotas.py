@@ -1,7 +1,7 @@
-"""Elastic quotas on a whole cluster, in virtual time: borrowing, giving back, lowering, no quotas.
+"""Elastic quotas on a whole cluster: borrowing, giving back, lowering, and none at all.
 
-The scheduler is configured by the example profile, and the quotas are objects of the API server.
-What single decisions choose is for the tests of the plugin.
+Told in virtual time and over HTTPS. The scheduler is configured by the example profile, and the
+quotas are objects of the API server. What single decisions choose is for the tests of the plugin.
 """
 
 from __future__ import annotations
@@ -16,31 +16,36 @@ from moorage.api.resources import (
     PODS,
 )
 from moorage.base import aio
-from moorage.base.clock import ManualClock
+from moorage.base.clock import Clock, ManualClock
 from moorage.config.load import load_config
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.plugins.quota_builders import quota_manifest
+from tests.stories.over_https import OverHttps, run_scaled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Story = Callable[[VirtualCluster], Awaitable[None]]
 
 
-def tell(story: Story, *, nodes: int = 2) -> None:
+def tell(story: Story, *, https: bool, nodes: int = 2) -> None:
     """Run a story on nodes of 4 cpus, with namespaces a and b."""
-    clock = ManualClock()
+    made_by = OverHttps if https else VirtualCluster
     config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
     made = [node_manifest(f"n{i}", cpu="4") for i in range(nodes)]
 
-    async def main() -> None:
-        async with VirtualCluster(clock, nodes=made, config=config) as cluster:
+    async def main(clock: Clock) -> None:
+        async with made_by(clock, nodes=made, config=config) as cluster:
             for name in ("a", "b"):
                 namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 await cluster.create(namespace)
             await story(cluster)
 
-    run_virtual(main(), clock)
+    if https:
+        run_scaled(main)
+    else:
+        clock = ManualClock()
+        run_virtual(main(clock), clock)
 
 
 async def give(cluster: VirtualCluster, namespace: str, *bounds: Mapping[str, Any] | None) -> None:
@@ -72,7 +77,7 @@ ABOVE_MIN = "is rejected in PreFilter because total ElasticQuota used is more th
 ABOVE_MAX = "is rejected in PreFilter because ElasticQuota b is more than Max"
 
 
-def test_what_is_borrowed_is_given_back_to_who_is_guaranteed_it():
+def test_what_is_borrowed_is_given_back_to_who_is_guaranteed_it(https: bool):
     async def story(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 4})
         await give(cluster, "b", {"cpu": 4})
@@ -90,10 +95,10 @@ def test_what_is_borrowed_is_given_back_to_who_is_guaranteed_it():
         await cluster.client.delete(PODS, "a1", namespace="a")
         await cluster.until(lambda: cluster.node_of("b5", "b") != "")  # and is borrowed again
 
-    tell(story)
+    tell(story, https=https)
 
 
-def test_who_is_above_its_minimum_takes_nothing_from_others():
+def test_who_is_above_its_minimum_takes_nothing_from_others(https: bool):
     async def story(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 2})
         await give(cluster, "b", {"cpu": 6})
@@ -106,10 +111,12 @@ def test_who_is_above_its_minimum_takes_nothing_from_others():
         await aio.sleep(120)
         assert (placed(cluster, "a"), len(placed(cluster, "b"))) == (["a1"], 3)
 
-    tell(story)
+    tell(story, https=https)
 
 
-def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_is_raised():
+def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_is_raised(
+    https: bool,
+):
     async def story(cluster: VirtualCluster) -> None:
         await give(cluster, "b", {"cpu": 8}, {"cpu": 8, "memory": "8Gi"})
         await start(cluster, "b", "b1", "b2", "b3")
@@ -128,14 +135,14 @@ def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_
         await cluster.patch(ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 7}}}, namespace="b")
         await cluster.until(lambda: cluster.node_of("b4", "b") != "", seconds=20)
 
-    tell(story)
+    tell(story, https=https)
 
 
 def _max_cpu(quota: Any) -> object:
     return quota.spec.max["cpu"]
 
 
-def test_without_the_definition_pods_are_scheduled_as_without_quotas():
+def test_without_the_definition_pods_are_scheduled_as_without_quotas(https: bool):
     async def story(cluster: VirtualCluster) -> None:
         await cluster.client.delete(
             CUSTOM_RESOURCE_DEFINITIONS, "elasticquotas.scheduling.x-k8s.io"
@@ -145,4 +152,4 @@ def test_without_the_definition_pods_are_scheduled_as_without_quotas():
         await start(cluster, "b", "b1", "b2")
         await cluster.until(lambda: all(cluster.placements().values()))
 
-    tell(story)
+    tell(story, https=https)
