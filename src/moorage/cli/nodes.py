@@ -66,6 +66,7 @@ def nodes(
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.cli.session import check_server
+    from moorage.client.http_transport import HttpTransport
     from moorage.client.kubeconfig import find_access
     from moorage.nodeagent.templates import default_nodes, load_nodes
     from moorage.sandbox.process import Ending, run_loop, until_ended
@@ -88,7 +89,11 @@ def nodes(
     async def play() -> None:
         # Agents try again for ever; a mistake in the kubeconfig should be told at once.
         await check_server(access, clock)
-        await play_nodes(access, templates, clock=clock, streams=streams, on_ready=ready)
+        transport = HttpTransport(access, user_agent="moorage-nodes")
+        try:
+            await play_nodes(transport, templates, clock=clock, streams=streams, on_ready=ready)
+        finally:
+            await transport.close()
 
     async def main() -> None:
         ending = Ending()

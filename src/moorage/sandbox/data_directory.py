@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 from pathlib import Path
 
 import msgspec
@@ -31,8 +30,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         Version of this layout.
     certificate, key
         The authority's own, PEM.
-    token
-        Bearer token of the cluster's own components.
     port
         Where it listened last; 0 before it has.
     """
@@ -40,7 +37,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     certificate: bytes
     key: bytes
-    token: str
     port: int = 0
 
     def authority(self, clock: Clock) -> Authority:
@@ -49,12 +45,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_identity(clock: Clock) -> Identity:
-    """Make what a new cluster is known by.
-
-    The token is not drawn from a seed: who knows the seed must not know the token.
-    """
+    """Make what a new cluster is known by."""
     pair = Authority(clock).pair
-    return Identity(certificate=pair.certificate, key=pair.key, token=secrets.token_urlsafe(32))
+    return Identity(certificate=pair.certificate, key=pair.key)
 
 
 class DataDirectory:

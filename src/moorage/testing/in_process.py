@@ -1,6 +1,7 @@
 """The twin of the HTTP transport: calls go straight into an `ApiServer` of the same process.
 
-With it client, agents and scheduler run unchanged under a virtual clock.
+With it client, agents and scheduler run unchanged under a virtual clock, and the node agents and
+controllers of a sandbox without TLS between them and the server they share a process with.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ class InProcessTransport:
         Who calls.
     latency_seconds
         What a call takes each way, in the time of the loop; so calls overlap as on a network.
+    user_agent
+        As in the header of this name.
     """
 
     def __init__(
-        self, server: ApiServer, *, user: User = ADMIN, latency_seconds: float = 0.001
+        self,
+        server: ApiServer,
+        *,
+        user: User = ADMIN,
+        latency_seconds: float = 0.001,
+        user_agent: str = "",
     ) -> None:
+        self._headers = {"user-agent": user_agent} if user_agent else {}
         self._server = server
         self._user = user
         self._latency_seconds = latency_seconds
@@ -78,7 +87,7 @@ class InProcessTransport:
         if self._closed:
             raise TransportError("the transport is closed")
         await aio.sleep(self._latency_seconds)
-        headers = {"accept": call.accept}
+        headers = {"accept": call.accept, **self._headers}
         if call.body is not None:
             headers["content-type"] = call.content_type
         request = Request(
