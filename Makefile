@@ -17,7 +17,8 @@ venv: $(STAMP)  ## build .venv with the locked dependencies
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('moorage needs Python 3.11 or newer: make PYTHON=python3.12')"
 	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . && touch $@
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q src && touch $@  # or each start would compile, where Python may not keep it
 
 test: $(STAMP)  ## run every test; ARGS='tests/engine -k ties'
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
