@@ -11,10 +11,10 @@ from tests.sandbox.process import Up
 
 
 def test_the_scheduler_places_and_the_nodes_run_pods_under_their_own_roles(tmp_path):
-    with Up(tmp_path, "--rbac", "--nodes", "5", "-o", "lines") as up:
+    with Up(tmp_path, "--rbac", "--nodes", "5", "-o", "json") as up:
         # One pod of the first thirty wants more than a node has; it waits, the others run.
         for _ in range(29):
-            up.until("running on")
+            up.until('"state":"running"')
         scheduler = up.kubeconfig.with_name("kubeconfig-scheduler")
         if shutil.which("kubectl") is None:
             pytest.skip("there is no kubectl")
