@@ -20,6 +20,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Container, Pod, PodSpec, Resources
 from moorage.base.errors import ExtenderError, ExtenderSilentError, NotLeadingError
 from moorage.client import extender as extender_module
+from moorage.client import extender_wire as wire
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
 from moorage.client.guard import WriteGuard
@@ -328,6 +329,53 @@ def test_nodes_are_listed_anew_when_one_of_them_changed_and_only_then():
     assert objects.listed([N1, N2]) == encode(N1) + b',{"metadata":{"name":"n2"},"new":1}'
     objects.drop(("", "n2"))
     assert objects.listed([N1, N2]) == both
+
+
+def test_lists_of_different_nodes_are_remembered_side_by_side_and_not_without_end():
+    objects = WholeObjects()
+    nodes = [Node(metadata=ObjectMeta(name=f"n{number}")) for number in range(6)]
+    for node in nodes:
+        objects.keep(node, encode(node))
+    both, one = objects.listed(nodes[:2]), objects.listed(nodes[:1])
+    assert objects.listed(nodes[:2]) is both
+    assert objects.listed(nodes[:1]) is one
+    for number in range(2, 6):
+        objects.listed([nodes[0], nodes[number]])
+    assert objects.listed(nodes[:2]) is not both
+    assert objects.listed(nodes[:2]) == both
+
+
+SENT = [{"metadata": {"name": "n1"}, "spec": {"x": [1]}}, {"metadata": {"name": "n2"}}]
+SENT_TEXT = encode(SENT)[1:-1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(b'{"Nodes":{"metadata":{},"items":[%b]},"Error":""}', id="all as sent"),
+        pytest.param(b'{"Nodes":{"items":[%b]},"FailedNodes":{"n3":"no"}}', id="a reason as well"),
+        pytest.param(b'{"Nodes":{"items":[%b,{"metadata":{"name":"n3"}}]}}', id="one more"),
+        pytest.param(b'{"Nodes":{"items":[%b}]}}', id="not JSON"),
+        pytest.param(b'{"Nodes":{"items":[%b]},"Nodes":{"items":[]}}', id="said twice"),
+        pytest.param(
+            b'{"Nodes":{"metadata":{"items":[%b]},"items":[{"metadata":{"name":"n2"}}]}}',
+            id="in another place",
+        ),
+        pytest.param(b'{"Other":{"items":[%b]},"NodeNames":["n1"]}', id="under another name"),
+        pytest.param(b'{"Nodes":{"Items":[%b]}}', id="spelled otherwise"),
+        pytest.param(b'{"Nodes":{"items":[{"metadata":{"name":"n2"}}]}}', id="one left"),
+        pytest.param(b'{"Nodes":{"items":null},"Error":"broken"}', id="none"),
+        pytest.param(b'{"Error":"broken"}', id="an error"),
+    ],
+)
+def test_nodes_that_come_back_as_they_were_sent_need_not_be_read(answer):
+    def read(*known: Any) -> Any:
+        try:
+            return wire.read_filter(answer.replace(b"%b", SENT_TEXT), *known)
+        except ExtenderError as problem:
+            return str(problem)
+
+    assert read(wire.Asked([N1, N2]), SENT_TEXT) == read()
 
 
 async def test_an_answer_counts_for_the_question_it_was_given_to():

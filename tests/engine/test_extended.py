@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError, ExtenderSilentError
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.extended import ExtendedCycle
+from moorage.engine.extended import ExtendedCycle, Heard
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
@@ -166,6 +168,29 @@ def test_scoring(scripts, total, winner):
     extenders = [Scripted(f"e{i}", **script) for i, script in enumerate(scripts)]
     decision = ask(nodes(), [filterer("A", {}), scorer("S", {"n1": 20})], *extenders)
     assert (decision.node_name, decision.total_score) == (winner, total)
+
+
+BIG = 2**63
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from("abc"), st.integers(-BIG, BIG - 1)),
+            st.integers(0, 1000),
+        ),
+        max_size=4,
+    )
+)
+def test_sums_of_scores_are_bounded_after_every_extender(answers):
+    heard, expected = Heard(), dict[str, int]()
+    for scores, factor in answers:
+        heard.add_scores(scores, factor)
+        for name, score in scores.items():
+            total = expected.get(name, 0) + score * factor
+            expected[name] = max(-(2**61), min(total, 2**61))
+    assert {name: heard.scores.get(name, 0) for name in expected} == expected
 
 
 def test_a_single_node_is_not_scored():

@@ -64,7 +64,7 @@ class MemoryApi:
         if found is None:
             return _answer(200, {})
         key = (found["plural"], found["namespace"] or "", found["name"] or "")
-        body = msgspec.json.decode(call.body) if call.body else {}
+        body = msgspec.json.decode(call.whole_body) if call.body else {}
         if call.method == "POST":
             key = (key[0], key[1], body["metadata"]["name"])
             if key in self.objects:

@@ -45,7 +45,7 @@ class Extender:
         return self
 
     async def request(self, call: Call) -> Answer:
-        verb, body = call.path.strip("/"), json.loads(call.body or b"")
+        verb, body = call.path.strip("/"), json.loads(call.whole_body)
         self.bodies.append((verb, body))
         answer = await self._answers(verb, body)
         return Answer(200, {}, json.dumps(answer).encode())

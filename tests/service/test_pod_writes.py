@@ -32,7 +32,9 @@ class Slow:
         self.waiting: list[asyncio.Future[Answer]] = []
 
     async def request(self, call: Call) -> Answer:
-        self.calls.append((call.path.rsplit("/", 2)[1], msgspec.json.decode(call.body or b"{}")))
+        self.calls.append(
+            (call.path.rsplit("/", 2)[1], msgspec.json.decode(call.whole_body or b"{}"))
+        )
         self.waiting.append(asyncio.get_running_loop().create_future())
         return await self.waiting[-1]
 

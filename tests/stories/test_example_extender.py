@@ -17,7 +17,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -279,7 +278,7 @@ async def test_victims_that_are_to_be_kept_are_kept() -> None:
 def _known(nodes: Any, pods: Any = None) -> Any:
     class Known:
         def __init__(self) -> None:
-            self.nodes, self.pods = nodes, pods or {}
+            self.nodes, self.pods, self.changes = nodes, pods or {}, 0
             self.bound: list[tuple[str, str, str, str]] = []
 
         async def synced(self) -> None:
@@ -297,7 +296,7 @@ async def test_nodes_that_are_left_are_sent_back_whole() -> None:
         {"metadata": {"name": "b", "labels": {MAINTENANCE: "now"}}},
     ]
     body = json.dumps({"Pod": {}, "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None})
-    answer = msgspec.json.encode(await ExampleExtender().filter(body.encode()))
+    answer = await ExampleExtender().filter(body.encode())
     assert json.loads(answer) == {
         "Nodes": {"metadata": {}, "items": nodes[:1]},
         "FailedNodes": {"b": "maintenance of b is now"},
@@ -309,17 +308,78 @@ async def test_nodes_that_are_left_are_sent_back_whole() -> None:
 async def test_names_are_looked_up_in_the_cluster() -> None:
     rules = ExampleExtender(_known({"a": {POWER: "green"}, "b": {MAINTENANCE: "now"}}))
     body = json.dumps({"Pod": {}, "Nodes": None, "NodeNames": ["b", "a", "new"]}).encode()
-    assert await rules.filter(body) == {
+    assert json.loads(await rules.filter(body)) == {
         "NodeNames": ["a", "new"],
         "FailedNodes": {"b": "maintenance of b is now"},
         "FailedAndUnresolvableNodes": {},
         "Error": "",
     }
-    assert await rules.prioritize(body) == [
+    assert json.loads(await rules.prioritize(body)) == [
         {"Host": "b", "Score": 0},
         {"Host": "a", "Score": 10},
         {"Host": "new", "Score": 0},
     ]
+
+
+def _question(pod: str, nodes: Any, *, spaces: bool = False, pod_last: bool = False) -> bytes:
+    names = isinstance(nodes[0], str)
+    asked = {"Nodes": None if names else {"items": nodes}, "NodeNames": nodes if names else None}
+    about = {"Pod": {"metadata": {"name": pod}}}
+    body = {**asked, **about} if pod_last else {**about, **asked}
+    return json.dumps(body, separators=None if spaces else (",", ":")).encode()
+
+
+_GREEN = {"metadata": {"name": "a", "labels": {POWER: "green"}}}
+_PLAIN = {"metadata": {"name": "a"}}
+_OTHER = {"metadata": {"name": "b", "labels": {MAINTENANCE: "now"}}}
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        pytest.param(
+            [_question("p", [_GREEN, _OTHER]), _question("pod-2", [_GREEN, _OTHER])],
+            id="the same nodes for another pod",
+        ),
+        pytest.param(
+            [_question("p", [_GREEN, _OTHER]), _question("p", [_PLAIN, _OTHER])],
+            id="a node that has changed, before others that have not",
+        ),
+        pytest.param(
+            [_question("p", [_GREEN, _OTHER]), _question("p", [_OTHER]), _question("p", [_GREEN])],
+            id="fewer nodes",
+        ),
+        pytest.param(
+            [_question("p", ["a", "b"]), _question("p", ["b"]), _question("p", ["a", "b"])],
+            id="names",
+        ),
+        pytest.param(
+            [_question("p", [_GREEN], spaces=True), _question("p", [_PLAIN], spaces=True)],
+            id="written with spaces",
+        ),
+        pytest.param(
+            [_question("p", [_GREEN], pod_last=True), _question("p", [_PLAIN], pod_last=True)],
+            id="the pod told last",
+        ),
+    ],
+)
+async def test_what_is_remembered_of_a_question_does_not_change_the_next_answer(
+    questions: list[bytes],
+) -> None:
+    known = {"a": {POWER: "green"}, "b": {MAINTENANCE: "now"}}
+    rules = ExampleExtender(_known(known))
+    for question in questions:
+        fresh = ExampleExtender(_known(known))
+        for verb in ("filter", "prioritize"):
+            assert await getattr(rules, verb)(question) == await getattr(fresh, verb)(question)
+
+
+async def test_a_label_that_changes_in_the_cluster_changes_the_answer() -> None:
+    known = _known({"a": {}})
+    rules, body = ExampleExtender(known), _question("p", ["a"])
+    assert json.loads(await rules.prioritize(body)) == [{"Host": "a", "Score": 0}]
+    known.nodes["a"], known.changes = {POWER: "green"}, 1
+    assert json.loads(await rules.prioritize(body)) == [{"Host": "a", "Score": 10}]
 
 
 async def test_victims_told_by_uid_are_looked_up_in_the_cluster() -> None:
@@ -327,13 +387,13 @@ async def test_victims_told_by_uid_are_looked_up_in_the_cluster() -> None:
     asked = {name: {"Pods": [{"UID": uid}]} for name, uid in (("a", "u1"), ("b", "u2"))}
     answer = await rules.preempt(json.dumps({"NodeNameToMetaVictims": asked}).encode())
     kept = {"b": {"Pods": [{"UID": "u2"}], "NumPDBViolations": 0}}
-    assert answer == {"NodeNameToMetaVictims": kept}
+    assert json.loads(answer) == {"NodeNameToMetaVictims": kept}
 
 
 async def test_it_binds_what_it_is_asked_to() -> None:
     known = _known({})
     body = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n"}
-    assert await ExampleExtender(known).bind(json.dumps(body).encode()) == {"Error": ""}
+    assert json.loads(await ExampleExtender(known).bind(json.dumps(body).encode())) == {"Error": ""}
     assert known.bound == [("ns", "p", "u", "n")]
 
 

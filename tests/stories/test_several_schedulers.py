@@ -57,7 +57,7 @@ class Line(InProcessTransport):
     async def request(self, call: Call) -> Answer:
         answer = await super().request(call)
         if call.path.endswith("/binding"):
-            uid = msgspec.json.decode(call.body or b"")["metadata"]["uid"]
+            uid = msgspec.json.decode(call.whole_body)["metadata"]["uid"]
             self.log.append((uid, self.name, answer.status))
         return answer
 

@@ -190,7 +190,7 @@ class HttpTransport:
         return lane.session.request(
             call.method,
             yarl.URL(self._access.server + call.target, encoded=True),
-            data=call.body,
+            data=_Pieces(call.body) if isinstance(call.body, tuple) else call.body,
             headers=headers,
             timeout=timeout,
             allow_redirects=False,
@@ -251,6 +251,24 @@ class HttpTransport:
         elif reset:
             kind = _ResetError
         return kind(f"{call.method} {self._access.server}{call.path}: {text}")
+
+
+class _Pieces(aiohttp.Payload):
+    """A body in pieces, sent one after the other."""
+
+    def __init__(self, pieces: tuple[bytes, ...]) -> None:
+        super().__init__(pieces)
+        self._pieces = pieces
+        self._size = sum(map(len, pieces))
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return the whole as a text."""
+        return b"".join(self._pieces).decode(encoding, errors)
+
+    async def write(self, writer: aiohttp.abc.AbstractStreamWriter) -> None:
+        """Send the pieces."""
+        for piece in self._pieces:
+            await writer.write(piece)
 
 
 class _ResetError(TransportError):

@@ -28,7 +28,8 @@ class Call(msgspec.Struct, frozen=True):
     query
         Query parameters in wire order, not yet encoded.
     body
-        Request body, or None.
+        Request body, whole or in pieces, or None. Joining a large text that is sent again and again
+        would cost more than sending it.
     content_type
         Media type of the body; sent only if there is one.
     accept
@@ -43,11 +44,16 @@ class Call(msgspec.Struct, frozen=True):
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
+    body: bytes | tuple[bytes, ...] | None = None
     content_type: str = JSON
     accept: str = JSON
     timeout_seconds: float | None = 30.0
     idle_seconds: float | None = None
+
+    @property
+    def whole_body(self) -> bytes:
+        """The body in one piece, empty if there is none."""
+        return b"".join(self.body) if isinstance(self.body, tuple) else self.body or b""
 
     @property
     def target(self) -> str:

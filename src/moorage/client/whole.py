@@ -7,13 +7,14 @@ are sent them. Kept only where an extender needs them: they cost as much as the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
 
 import msgspec
 
 from moorage.api.codec import decode_untyped, encode
 from moorage.api.meta import ApiObject
 from moorage.client.objects import Key, key_of
+
+_LISTED_MAX = 3  # a guess: what is feasible, and what one or two extenders left of it
 
 
 class _Kept(msgspec.Struct, gc=False):
@@ -34,14 +35,14 @@ class WholeObjects:
     def __init__(self, wanted: Callable[[ApiObject], bool] | None = None) -> None:
         self._wanted = wanted
         self._kept: dict[Key, _Kept] = {}
-        self._listed: tuple[Sequence[ApiObject], bytes] = ((), b"")
+        self._listed: list[tuple[Sequence[ApiObject], bytes]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def keep(self, obj: ApiObject, raw: bytes) -> None:
         """Take in the bytes an object was read from."""
-        self._listed = (), b""
+        self._listed.clear()
         if self._wanted is None or self._wanted(obj):
             self._kept[key_of(obj)] = _Kept(obj.metadata.uid, raw)
         else:
@@ -49,7 +50,7 @@ class WholeObjects:
 
     def drop(self, key: Key) -> None:
         """Forget an object that is gone."""
-        self._listed = (), b""
+        self._listed.clear()
         self._kept.pop(key, None)
 
     def whole(self, obj: ApiObject) -> bytes:
@@ -68,13 +69,14 @@ class WholeObjects:
     def listed(self, objects: Sequence[ApiObject]) -> bytes:
         """Return the JSON of several objects, parted by commas.
 
-        The last answer is kept: an attempt asks for the same nodes at least twice, and as long as
-        no node changes so does the next.
+        The last answers are kept: as long as no node changes, the next pod's attempt asks for the
+        nodes this one asked for - all of them, and those an extender left.
         """
-        known, text = self._listed
-        if len(known) != len(objects) or not all(map(is_, known, objects)):
-            text = b",".join([self.whole(obj) for obj in objects])
-            self._listed = list(objects), text
+        for known, text in self._listed:
+            if known == objects:
+                return text
+        text = b",".join([self.whole(obj) for obj in objects])
+        self._listed = [(list(objects), text), *self._listed[: _LISTED_MAX - 1]]
         return text
 
 

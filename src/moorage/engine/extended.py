@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -72,6 +73,17 @@ class Heard:
         self.statuses: dict[str, Status] = {}
         self.scores: dict[str, int] = {}
         self.only = ""
+
+    def add_scores(self, scores: Mapping[str, int], factor: int) -> None:
+        """Add an extender's scores, each multiplied; sums stay within `_SCORE_BOUND`."""
+        known = self.scores
+        more = {name: score * factor for name, score in scores.items() if score}
+        if known:
+            more = {**known, **{name: add + known.get(name, 0) for name, add in more.items()}}
+        low, high = min(more.values(), default=0), max(more.values(), default=0)
+        if low < -_SCORE_BOUND or high > _SCORE_BOUND:
+            more = {n: max(-_SCORE_BOUND, min(sum_, _SCORE_BOUND)) for n, sum_ in more.items()}
+        self.scores = more
 
 
 class ExtendedCycle(Cycle):
@@ -159,7 +171,8 @@ class ExtendedCycle(Cycle):
             for name, text in unresolved.items():
                 heard.statuses[name] = unresolvable(text)
             accepted = frozenset(passed)
-            left = tuple(name for name in left if name in accepted)
+            if len(accepted) < len(left):  # it accepts nothing it was not asked about
+                left = tuple(name for name in left if name in accepted)
         return left
 
     async def _ask_scores(self, pod: Pod, heard: Heard) -> None:
@@ -172,12 +185,7 @@ class ExtendedCycle(Cycle):
             except ExtenderError as problem:
                 _log.info("extender %s is left out of scoring: %s", extender.name, problem)
                 return
-            for name, score in scores.items():
-                if not score:
-                    continue
-                more = score * extender.weight * SCORE_FACTOR
-                total = heard.scores.get(name, 0) + more
-                heard.scores[name] = max(-_SCORE_BOUND, min(total, _SCORE_BOUND))
+            heard.add_scores(scores, extender.weight * SCORE_FACTOR)
 
         scoring = [e for e in self.profile.extenders if e.prioritizes and e.interested(pod)]
         if scoring:
@@ -210,8 +218,8 @@ class ExtendedCycle(Cycle):
             return self._chosen(pod, state, search, row=int(rows[0]), ties=1)
         total_n = self._totals(state, pod, search, rows=rows)
         if heard.scores:
-            names = self.snapshot.names
-            added = [heard.scores.get(names[row], 0) for row in rows.tolist()]
+            names = map(self.snapshot.names.__getitem__, rows.tolist())
+            added = list(map(heard.scores.get, names, repeat(0)))
             total_n = total_n + np.array(added, np.int64)
         best = self._best(search, rows, total_n)
         row = self._tie_break(best, self.snapshot.names)

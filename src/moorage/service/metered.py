@@ -37,7 +37,7 @@ class MeteredTransport:
             code, received = answer.status, len(answer.body)
         finally:
             seconds = (self._clock.monotonic_ns() - begin_ns) / NS_PER_SECOND
-            sent = len(call.body or b"")
+            sent = len(call.whole_body)
             self._facts.answered(call.method, code, seconds, sent=sent, received=received)
         return answer
 

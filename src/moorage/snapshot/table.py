@@ -8,7 +8,7 @@ count for nothing until the node is there (the "ghost" nodes of kubernetes v1.36
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod
@@ -73,7 +73,8 @@ class NodeTable:
     def rows_of(self, names: Iterable[str]) -> list[int]:
         """Return the rows of nodes, in order, without those that are not there."""
         # Mapped, not looped over: it is asked about every node, several times for each pod.
-        return [row for row in map(self._row_by_name.get, names) if row is not None]
+        rows = list(map(self._row_by_name.get, names))
+        return [row for row in rows if row is not None] if None in rows else cast(list[int], rows)
 
     def add_node(self, node: Node) -> None:
         """Add a node, or replace it when it is there already."""

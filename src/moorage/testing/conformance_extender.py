@@ -120,7 +120,7 @@ class ScriptedExtender:
         """Answer a call."""
         verb, answer = self._verbs[call.path.rpartition("/")[2]]
         assert call.body is not None, "every verb has a body"
-        body, script = decode_untyped(call.body), self._script.get(verb) or {}
+        body, script = decode_untyped(call.whole_body), self._script.get(verb) or {}
         told = {"extender": self._index, "verb": verb, "method": call.method, "path": call.path}
         told |= {"contentType": call.content_type, "body": body}
         self._sent.append(told)

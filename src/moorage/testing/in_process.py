@@ -95,7 +95,7 @@ class InProcessTransport:
             path=unquote(call.path),
             query=call.query,
             headers=headers,
-            body=call.body or b"",
+            body=call.whole_body,
             user=self._user,
         )
         return await self._server.handle(request)
