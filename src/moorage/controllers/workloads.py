@@ -19,6 +19,7 @@ from moorage.controllers.accounts import NamespaceContents
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
+from moorage.controllers.elastic_quotas import ElasticQuotaController
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
 from moorage.controllers.node_life import NodeLifecycle, PodCollector, PodsByNode, TaintEviction
@@ -62,6 +63,7 @@ class WorkloadControllers:
             StatefulSetController(around),
             DaemonSetController(around),
             PodGroupController(around),
+            ElasticQuotaController(around),
             NodeLifecycle(around),
             TaintEviction(around, by_node),
             PodCollector(around, by_node),
