@@ -332,6 +332,13 @@ def wishing(*wishes: dict[str, Any], kind: str = "podAffinity") -> dict[str, Any
             id="a sum of nothing is still a score",
         ),
         pytest.param(
+            pod(affinity={**wishing(wish(5), wish(4)), **wishing(wish(2), kind="podAntiAffinity")}),
+            {"n1": [pod("p", "x")]},
+            {},
+            ([7, 0, 0], [100, 0, 0]),
+            id="the same wish said several times is summed up",
+        ),
+        pytest.param(
             pod(app="x"),
             {"n1": [pod("p", affinity=near(term()))]},
             {"hard_pod_affinity_weight": 3},

@@ -59,6 +59,11 @@ ByKey = Mapping[str, Domains]
 """Domains by topology key."""
 
 
+def has_any(by_domain: DomainArray) -> bool:
+    """Whether a table has a positive number; by position, as NumPy's reductions take longer."""
+    return by_domain.item(by_domain.argmax()) > 0
+
+
 def no_counts(column: LabelColumn) -> DomainArray:
     """Return a table of zeros, (values of the label + 1,)."""
     return np.zeros(column.size + 1, np.int64)

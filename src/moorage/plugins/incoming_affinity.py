@@ -8,7 +8,8 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 import msgspec
@@ -55,7 +56,8 @@ class IncomingAffinity(msgspec.Struct, frozen=True):
     anti
         The required anti-affinity terms, to be counted.
     wishes
-        Preferred terms, weights negative where they are dislikes.
+        Preferred terms, weights negative where they are dislikes; each question once, with the
+        sum of its weights, which may be 0 and still makes a score of the pods it means.
     """
 
     required: Terms = ()
@@ -104,15 +106,15 @@ class Resolver:
     def _resolved(self, spec: PodAffinitySpec) -> IncomingAffinity:
         required = tuple(self._merged(term) for term in spec.required)
         required_anti = tuple(self._merged(term) for term in spec.required_anti)
-        wishes = [(self._merged(term), weight) for term, weight in spec.preferred]
-        wishes += [(self._merged(term), -weight) for term, weight in spec.preferred_anti]
+        wishes = [_counted(self._merged(term), weight) for term, weight in spec.preferred]
+        wishes += [_counted(self._merged(term), -weight) for term, weight in spec.preferred_anti]
         return IncomingAffinity(
             required=required,
             required_anti=required_anti,
             together=_together(required) if required else None,
             keys=tuple(dict.fromkeys(term.topology_key for term in required)),
             anti=tuple(_counted(term) for term in required_anti),
-            wishes=tuple(_counted(term, weight) for term, weight in wishes),
+            wishes=_summed(wishes),
         )
 
     def _merged(self, term: AffinityTerm) -> AffinityTerm:
@@ -134,6 +136,13 @@ def _namespaces_of(term: AffinityTerm) -> frozenset[str] | None:
 def _counted(term: AffinityTerm, weight: int = 1) -> CountedTerm:
     key = CountKey(term.selector, _namespaces_of(term), live_only=False)
     return CountedTerm(key, term.topology_key, weight)
+
+
+def _summed(wishes: Iterable[CountedTerm]) -> tuple[CountedTerm, ...]:
+    weights: Counter[tuple[CountKey, str]] = Counter()
+    for wish in wishes:
+        weights[wish.count, wish.topology_key] += wish.weight
+    return tuple(CountedTerm(count, key, weight) for (count, key), weight in weights.items())
 
 
 def _together(terms: Sequence[AffinityTerm]) -> CountKey:

@@ -41,11 +41,17 @@ from moorage.plugins.domain_counts import (
     DomainArray,
     Domains,
     DomainSums,
+    has_any,
     moved,
     no_counts,
 )
 from moorage.plugins.incoming_affinity import IncomingAffinity, Resolver, means
-from moorage.snapshot.affinity_terms import ExistingTerm, MatchingTerms, TermKind
+from moorage.snapshot.affinity_terms import (
+    ExistingTerm,
+    MatchingTerms,
+    TermKind,
+    add_times,
+)
 from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import LABELS
@@ -213,12 +219,16 @@ class InterPodAffinity:
         The order of the float64 operations is upstream's, and so is what truncation makes of it.
         """
         del state, pod
-        low, high = (int(raw_n.min()), int(raw_n.max())) if len(raw_n) else (0, 0)
+        if len(raw_n) == 0:
+            return raw_n.copy()
+        # By position: the reductions of NumPy take three times as long.
+        low, high = raw_n.item(raw_n.argmin()), raw_n.item(raw_n.argmax())
         if high == low:
             return np.zeros_like(raw_n)
-        share_n = (raw_n - low).astype(np.float64) / float(high - low)
-        scaled_n: ScoreArray = (float(MAX_NODE_SCORE) * share_n).astype(np.int64)
-        return scaled_n
+        share_n = (raw_n - low).astype(np.float64)
+        share_n /= float(high - low)
+        share_n *= float(MAX_NODE_SCORE)
+        return share_n.astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Name what helps: pods and nodes that come, go, or change their labels."""
@@ -284,13 +294,11 @@ class InterPodAffinity:
     def _add_own_wishes(self, sums: dict[str, DomainArray], incoming: IncomingAffinity) -> None:
         for wish in incoming.wishes:
             more_d = self._sums.of(wish.topology_key, wish.count).by_domain
-            if not more_d.any():
+            if not has_any(more_d):
                 continue
-            total_d = sums.get(wish.topology_key)
-            if total_d is None:
-                sums[wish.topology_key] = wish.weight * more_d
-            else:
-                total_d += wish.weight * more_d
+            total_d = self._sums_of(sums, wish.topology_key)
+            if wish.weight:
+                add_times(total_d, more_d, wish.weight)
 
     def _sums_of(self, sums: dict[str, DomainArray], key: str) -> DomainArray:
         found = sums.get(key)

@@ -88,10 +88,8 @@ class ExistingTerm:
         if dense is None:
             for domain, count in self._by_domain.items():
                 total_d[domain] += times * count
-        elif times == 1:
-            total_d[: len(dense)] += dense
         else:
-            total_d[: len(dense)] += times * dense
+            add_times(total_d[: len(dense)], dense, times)
 
     def put(self, domain: int, step: int) -> None:
         """Count one pod more or less in a domain; `ABSENT` counts nowhere."""
@@ -129,6 +127,16 @@ class ExistingTerm:
         twin = ExistingTerm((self.kind, self.term, self.weight), column)
         twin.uses, twin._by_domain = self.uses, dict(self._by_domain)
         return twin
+
+
+def add_times(total_d: NDArray[np.int64], more_d: NDArray[np.int64], times: int) -> None:
+    """Add one table by domain, times a factor, to another in place; weights are often 1 or -1."""
+    if times == 1:
+        total_d += more_d
+    elif times == -1:
+        total_d -= more_d
+    else:
+        total_d += times * more_d
 
 
 class MatchingTerms(msgspec.Struct, frozen=True):
