@@ -29,7 +29,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
 from moorage.framework.group import COSCHEDULING
 from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Meter
-from moorage.framework.points import PostFilterResult, ScoreArray
+from moorage.framework.points import PostFilterResult, ScoreArray, SingularPlugin
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
@@ -85,6 +85,11 @@ class Cycle:
         self.profile = profile
         self.snapshot = snapshot
         self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
+        self._singular = [
+            plugin.never_reused
+            for plugin in profile.plugins.values()
+            if isinstance(plugin, SingularPlugin)
+        ]
         self._refusals = Refusals(profile, snapshot)
         self._meter = meter
         self._tie_break = tie_break
@@ -166,7 +171,9 @@ class Cycle:
         CycleError
             PreFilter or Filter broke.
         """
-        entry = None if self.shapes is None else self.shapes.entry(pod)
+        entry = None
+        if self.shapes is not None and not any(asked(pod) for asked in self._singular):
+            entry = self.shapes.entry(pod)
         meter = self._meter
         if meter is not None:
             if state.meter is None:

@@ -10,7 +10,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/interface.go`` (Waiti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -113,6 +113,18 @@ class PluginEffects(Protocol):
         """
         ...
 
+    def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Have something written to the API that nobody waits for.
+
+        Parameters
+        ----------
+        what
+            What is done, for the log.
+        work
+            Begins it; what it raises is logged, so it sees to its own retries.
+        """
+        ...
+
 
 class NoEffects:
     """`PluginEffects` where nobody waits and nothing is carried out.
@@ -144,3 +156,6 @@ class NoEffects:
 
     def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
         """Emit nothing."""
+
+    def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin nothing."""

@@ -8,11 +8,12 @@ verbs of the API client. What it may do besides answering is in `effects`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from moorage.api.meta import ObjectMeta, ObjectReference
+from moorage.api.resources import ResourceType
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
@@ -22,9 +23,58 @@ from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
 from moorage.framework.status import ReasonTable
 from moorage.snapshot.snapshot import Snapshot
 
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+
+
+class ObjectClient(Protocol):
+    """Objects of any kind as plain JSON values, for what has no verb of its own.
+
+    Only to be awaited where a plugin may wait: in the binding task, and in what it asks
+    `PluginEffects.in_background` to do. Objects are never written back whole: what changes goes
+    out as a patch. Every verb raises ApiError when the server refuses (NotFoundError,
+    ConflictError) and TransportError when it does not answer.
+    """
+
+    async def get(
+        self, resource: ResourceType, name: str, *, namespace: str = ""
+    ) -> dict[str, object]:
+        """Read one object."""
+        ...
+
+    async def create(
+        self, resource: ResourceType, obj: Mapping[str, object], *, namespace: str = ""
+    ) -> dict[str, object]:
+        """Create an object and return it as stored."""
+        ...
+
+    async def patch(
+        self,
+        resource: ResourceType,
+        name: str,
+        body: bytes,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        content_type: str = STRATEGIC_MERGE_PATCH,
+    ) -> dict[str, object]:
+        """Change an object, or a subresource, by a patch and return it as stored."""
+        ...
+
+    async def delete(
+        self, resource: ResourceType, name: str, *, namespace: str = "", uid: str = ""
+    ) -> dict[str, object]:
+        """Delete an object, if given only the one with that uid."""
+        ...
+
 
 class BindingClient(Protocol):
     """The verbs a plugin may await in the binding task."""
+
+    @property
+    def objects(self) -> ObjectClient:
+        """The verbs for objects of any kind."""
+        ...
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         """Bind a pod to a node.

@@ -102,6 +102,15 @@ class EventsToRegister(Plugin, Protocol):
 
 
 @runtime_checkable
+class SingularPlugin(Plugin, Protocol):
+    """Knows pods for which no answer, its own or another plugin's, may be reused. Optional."""
+
+    def never_reused(self, pod: PodInfo) -> bool:
+        """Whether answers about a pod hold for it alone, and only now."""
+        ...
+
+
+@runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
     """May keep a pod out of the queue (gated)."""
 

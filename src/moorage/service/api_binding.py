@@ -17,6 +17,7 @@ from moorage.base import aio
 from moorage.base.errors import MoorageError, NotFoundError, RefusedError, TransportError
 from moorage.client.requests import MERGE_PATCH
 from moorage.client.writes import Client
+from moorage.framework.handle import ObjectClient
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +37,11 @@ class ApiBinding:
         self._client = client
         self.pod_lookup: Callable[[str, str], object | None] | None = None
         """Newest version of a pod by namespace and name; until it is set every pod is there."""
+
+    @property
+    def objects(self) -> ObjectClient:
+        """The verbs for objects of any kind."""
+        return self._client
 
     async def bind_volume(
         self, volume: ObjectMeta, claim: ObjectReference, *, annotations: Mapping[str, str]

@@ -6,9 +6,12 @@ plugin asks for while it is being constructed comes too early and is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Protocol
 
 from moorage.api.pod import Pod
+from moorage.base.errors import MoorageError
 from moorage.client.event_series import EventNote
 from moorage.framework.effects import EventType, WaitingPod
 from moorage.service.pod_writes import reference, sendable
@@ -16,6 +19,16 @@ from moorage.service.waiting import WaitingPods
 
 Activate = Callable[[Iterable[Pod]], None]
 Record = Callable[[EventNote], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Spawn(Protocol):
+    """Starts a task of the scheduler's own."""
+
+    def __call__(self, coro: Coroutine[object, object, None], *, name: str) -> object:
+        """Start it."""
+        ...
 
 
 class LivePluginEffects:
@@ -32,12 +45,15 @@ class LivePluginEffects:
         Moves pods to activeQ; None until there is a queue.
     record
         Takes Events; None where none are written.
+    spawn
+        Starts tasks; None where nothing is written.
     """
 
     def __init__(self, waiting: WaitingPods) -> None:
         self._waiting = waiting
         self.activate_pods: Activate | None = None
         self.record: Record | None = None
+        self.spawn: Spawn | None = None
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that waits at Permit, the longest waiting first."""
@@ -73,3 +89,18 @@ class LivePluginEffects:
                     note=sendable(note),
                 )
             )
+
+    def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Have something written to the API that nobody waits for."""
+        if self.spawn is not None:
+            self.spawn(_contained(what, work), name=what)
+
+
+async def _contained(what: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Do it; the scheduler goes on whatever becomes of it."""
+    try:
+        await work()
+    except MoorageError as problem:
+        _log.warning("%s failed: %s", what, problem)
+    except Exception:
+        _log.exception("%s broke", what)

@@ -235,6 +235,7 @@ class Scheduler:
             attempts=self.facts.attempts,
         )
         core.effects.record = self._recorder.record
+        core.effects.spawn = self._tasks.spawn
         self._effects = effects = Effects(
             core,
             failures=failures,
