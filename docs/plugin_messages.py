@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from docs.claim_messages import CLAIM_MESSAGES
+
 _CREATE_CLAIM: Final = "Create the claim in the pod's namespace, or correct `claimName`."
 _NO_CLIENT: Final = (
     "Nothing can be written where there is no server, as in a benchmark; anywhere else, report it."
@@ -225,15 +227,7 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "parsing pod: <problem>": _BAD_TERM,
         "failed to parse pod: <problem>": _BAD_TERM,
     },
-    "DynamicResources": {
-        "moorage does not implement <plugin> yet: pod uses <field>; leave the field out, or let "
-        "kube-scheduler schedule this pod": (
-            "As it says: `spec.schedulerName` hands the pod to another scheduler."
-        ),
-        "no new claims to deallocate": (
-            "Nothing: it only says that this plugin has no way to make room. See the other reasons."
-        ),
-    },
+    "DynamicResources": CLAIM_MESSAGES,
     "DefaultPreemption": {
         "waiting for the preemption for this pod to be finished": (
             "Wait: its victims are being evicted."
@@ -425,9 +419,6 @@ HINTS: Final[Mapping[tuple[str, str], str]] = {
     ("NodeResourcesFit", "Pod"): (
         "A pod with a place is deleted, one with a node asks for less of what the pod wants, or "
         "the pod itself asks for less."
-    ),
-    ("NodeResourcesFit", "Node"): (
-        "The pod would fit the empty node, and the node is new or grew in what the pod wants."
     ),
     ("NodeResourcesFit", "resource.k8s.io/DeviceClass"): (
         "It provides an extended resource the pod wants."

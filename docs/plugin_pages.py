@@ -159,14 +159,7 @@ def field_texts(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 def _what(entry: PluginEntry) -> str:
     module = sys.modules[entry.plugin_class.__module__]
-    text = _prose(inspect.getdoc(module) or "", paragraphs=True) + "\n"
-    if entry.built:
-        return text
-    return (
-        f"{text}\n**Not built yet.** This is a guard: a pod that needs the real plugin is held, "
-        "with a message that names\nthe field, and never placed wrongly; every other pod passes. "
-        "See [limits](../../limits.md).\n"
-    )
+    return _prose(inspect.getdoc(module) or "", paragraphs=True) + "\n"
 
 
 def _points(entry: PluginEntry) -> str:

@@ -137,7 +137,9 @@ async def test_a_claim_goes_from_pending_to_reserved_and_its_spec_stays():
     less = {"status": {"reservedFor": [{"$patch": "delete", "uid": "u1"}]}}
     found = await cluster.ok("PATCH", f"{path}/status", less, content_type=STRATEGIC)
     assert found["status"] == {"allocation": ALLOCATION, "reservedFor": [reservation("u2")]}
-    code, _ = await cluster.call("PATCH", path, {"spec": {"devices": {}}}, content_type=MERGE)
+    code, _ = await cluster.call(
+        "PATCH", path, {"spec": {"devices": {"requests": []}}}, content_type=MERGE
+    )
     assert code == 422
 
 

@@ -1,15 +1,12 @@
-"""``moorage run``: which server it takes, what it warns of, who it is."""
+"""``moorage run``: which server it takes, who it is."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from moorage.base.clock import ManualClock
-from moorage.base.rng import Streams
-from moorage.cli import scheduling
 from moorage.cli.scheduling import (
     SchedulerOptions,
     check_config,
@@ -19,10 +16,7 @@ from moorage.cli.scheduling import (
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.rate_limit import RateLimitedTransport
-from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.load import load_config, parse_config
-from moorage.framework.registry import PluginEntry
-from moorage.plugins.node_name import NodeName
 from tests.cli.conftest import Type
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -36,45 +30,6 @@ def kubeconfig(path: Path, server: str) -> Path:
         " contexts: [{name: c, context: {cluster: c, user: c}}]}"
     )
     return path
-
-
-class Answering:
-    """A transport to a server of some version."""
-
-    def __init__(self, version: str) -> None:
-        self.version = version
-
-    async def request(self, call: Call) -> Answer:
-        assert call.path == "/version"
-        return Answer(200, {}, f'{{"gitVersion": "{self.version}"}}'.encode())
-
-    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize(
-    ("version", "warned"),
-    [
-        pytest.param("v1.36.2", True, id="any other server may have pods that are held"),
-        pytest.param("v1.36.2+moorage", False, id="a sandbox is for trying"),
-    ],
-)
-async def test_pods_that_will_be_held_are_warned_of_once(
-    version: str,
-    warned: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    missing = PluginEntry(name="Wombat", plugin_class=NodeName, built=False)
-    monkeypatch.setattr(scheduling, "IN_TREE", (missing,))
-    await scheduling.look_at_server(Answering(version), Streams(1))
-    assert [each.getMessage() for each in caplog.records] == [
-        "pods that need plugins moorage does not have yet (Wombat) are held, where "
-        "kube-scheduler would place them; their condition says why"
-    ] * warned
 
 
 def test_a_server_that_does_not_answer_ends_it_with_1(bare: Type, tmp_path: Path) -> None:

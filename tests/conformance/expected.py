@@ -10,7 +10,7 @@ from typing import Final
 
 EQUAL: Final = {
     "declaredfeatures": 15,
-    "dra": 0,
+    "dra": 140,
     "edges-affinity": 139,
     "edges-basics": 133,
     "edges-nominated": 68,
@@ -18,7 +18,7 @@ EQUAL: Final = {
     "edges-resources": 124,
     "edges-volumes": 126,
     "extender": 60,
-    "hints": 107,
+    "hints": 120,
     "hintsgang": 15,
     "imagelocality": 55,
     "interpodaffinity": 100,
@@ -47,6 +47,7 @@ EQUAL: Final = {
 WHOLE: Final = frozenset(
     {
         "declaredfeatures",
+        "dra",
         "edges-affinity",
         "edges-basics",
         "edges-nominated",
@@ -54,6 +55,7 @@ WHOLE: Final = frozenset(
         "edges-resources",
         "edges-volumes",
         "extender",
+        "hints",
         "hintsgang",
         "imagelocality",
         "interpodaffinity",
@@ -79,4 +81,4 @@ WHOLE: Final = frozenset(
         "volumes",
     }
 )
-"""Families of which every case is supported and equal, fields not compared left aside."""
+"""Families of which every case is supported and equal."""

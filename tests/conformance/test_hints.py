@@ -1,7 +1,7 @@
-"""How recorded hints are compared: what is asked, and what is left out.
+"""How recorded hints are compared: who is asked, and what is noticed.
 
-The recordings themselves run with all others (`test_recordings`). Not covered: hints of plugins
-not built, and which kind of event ingest makes of adds and deletes.
+The recordings themselves run with all others (`test_recordings`). Not covered: which kind of event
+ingest makes of adds and deletes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from moorage.api.codec import from_dict
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
 from moorage.testing.conformance import check_case
 from moorage.testing.conformance_format import Case
-from moorage.testing.conformance_hints import comparable
-from moorage.testing.conformance_needs import is_built, unbuilt_plugins
 from moorage.testing.conformance_report import Report
 from moorage.testing.conformance_run import Unsupported, run_case
 
@@ -29,7 +27,7 @@ REGISTRY = in_tree_registry()
 # Plugins of pod groups are behind feature gates, which these recordings leave off; family hintsgang
 # has theirs.
 GATED = {"GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"}
-BUILT = {entry.name for entry in IN_TREE if is_built(REGISTRY, entry.name)} - GATED
+ASKED = {entry.name for entry in IN_TREE} - GATED
 # These say something about a pod or an event, but are never asked about a node or another pod.
 SILENT = {
     "PrioritySort",
@@ -67,11 +65,11 @@ def answers() -> dict[str, list[str]]:
     return found
 
 
-def test_every_built_plugin_is_asked_often_and_most_say_both():
+def test_every_plugin_is_asked_often_and_most_say_both():
     found = answers()
-    assert found.keys() >= BUILT - SILENT
-    assert {name for name in BUILT - SILENT if len(found[name]) < 20} == set()
-    single = {name for name in BUILT - SILENT if len(set(found[name])) < 2}
+    assert found.keys() >= ASKED - SILENT
+    assert {name for name in ASKED - SILENT if len(found[name]) < 20} == set()
+    single = {name for name in ASKED - SILENT if len(set(found[name])) < 2}
     assert single == {"DefaultPreemption"}  # its hint is there for PreEnqueue only
 
 
@@ -88,7 +86,7 @@ def first(what: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def turn_an_answer(part: dict[str, Any]) -> None:
     asked = next(iter(part["pods"].values()))
-    name = next(name for name in asked if name in BUILT)
+    name = next(name for name in asked if name in ASKED)
     asked[name] = "Skip" if asked[name] == "Queue" else "Queue"
 
 
@@ -107,40 +105,3 @@ def test_a_change_of_what_was_recorded_is_noticed(what, change):
     change(part)
     tally = checked(line).families["hints"]
     assert (tally.equal, tally.different, tally.by_field) == (0, 1, {"events": 1})
-
-
-def test_what_plugins_not_built_said_is_left_out_and_told():
-    row = {
-        "event": "Node/Add",
-        "pods": {"a/p": {"Gone": "Queue"}, "a/q": {"Here": "Skip", "Gone": "Skip"}},
-        "always": ["Gone", "There"],
-    }
-    event = {"clusterEvents": ["Node/Add"], "hints": [row]}
-    expected = {"events": [event]}
-    before = deepcopy(expected)
-    assert comparable(expected, {"Gone", "Unused"}) == (
-        {
-            "events": [
-                {
-                    "clusterEvents": ["Node/Add"],
-                    "hints": [
-                        {
-                            "event": "Node/Add",
-                            "pods": {"a/q": {"Here": "Skip"}},
-                            "always": ["There"],
-                        }
-                    ],
-                }
-            ]
-        },
-        {"hints of Gone"},
-    )
-    assert expected == before
-
-
-def test_only_what_is_not_built_is_left_out():
-    left_out = set[str]()
-    for line in recordings():
-        left_out |= checked(line).families["hints"].unsupported_fields
-    missing = {f"hints of {name}" for name in unbuilt_plugins(REGISTRY)}
-    assert left_out <= missing

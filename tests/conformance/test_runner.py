@@ -183,14 +183,6 @@ def test_a_missing_row_is_a_difference(tmp_path):
     assert (found.pod, found.field) == ("", "pods")
 
 
-def test_fields_of_plugins_not_built_are_listed_not_compared(tmp_path):
-    line = next(line for line in lines("noderesources") if line["expected"].get("pods"))
-    for row in line["expected"]["pods"]:
-        row["allocations"] = "tampered"
-    tally = check_recordings([write(tmp_path, line)]).families["noderesources"]
-    assert (tally.equal, tally.unsupported_fields) == (1, {"allocations"})
-
-
 @pytest.mark.parametrize("field", ["event", "preemption"])
 def test_what_preemption_did_is_compared(tmp_path, field):
     line = next(
@@ -203,17 +195,6 @@ def test_what_preemption_did_is_compared(tmp_path, field):
         row[field] = "tampered"
     report = check_recordings([write(tmp_path, line)])
     assert report.families["noderesources"].by_field == {field: len(rows)}
-
-
-def with_pending(line: dict[str, Any], change: Any) -> dict[str, Any]:
-    for pod in line["scenario"]["pending"]:
-        change(pod)
-    return line
-
-
-def with_objects(line: dict[str, Any], **objects: Any) -> dict[str, Any]:
-    line["scenario"]["objects"].update(objects)
-    return line
 
 
 PLACING = {"enabled": [{"name": "X"}]}
@@ -248,18 +229,6 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
             {"configuration not built"},
             id="a setting that is not built",
         ),
-        pytest.param(
-            lambda line: with_objects(line, deviceclasses=[{}]),
-            {"DynamicResources"},
-            id="devices in the cluster",
-        ),
-        pytest.param(
-            lambda line: with_pending(
-                line, lambda pod: pod["spec"].update(resourceClaims=[{"name": "r"}])
-            ),
-            {"DynamicResources"},
-            id="a claim",
-        ),
     ],
 )
 def test_what_a_case_needs_makes_it_unsupported(change, needs, tmp_path):
@@ -268,37 +237,6 @@ def test_what_a_case_needs_makes_it_unsupported(change, needs, tmp_path):
     tally = report.families["nodename"]
     assert (tally.unsupported, set(tally.needs)) == (1, needs)
     assert report.different == 0
-
-
-DISABLED = {"disabled": [{"name": "DynamicResources"}]}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(
-            lambda line: with_pending(
-                line,
-                lambda pod: (
-                    pod["spec"].update(resourceClaims=[{"name": "r"}]),
-                    pod["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"),
-                ),
-            ),
-            id="pods being deleted are not judged",
-        ),
-        pytest.param(
-            lambda line: config(
-                with_objects(line, deviceclasses=[{}]),
-                profiles=[{"plugins": {"multiPoint": DISABLED}}],
-            ),
-            id="the plugin is disabled",
-        ),
-    ],
-)
-def test_what_a_case_does_not_need_does_not_make_it_unsupported(change, tmp_path):
-    line = change(case("nodename"))
-    tally = check_recordings([write(tmp_path, line)]).families["nodename"]
-    assert tally.unsupported == 0
 
 
 def test_what_breaks_makes_the_case_different_and_the_run_goes_on(tmp_path):
@@ -338,7 +276,6 @@ def test_json_is_counts_by_family_and_nothing_else(tmp_path):
                 "equal": 1,
                 "different": 1,
                 "unsupported": 1,
-                "unsupported_fields": [],
             }
         }
     }

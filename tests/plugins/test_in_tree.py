@@ -69,10 +69,6 @@ def test_every_plugin_can_be_made_with_default_arguments():
         assert plugin.name == entry.name
 
 
-def test_what_is_not_built_says_so():
-    assert [entry.name for entry in IN_TREE if not entry.built] == ["DynamicResources"]
-
-
 @pytest.mark.parametrize(
     ("name", "args"),
     [

@@ -165,7 +165,7 @@ CASES: Final[dict[str, Callable[[str], Template]]] = {
 }
 """Plugin to the template of its pods, given a prefix for names.
 
-DynamicResources is not among them: pods with claims to devices are held so far.
+DynamicResources is not among them: what it costs depends on slices and claims, which no case has.
 """
 
 MIXES: Final[dict[str, Callable[[str], Template]]] = {

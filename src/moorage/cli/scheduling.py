@@ -35,8 +35,6 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
-from moorage.plugins.in_tree import IN_TREE
-from moorage.sandbox.settings import SANDBOX_MARK
 from moorage.service.core import build_core
 from moorage.service.health import HealthServer
 from moorage.service.leader import Candidacy
@@ -46,11 +44,6 @@ from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
-
-_HELD = (
-    "pods that need plugins moorage does not have yet (%s) are held, where kube-scheduler would "
-    "place them; their condition says why"
-)
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
@@ -230,9 +223,5 @@ def scheduler_transport(
 
 
 async def look_at_server(transport: Transport, streams: Streams) -> None:
-    """Call it once, so that a server that cannot be used is told at once; warn of what is held."""
-    client = Client(transport, rng=streams.stream("client"))
-    found = await client.read("/version")
-    missing = sorted(entry.name for entry in IN_TREE if not entry.built)
-    if missing and not str(found.get("gitVersion", "")).endswith(SANDBOX_MARK):
-        _log.warning(_HELD, ", ".join(missing))
+    """Call it once, so that a server that cannot be used is told at once."""
+    await Client(transport, rng=streams.stream("client")).read("/version")

@@ -66,6 +66,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
         What PostFilter said; None when a node took the pod or there are no such plugins.
     preemption
         What preemption tried; None when it did not get so far.
+    state
+        What plugins keep about the attempt.
     """
 
     pre_enqueue: Status | None = None
@@ -81,6 +83,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: Diagnosis | None = None
     post_filter: PostFilterOutcome | None = None
     preemption: PreemptionReport | None = None
+    state: CycleState = msgspec.field(default_factory=CycleState)
 
 
 def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
@@ -101,7 +104,11 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
     if outcome.status.rejected:
         diagnosis = diagnose(profile, snapshot, search)
         return _with_post_filter(
-            Evaluation(pre_filter=outcome, diagnosis=diagnosis), cycle, state, pod, search=search
+            Evaluation(pre_filter=outcome, diagnosis=diagnosis, state=state),
+            cycle,
+            state,
+            pod,
+            search=search,
         )
     candidates = _candidates(snapshot, outcome)
     full = _with_nominated(profile, state, pod, snapshot, view=candidates)
@@ -119,6 +126,7 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
         scores=scores,
         winners=_winners(feasible, scores),
         diagnosis=None if feasible else diagnose(profile, snapshot, search),
+        state=state,
     )
     return found if feasible else _with_post_filter(found, cycle, state, pod, search=search)
 

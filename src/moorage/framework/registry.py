@@ -49,8 +49,6 @@ class PluginEntry(msgspec.Struct, frozen=True):
         Class of the plugin; its methods say which points it extends.
     args_type
         Type of its arguments, decoded from ``pluginConfig``; None when it takes none.
-    built
-        False for a guard that only refuses pods which need the real plugin.
     origin
         Where a plugin from outside comes from, for people; "" for in-tree plugins. What has an
         origin is called through the registry's containment.
@@ -59,7 +57,6 @@ class PluginEntry(msgspec.Struct, frozen=True):
     name: str
     plugin_class: type[Any]
     args_type: type[Any] | None = None
-    built: bool = True
     origin: str = ""
 
     def extends(self, point: str) -> bool:

@@ -4,5 +4,5 @@ Belongs here: what decides where a pod may go and how good a node is. Plugins kn
 of `framework` and the columns of `snapshot`, and never each other; only `in_tree` names them all.
 Shared by several plugins, and no plugins themselves: `answers` (answers kept by set and by shape),
 `node_terms` (node selectors over label columns), `resource_scoring` (ratios of use to capacity),
-`unbuilt` (what a pod asks for that no plugin here can judge yet).
+`device_classes` (which devices an extended resource means).
 """

@@ -1,7 +1,7 @@
-"""DynamicResources, as far as a pod without claims meets it; pods with claims are held.
+"""DynamicResources: a pod runs where the devices it claims are, or can be allocated.
 
-Without claims the plugin has nothing to decide, but it is asked, its answers show in scores and
-messages, and its state is missing where an earlier plugin ended PreFilter.
+The plugin holds the parts together: `resource_claims` knows a pod's claims, `devices` finds
+devices for them. A pod without claims meets neither.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources``.
 """
@@ -9,15 +9,18 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresour
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConfigError
+from moorage.config.durations import parse_duration
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
+from moorage.framework.group import GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
     EventRegistration,
@@ -26,26 +29,44 @@ from moorage.framework.points import (
     Reads,
     ScoreArray,
 )
+from moorage.framework.preemption import EXPLAIN
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
     FilterAnswer,
     Status,
+    answer_from,
     error,
     unresolvable,
     unschedulable,
 )
 from moorage.plugins.answers import normalize_to_max
-from moorage.plugins.pod_hints import own_update_hint
-from moorage.plugins.unbuilt import NEEDS, unbuilt_need
+from moorage.plugins.device_classes import DeviceClassNames
+from moorage.plugins.resource_claims.attempt import Attempt, Search, with_allocation
+from moorage.plugins.resource_claims.extended import is_in_memory
+from moorage.plugins.resource_claims.pod_claims import (
+    ClaimError,
+    ClaimHints,
+    claim_fault,
+    is_reserved_for,
+)
+from moorage.plugins.resource_claims.preparing import Preparation
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
-NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
+if TYPE_CHECKING:
+    from moorage.plugins.resource_claims.binding import ClaimBinder
+    from moorage.plugins.resource_claims.books import Books
+    from moorage.plugins.resource_claims.releasing import Releases
 
-_CLAIMS: StateKey[int] = StateKey("DynamicResources")
-"""Number of claims of the pod; in this slice always 0."""
+NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
+STILL_NOT: Final = "still not schedulable"
+DEALLOCATED: Final = "deallocation of ResourceClaim completed"
+DELETED: Final = "deletion of ResourceClaim completed"
+
+CLAIMS: StateKey[Attempt] = StateKey("DynamicResources")
+"""What an attempt knows of its pod's claims; there as soon as PreFilter has run."""
 
 
 class DynamicResources:
@@ -60,53 +81,58 @@ class DynamicResources:
     name = "DynamicResources"
     pre_bind_parallel = True
     refuses_by_shape = True  # pods without claims; for others no answer is reused
-    not_built = True  # for pods with claims
     filter_reads = Reads.NODE
+    """Of the node and the pods on it; answers about pods with claims are never reused."""
+    filters_row_by_row = True
     score_reads = Reads.NODE
-    shape_parts = (NEEDS,)
+    shape_parts = ()
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
-        del handle
         faults = validate_dynamic_resources_args(args, "")
         if faults:
             raise ConfigError(faults, source=self.name)
+        snapshot = handle.snapshot
+        self._handle = handle
+        self._filter_timeout_seconds = parse_duration(args.filter_timeout) / NS_PER_SECOND
+        self._binding_timeout_ns = parse_duration(args.binding_timeout)
+        self._table = snapshot.claims
+        self._hints = ClaimHints(self._table)
+        self._classes = DeviceClassNames(snapshot.listers.device_classes)
+        extended = handle.gates("DRAExtendedResource")
+        self._preparation = Preparation(self._table, self._classes, extended=extended)
+        self._books: Books | None = None
+        self._writes: tuple[ClaimBinder, Releases] | None = None
+
+    def never_reused(self, pod: PodInfo) -> bool:
+        """Whether answers about a pod hold for it alone: it has claims, or will get one."""
+        return bool(pod.pod.spec.resource_claims) or self._classes.backs(pod)
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Let the pod in; one with claims is held by PreFilter, where people see why."""
-        del pod
-        return SUCCESS
+        """Keep a pod out of the queue until all its claims are there."""
+        if not pod.spec.resource_claims:
+            return SUCCESS
+        fault = claim_fault(pod, self._table)
+        return SUCCESS if fault is None else unresolvable(fault)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip a pod without claims, hold one with claims; later points need to know."""
-        del snapshot
-        state.write(_CLAIMS, 0)
-        need = unbuilt_need(self.name, pod)
-        return None, SKIP if need is None else unresolvable(need)
+        """Look at the pod's claims; skip a pod without any, whose state later points need."""
+        if not self.never_reused(pod):
+            state.write(CLAIMS, Attempt(snapshot))
+            return None, SKIP
+        attempt = self._preparation.attempt(pod, snapshot)
+        if isinstance(attempt, Status):
+            state.write(CLAIMS, Attempt(snapshot))
+            return None, attempt
+        state.write(CLAIMS, attempt)
+        if not attempt.claims:
+            return None, SKIP
+        attempt.search = self._search(attempt)
+        return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Pass every row.
-
-        Raises
-        ------
-        StateMissingError
-            PreFilter of this plugin is not enabled.
-        """
-        del pod, view
-        state.read(_CLAIMS)
-        return None
-
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
-    ) -> tuple[PostFilterResult | None, Status]:
-        """Say that no claim can be given back; fail where PreFilter did not get this far."""
-        del pod, node_to_status
-        missing = _missing_state(state)
-        return None, unschedulable(NOTHING_TO_DEALLOCATE) if missing is None else missing
-
-    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Score every row 0: without claims no node has better devices.
+        """Reject rows that cannot reach the pod's devices, or have none left for it.
 
         Raises
         ------
@@ -114,8 +140,51 @@ class DynamicResources:
             PreFilter of this plugin is not enabled.
         """
         del pod
-        state.read(_CLAIMS)
-        return np.zeros(len(view), np.int64)
+        attempt = state.read(CLAIMS)
+        if attempt.search is None:
+            return None
+        nodes = [attempt.snapshot.node(int(row)) for row in view.row_numbers()]
+        return answer_from(attempt.search.judge(nodes), self._handle.reasons)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Give back devices that nobody else uses and that no node offered can reach."""
+        del node_to_status
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return None, _missing_state()
+        if not attempt.claims:
+            return None, unschedulable(NOTHING_TO_DEALLOCATE)
+        writes = None if state.find(EXPLAIN) else self._written_by()
+        for index in sorted(attempt.unavailable):
+            claim = attempt.claims[index].claim
+            if [each.uid for each in claim.status.reserved_for] in ([], [pod.uid]):
+                if writes is not None:
+                    writes[1].deallocate(claim, pod)
+                return None, unschedulable(DEALLOCATED)
+        left_over = attempt.left_over
+        if left_over is not None:
+            if writes is not None:
+                writes[1].delete(left_over, pod)
+            return None, unschedulable(DELETED)
+        return None, unschedulable(STILL_NOT)
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score rows by which alternatives of requests they serve; 0 without such requests.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        attempt = state.read(CLAIMS)
+        if not attempt.claims:
+            return np.zeros(len(view), np.int64)
+        names = attempt.snapshot.names
+        scores = (attempt.score(names[int(row)]) for row in view.row_numbers())
+        return np.fromiter(scores, np.int64, len(view))
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
         """Scale so that the best row has 100."""
@@ -123,31 +192,115 @@ class DynamicResources:
         return normalize_to_max(raw_n)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Nothing to book."""
-        del pod, node_name
-        return _missing_state(state) or SUCCESS
+        """Take the devices of the chosen node, so that nobody else does."""
+        del pod
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return _missing_state()
+        unallocated, results = attempt.unallocated, attempt.results_on(node_name)
+        if not results and all(each.special for each in unallocated):
+            return SUCCESS  # nothing to allocate, or device plugins of the node have everything
+        if len(results) != len(unallocated):
+            return error("claim allocation not found for node")
+        on_trial = state.find(GROUP_PHASE) == ON_TRIAL
+        for each, allocation in zip(unallocated, results, strict=True):
+            each.allocation = allocation
+            claim = with_allocation(attempt.on_node(each, node_name), allocation)
+            self._table.begin(each.uid, claim, on_trial=on_trial)
+        return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Nothing was booked."""
+        """Take back what was decided; what was written to the API is undone in the background."""
+        del node_name
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return
+        for each in attempt.claims:
+            if each.allocation is not None:
+                self._table.give_up(each.uid)
+                each.allocation = None
+        writes = self._written_by()
+        if writes is None or state.find(GROUP_PHASE) == ON_TRIAL:
+            return
+        for each in attempt.claims:
+            if each.special:
+                if not is_in_memory(each.claim):
+                    writes[1].delete(each.claim, pod)
+            elif is_reserved_for(pod.pod, each.claim):
+                writes[1].unreserve(each.claim, pod)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Nothing to do before binding."""
+        """Skip for a pod without claims."""
         del pod, node_name
-        return _missing_state(state) or SKIP
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return _missing_state()
+        return SUCCESS if attempt.claims else SKIP
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Nothing to do."""
-        return self.reserve(state, pod, node_name)
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Write allocations and reservations, and wait until the devices are ready."""
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return _missing_state()
+        if not attempt.claims:
+            return SUCCESS
+        writes = self._written_by()
+        if writes is None:
+            return error(f"pod {pod.key}: no claim can be written here, there is no API client")
+        try:
+            await writes[0].bind(attempt, pod, node_name)
+        except ClaimError as problem:
+            return error(str(problem))
+        return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Held pods have to change themselves: nothing else helps until claims are built."""
-        event = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-        return (EventRegistration(event, own_update_hint),)
+        """Name what helps: nodes, the pod's claims, devices given back, classes, slices."""
+        changed = Action.ADD | Action.UPDATE
+        node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        generated = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+        claim = ClusterEvent(Resource.RESOURCE_CLAIM, changed)
+        return (
+            EventRegistration(ClusterEvent(Resource.NODE, node)),
+            EventRegistration(claim, self._hints.claim_changed),
+            EventRegistration(generated, self._hints.pod_changed),
+            EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
+            EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
+        )
+
+    # What follows is imported when the first pod with claims comes: most clusters have none.
+
+    def _search(self, attempt: Attempt) -> Search:
+        """Return what judges nodes for an attempt."""
+        from moorage.plugins.resource_claims.books import Books
+        from moorage.plugins.resource_claims.searching import DeviceSearch
+
+        if self._books is None:
+            timeout = self._filter_timeout_seconds
+            self._books = Books(self._handle, filter_timeout_seconds=timeout)
+        allocator = self._books.allocator() if attempt.unallocated else None
+        timeout_ns = self._binding_timeout_ns
+        return DeviceSearch(attempt, allocator, clock=self._handle.clock, timeout_ns=timeout_ns)
+
+    def _written_by(self) -> tuple[ClaimBinder, Releases] | None:
+        """Return who writes about claims; None where nothing can be written."""
+        from moorage.plugins.resource_claims.binding import ClaimBinder
+        from moorage.plugins.resource_claims.releasing import Releases
+        from moorage.plugins.resource_claims.writing import ClaimWriter
+
+        handle = self._handle
+        if self._writes is None and handle.client is not None:
+            writer = ClaimWriter(handle.client, handle.clock)
+            binder = ClaimBinder(
+                self._table,
+                writer,
+                handle.client,
+                effects=handle.effects,
+                clock=handle.clock,
+                timeout_ns=self._binding_timeout_ns,
+            )
+            self._writes = binder, Releases(writer, handle.client, handle.effects)
+        return self._writes
 
 
-def _missing_state(state: CycleState) -> Status | None:
-    try:
-        state.read(_CLAIMS)
-    except StateMissingError as missing:
-        return error(str(missing))
-    return None
+def _missing_state() -> Status:
+    return error(str(StateMissingError(CLAIMS.name)))

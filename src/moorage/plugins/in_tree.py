@@ -70,12 +70,7 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
 
 
 def _entry(plugin: type[Any]) -> PluginEntry:
-    return PluginEntry(
-        name=plugin.name,
-        plugin_class=plugin,
-        args_type=args_type(plugin.name),
-        built=not getattr(plugin, "not_built", False),
-    )
+    return PluginEntry(name=plugin.name, plugin_class=plugin, args_type=args_type(plugin.name))
 
 
 IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PLUGINS)

@@ -1,7 +1,9 @@
 """NodeResourcesFit: is there room (Filter), and how much of it would be used (Score).
 
+An extended resource that a node does not offer, and that a device class answers to, is left to
+DynamicResources there.
+
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources/fit.go``.
-Extended resources provided by device classes do not exist here yet: no name is delegated.
 """
 
 from __future__ import annotations
@@ -41,6 +43,11 @@ from moorage.framework.points import (
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
 from moorage.framework.what_if import Room
 from moorage.plugins.answers import memo_of
+from moorage.plugins.device_classes import (
+    IMPLICIT_CLASS_PREFIX,
+    DeviceClassNames,
+    may_be_devices,
+)
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.resource_scoring import (
     SHARES,
@@ -60,13 +67,15 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 TOO_MANY_PODS: Final = "Too many pods"
-IMPLICIT_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
 _WITH_DEFAULTS: Final = frozenset({"cpu", "memory"})
 # Up to this many failed checks distinct patterns are found by counting, without sorting.
 _COUNTED_CHECKS_MAX: Final = 10
 
+
+# Room for a resource the row leaves to devices: no number of pods takes it up.
+_ANY_AMOUNT: Final = 1 << 62
 
 Amounts = tuple[tuple[str, int], ...]
 """(resource, request), requests above 0 only, in the order of the reasons."""
@@ -107,6 +116,8 @@ class NodeResourcesFit:
         self._args = args
         self._strategy_args = args.scoring_strategy
         self._snapshot = handle.snapshot
+        self._classes = DeviceClassNames(handle.snapshot.listers.device_classes)
+        self._devices = handle.gates("DRAExtendedResource")
         self._reasons = handle.reasons
         self._patterns = _FailurePatterns(handle.reasons)
         self._strategy = _strategy(args.scoring_strategy)
@@ -138,7 +149,11 @@ class NodeResourcesFit:
         for resource, amount in wanted:
             capacity = view.take(snapshot.allocatable(resource))
             short = (capacity - view.take(snapshot.requested(resource))) < amount
-            if not np.count_nonzero(short):
+            found = np.count_nonzero(short)
+            if found and self._is_left(resource):
+                short &= capacity != 0
+                found = np.count_nonzero(short)
+            if not found:
                 continue
             failures.append((f"Insufficient {resource}", short))
             too_small = short & (capacity < amount)
@@ -149,12 +164,12 @@ class NodeResourcesFit:
         """Return what `filter` compares as differences, for preemption to subtract from."""
         del pod
         snapshot = self._snapshot
-        left = {
-            resource: view.take(snapshot.allocatable(resource))
-            - view.take(snapshot.requested(resource))
-            - amount
-            for resource, amount in state.read(_PRE_FILTER)
-        }
+        left = {}
+        for resource, amount in state.read(_PRE_FILTER):
+            capacity = view.take(snapshot.allocatable(resource))
+            left[resource] = capacity - view.take(snapshot.requested(resource)) - amount
+            if self._is_left(resource):
+                left[resource][capacity == 0] = _ANY_AMOUNT
         pods = view.take(snapshot.allowed_pods) - view.take(snapshot.pod_count) - 1
         return Room(left, pods)
 
@@ -171,10 +186,18 @@ class NodeResourcesFit:
         if snapshot.pod_count[row] >= snapshot.allowed_pods[row]:
             return False
         for resource, amount in state.read(_PRE_FILTER):
-            free = snapshot.allocatable(resource).item(row) - snapshot.requested(resource).item(row)
-            if free < amount:
+            capacity = snapshot.allocatable(resource).item(row)
+            if capacity - snapshot.requested(resource).item(row) < amount and (
+                capacity or not self._is_left(resource)
+            ):
                 return False
         return True
+
+    def _is_left(self, resource: str) -> bool:
+        """Whether devices stand for a resource where a node offers none of it."""
+        return (
+            self._devices and may_be_devices(resource) and self._classes.find(resource) is not None
+        )
 
     def filter_row(
         self, state: CycleState, pod: PodInfo, row: int, more: RowSums
@@ -193,7 +216,7 @@ class NodeResourcesFit:
         for resource, amount in state.read(_PRE_FILTER):
             capacity = snapshot.allocatable(resource).item(row)
             held = snapshot.requested(resource).item(row) + more.amounts.get(resource, 0)
-            if capacity - held < amount:
+            if capacity - held < amount and (capacity or not self._is_left(resource)):
                 failures.append(f"Insufficient {resource}")
                 if capacity < amount:
                     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -261,15 +284,33 @@ class NodeResourcesFit:
         return total // weights if weights else 0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Room made by pods, by nodes, or (one day) by device classes."""
+        """Room made by pods, by nodes, or by device classes that answer to resources."""
         pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
         return (
             EventRegistration(pod, _pod_hint),
-            EventRegistration(node, _node_hint),
+            EventRegistration(node, self._node_hint),
             EventRegistration(device_class, _device_class_hint),
         )
+
+    def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue for a node the pod fits, once it is new or has more of what the pod wants."""
+        assert isinstance(new, Node)
+        room = _allocatable(new)
+        wanted, left = [], False
+        for name, amount in _wanted_by(waiting):
+            if not room.get(name) and self._is_left(name):
+                left = True
+            else:
+                wanted.append((name, amount))
+        if room.get("pods", 0) < 1 or any(amount > room.get(name, 0) for name, amount in wanted):
+            return False
+        if left or not isinstance(old, Node):
+            return True
+        before = _allocatable(old)
+        names = ("pods", *(name for name, _ in wanted))
+        return any(room.get(name, 0) > before.get(name, 0) for name in names)
 
     def _wanted(self, requests: PodRequests) -> Amounts:
         asked = {name: amount for name, amount in requests.filter.items() if amount > 0}
@@ -411,19 +452,6 @@ def _allocatable(node: Node) -> dict[str, int]:
         for name, quantity in node.status.allocatable.items()
         if is_scheduling_resource(name)
     }
-
-
-def _node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    assert isinstance(new, Node)
-    wanted, room = _wanted_by(waiting), _allocatable(new)
-    if room.get("pods", 0) < 1 or any(amount > room.get(name, 0) for name, amount in wanted):
-        return False
-    if not isinstance(old, Node):
-        return True
-    before = _allocatable(old)
-    return any(
-        room.get(name, 0) > before.get(name, 0) for name in ("pods", *(n for n, _ in wanted))
-    )
 
 
 def _device_class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

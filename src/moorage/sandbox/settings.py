@@ -6,9 +6,6 @@ import msgspec
 
 from moorage.sandbox.process import Pace
 
-SANDBOX_MARK = "+moorage"
-"""Ends ``gitVersion`` of a sandbox's API server; no other server has it."""
-
 SANDBOX_CONTEXT = "moorage"
 """Name of the context in a sandbox's kubeconfig; whatever else is current there is not ours."""
 

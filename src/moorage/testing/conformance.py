@@ -17,10 +17,8 @@ from moorage.base.errors import MoorageError
 from moorage.framework.registry import Registry
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing import conformance_extender
-from moorage.testing.conformance_compare import Difference, compare, compared_away
+from moorage.testing.conformance_compare import Difference, compare
 from moorage.testing.conformance_format import Case, count_cases, read_cases, recording_files
-from moorage.testing.conformance_hints import comparable
-from moorage.testing.conformance_needs import unbuilt_plugins, uncompared_fields
 from moorage.testing.conformance_report import Report
 from moorage.testing.conformance_run import Unsupported, run_case
 
@@ -100,7 +98,6 @@ def check_case(case: Case, registry: Registry, report: Report) -> None:
     A case in which moorage breaks is different, never lost.
     """
     scenario, expected = case.scenario, _without_empty_points(case.expected)
-    leave_out, left_out = uncompared_fields(registry), set[str]()
     try:
         answer = run_case(scenario, registry)
     except Exception as error:
@@ -116,13 +113,7 @@ def check_case(case: Case, registry: Registry, report: Report) -> None:
             conformance_extender.comparable(expected),
             conformance_extender.comparable(answer),
         )
-    if scenario.mode == "hint":
-        missing = unbuilt_plugins(registry)
-        expected, left_out = comparable(expected, missing)
-        answer, _ = comparable(answer, missing)
-    differences = compare(scenario.name, expected, answer, leave_out=leave_out)
-    left_out |= compared_away(expected, leave_out)
-    report.add_compared(scenario.family, differences, left_out=left_out)
+    report.add_compared(scenario.family, compare(scenario.name, expected, answer))
 
 
 def _without_empty_points(expected: dict[str, object]) -> dict[str, object]:

@@ -7,7 +7,7 @@ the place inside it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -43,9 +43,7 @@ class Difference(msgspec.Struct, frozen=True):
     got: Any
 
 
-def compare(
-    case: str, expected: Json, actual: Json, *, leave_out: Collection[str] = ()
-) -> list[Difference]:
+def compare(case: str, expected: Json, actual: Json) -> list[Difference]:
     """Return the first difference in every field that differs.
 
     Parameters
@@ -54,29 +52,19 @@ def compare(
         Name of the scenario, for the differences.
     expected, actual
         ``expected`` of a recorded case, and the answer in the same shape.
-    leave_out
-        Fields that are not compared.
     """
     found: list[Difference] = []
     for field in _keys(expected, actual):
         left, right = expected.get(field, _ABSENT), actual.get(field, _ABSENT)
         if field in ("pods", "sequence") and isinstance(left, list) and isinstance(right, list):
-            found += _compare_rows(case, field, left, right, leave_out=leave_out)
-        elif field not in leave_out:
+            found += _compare_rows(case, field, left, right)
+        else:
             found += _compare_field(case, "", field, left, right)
     return found
 
 
-def compared_away(expected: Json, leave_out: Collection[str]) -> set[str]:
-    """Return which of the fields to be left out a recording does have."""
-    rows = [*expected.get("pods", ()), *expected.get("sequence", ())]
-    return {field for row in rows for field in leave_out if field in row} | {
-        field for field in leave_out if field in expected
-    }
-
-
 def _compare_rows(
-    case: str, field: str, expected: list[Json], actual: list[Json], *, leave_out: Collection[str]
+    case: str, field: str, expected: list[Json], actual: list[Json]
 ) -> Iterator[Difference]:
     theirs, ours = ([row.get("pod") for row in rows] for rows in (expected, actual))
     if theirs != ours:
@@ -86,14 +74,8 @@ def _compare_rows(
         # Another outcome has other fields; telling them all would say the same thing again.
         fields = _keys(left, right) if left.get("outcome") == right.get("outcome") else ["outcome"]
         for name in fields:
-            if name not in leave_out:
-                yield from _compare_field(
-                    case,
-                    str(left.get("pod")),
-                    name,
-                    left.get(name, _ABSENT),
-                    right.get(name, _ABSENT),
-                )
+            pair = left.get(name, _ABSENT), right.get(name, _ABSENT)
+            yield from _compare_field(case, str(left.get("pod")), name, *pair)
 
 
 def _compare_field(

@@ -2,13 +2,13 @@
 
 The mode "hint" of the conformance runner. Nothing is scheduled: every change is translated to
 cluster events as ingest does it, and for each of them the plugins that registered it are asked
-about every waiting pod. `comparable` takes what plugins not built said out of a recording.
+about every waiting pod.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from moorage.api.changes import (
@@ -20,8 +20,8 @@ from moorage.api.changes import (
     node_changes,
     pod_changes,
 )
-from moorage.api.devices import DeviceClass
 from moorage.api.codec import from_dict
+from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
@@ -50,7 +50,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.testing.conformance_format import Json, ObjectEvent, RecordedObjects, Scenario
 from moorage.testing.conformance_world import World, build_snapshot
 
-_KINDS: Final[Mapping[str, tuple[str, type[Any] | None]]] = {
+_KINDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "Pod": (Resource.POD, Pod),
     "Node": (Resource.NODE, Node),
     "PersistentVolume": (Resource.PERSISTENT_VOLUME, PersistentVolume),
@@ -61,11 +61,11 @@ _KINDS: Final[Mapping[str, tuple[str, type[Any] | None]]] = {
     "CSIStorageCapacity": (Resource.CSI_STORAGE_CAPACITY, CSIStorageCapacity),
     "VolumeAttachment": (Resource.VOLUME_ATTACHMENT, VolumeAttachment),
     "DeviceClass": (Resource.DEVICE_CLASS, DeviceClass),
-    "ResourceClaim": (Resource.RESOURCE_CLAIM, None),
-    "ResourceSlice": (Resource.RESOURCE_SLICE, None),
+    "ResourceClaim": (Resource.RESOURCE_CLAIM, ResourceClaim),
+    "ResourceSlice": (Resource.RESOURCE_SLICE, ResourceSlice),
     "PodGroup": (Resource.POD_GROUP, PodGroup),
 }
-"""By the name in recordings: the resource of events, and the type; None: nobody reads it yet."""
+"""By the name in recordings: the resource of events, and the type."""
 
 _ACTIONS: Final = {"Add": Action.ADD, "Delete": Action.DELETE, "Update": Action.UPDATE}
 
@@ -80,40 +80,6 @@ def run_hints(scenario: Scenario, world: World, registry: Registry) -> Json:
     """Judge every event of a scenario by itself, against the same cluster."""
     admission = _Admission(scenario, registry)
     return {"events": [_event(event, world, admission) for event in scenario.events]}
-
-
-def comparable(expected: Json, missing: Collection[str]) -> tuple[Json, set[str]]:
-    """Take out of a recording what moorage does not say, and name it.
-
-    Parameters
-    ----------
-    expected
-        As recorded in this mode.
-    missing
-        Plugins not built.
-
-    Returns
-    -------
-    dict, set of str
-        The recording without the answers of those plugins, and which fields were taken out.
-    """
-    taken: set[str] = set()
-    events = []
-    for event in expected["events"]:
-        hints = [_without(each, missing, taken) for each in event["hints"]]
-        events.append({**event, "hints": hints})
-    return {**expected, "events": events}, taken
-
-
-def _without(hints: Json, missing: Collection[str], taken: set[str]) -> Json:
-    pods = {
-        pod: {name: answer for name, answer in answers.items() if name not in missing}
-        for pod, answers in hints.get("pods", {}).items()
-    }
-    always = [name for name in hints.get("always", ()) if name not in missing]
-    asked = {name for answers in hints.get("pods", {}).values() for name in answers}
-    taken |= {f"hints of {name}" for name in (asked | {*hints.get("always", ())}) & {*missing}}
-    return _row(hints["event"], pods, always)
 
 
 def _row(event: str, pods: Mapping[str, Json], always: Sequence[str]) -> Json:
@@ -138,8 +104,6 @@ def _event(event: ObjectEvent, world: World, admission: _Admission) -> Json:
 
 def _decoded(event: ObjectEvent) -> Change:
     type_ = _KINDS[event.resource][1]
-    if type_ is None:
-        return event.old, event.new
     old, new = (None if side is None else from_dict(type_, side) for side in (event.old, event.new))
     return old, new
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,8 +25,6 @@ class Tally(msgspec.Struct):
     ----------
     cases, equal, different, unsupported
         Numbers of cases; the last three sum to the first.
-    unsupported_fields
-        Fields its supported cases have that are not compared.
     by_field
         How many pods differ, by field.
     needs
@@ -37,7 +35,6 @@ class Tally(msgspec.Struct):
     equal: int = 0
     different: int = 0
     unsupported: int = 0
-    unsupported_fields: set[str] = msgspec.field(default_factory=set)
     by_field: Counter[str] = msgspec.field(default_factory=Counter)
     needs: Counter[str] = msgspec.field(default_factory=Counter)
 
@@ -64,12 +61,9 @@ class Report:
         tally.unsupported += 1
         tally.needs.update(needs)
 
-    def add_compared(
-        self, family: str, differences: Sequence[Difference], *, left_out: Collection[str] = ()
-    ) -> None:
-        """Count a case that was run, with what differed and the fields not compared."""
+    def add_compared(self, family: str, differences: Sequence[Difference]) -> None:
+        """Count a case that was run, with what differed."""
         tally = self._tally(family)
-        tally.unsupported_fields.update(left_out)
         if not differences:
             tally.equal += 1
             return
@@ -97,7 +91,6 @@ class Report:
                     "equal": tally.equal,
                     "different": tally.different,
                     "unsupported": tally.unsupported,
-                    "unsupported_fields": sorted(tally.unsupported_fields),
                 }
                 for name, tally in self.families.items()
             }
@@ -106,17 +99,12 @@ class Report:
     def as_text(self) -> str:
         """Return the table, what is not supported and the first differences, for people."""
         parts = ["\n".join(_table(self.families))]
-        parts += _section("Not compared (the plugin they come from is not built)", self._left_out())
         parts += _section("Not supported, number of cases by need", self._needs())
         if self.first_differences:
             lines = [_shown(difference) for difference in self.first_differences]
             differ = "1 case differs" if self.different == 1 else f"{self.different} cases differ"
             parts += _section(f"First differences ({differ})", lines)
         return "\n\n".join(parts) + "\n"
-
-    def _left_out(self) -> list[str]:
-        fields = sorted({f for tally in self.families.values() for f in tally.unsupported_fields})
-        return [", ".join(fields)] if fields else []
 
     def _needs(self) -> list[str]:
         total: Counter[str] = Counter()

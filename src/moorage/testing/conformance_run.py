@@ -28,11 +28,12 @@ from moorage.framework.preemption import PreemptionReport
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
+from moorage.testing.conformance_devices import allocations_on
 from moorage.testing.conformance_extender import run_extenders
 from moorage.testing.conformance_format import Json, Scenario
 from moorage.testing.conformance_group import run_groups
 from moorage.testing.conformance_hints import run_hints
-from moorage.testing.conformance_needs import mode_needs, plugin_needs
+from moorage.testing.conformance_needs import mode_needs
 from moorage.testing.conformance_sampling import run_sampled
 from moorage.testing.conformance_world import World, failed, plain, signed
 
@@ -77,9 +78,6 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
         if all(map(is_not_built, error.faults)):
             return Unsupported(("configuration not built",))
         raise
-    needs = plugin_needs(scenario, specs, registry)
-    if needs:
-        return Unsupported(tuple(needs))
     try:
         world = World(scenario, specs, registry)
     except NotBuiltError:
@@ -179,6 +177,9 @@ def _scheduled(world: World, info: PodInfo, *, compact: bool) -> Json:
     }
     result |= {"winnersCount": len(whole.winners)} if compact else {"winners": list(whole.winners)}
     result |= _disagreement(decision, whole)
+    told = allocations_on(decision.state, decision.node_name)
+    if told:
+        result["allocation"] = told
     world.assume(profile, decision)
     return result
 
@@ -208,6 +209,9 @@ def _evaluated(found: Evaluation, info: PodInfo) -> Json:
         "preFilter": _pre_filter(found),
         "feasible": list(found.feasible),
     }
+    given = {name: allocations_on(found.state, name) for name in found.feasible}
+    if any(given.values()):
+        row["allocations"] = {name: told for name, told in given.items() if told}
     if outcome.status.rejected:
         row["preFilterFailure"] = signed(outcome.status)
     else:

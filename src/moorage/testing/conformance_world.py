@@ -27,6 +27,7 @@ from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+from moorage.testing.conformance_devices import publish
 from moorage.testing.conformance_format import Json, RecordedObjects, Scenario
 
 
@@ -114,6 +115,7 @@ class World:
         self.nominate(info, "")
         status = run_reserve(profile, decision.state, info, decision.node_name)
         assert status.ok, f"Reserve of {info.key} on {decision.node_name}: {status.message}"
+        publish(decision.state, info, self.snapshot)
 
 
 def build_snapshot(objects: RecordedObjects) -> Snapshot:

@@ -1,0 +1,135 @@
+"""The claims a pod names, and what may be wrong with them.
+
+Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/resourceclaim`` and
+``pkg/scheduler/framework/plugins/dynamicresources`` (foreachPodResourceClaim, the hints).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from moorage.api.claims import PodResourceClaim
+from moorage.api.devices import ResourceClaim
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Pod
+from moorage.base.errors import MoorageError
+from moorage.snapshot.claim_table import ClaimTable
+
+DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
+"""Finalizer of allocated claims (kubernetes v1.36 ``api/resource/v1`` Finalizer)."""
+
+
+class ClaimError(MoorageError):
+    """Something is wrong with a claim; the text is the reason of a status."""
+
+
+def full_name(claim: ResourceClaim) -> str:
+    """Return ``namespace/name``."""
+    return f"{claim.namespace}/{claim.name}"
+
+
+def claims_of(pod: Pod, table: ClaimTable) -> list[ResourceClaim]:
+    """Return the claims a pod names, in its order; entries that need none are left out.
+
+    Raises
+    ------
+    ClaimError
+        A claim is not there, not made yet, being deleted, or somebody else's.
+    """
+    return [_usable(pod, name, table, own=own) for name, own in _names(pod)]
+
+
+def claim_fault(pod: Pod, table: ClaimTable) -> str | None:
+    """Return why a pod cannot have its claims yet; None when it can."""
+    try:
+        claims_of(pod, table)
+    except ClaimError as fault:
+        return str(fault)
+    return None
+
+
+def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether a claim is reserved for a pod, by uid."""
+    return any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
+
+
+def is_controlled_by(pod: Pod, metadata: ObjectMeta) -> bool:
+    """Whether a pod is the controlling owner of an object, by uid."""
+    controller = next((each for each in metadata.owner_references if each.controller), None)
+    return controller is not None and controller.uid == pod.metadata.uid
+
+
+def _names(pod: Pod) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each claim, and whether it must be the pod's own."""
+    for entry in pod.spec.resource_claims:
+        if entry.resource_claim_name is not None:
+            yield entry.resource_claim_name, False
+            continue
+        made = _made_for(pod, entry)
+        if made is not None:
+            yield made, True
+
+
+def _made_for(pod: Pod, entry: PodResourceClaim) -> str | None:
+    """Return the claim made from a template; None where none was needed."""
+    who = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
+    if entry.resource_claim_template_name is None:
+        raise ClaimError(
+            f'{who}, spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        )
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry.name:
+            return status.resource_claim_name
+    raise ClaimError(f"{who}: ResourceClaim not created yet")
+
+
+def _usable(pod: Pod, name: str, table: ClaimTable, *, own: bool) -> ResourceClaim:
+    namespace = pod.metadata.namespace
+    claim = table.get(namespace, name)
+    if claim is None:
+        raise ClaimError(f'could not find ResourceClaim "{namespace}/{name}"')
+    if claim.metadata.deletion_timestamp is not None:
+        raise ClaimError(f'resourceclaim "{name}" is being deleted')
+    if own and not is_controlled_by(pod, claim.metadata):
+        raise ClaimError(
+            f"ResourceClaim {full_name(claim)} was not created for Pod "
+            f"{namespace}/{pod.metadata.name} (Pod is not owner)"
+        )
+    return claim
+
+
+class ClaimHints:
+    """Which changes of claims and of the pod itself may help a pod that waits.
+
+    Parameters
+    ----------
+    table
+        The claims.
+    """
+
+    def __init__(self, table: ClaimTable) -> None:
+        self._table = table
+
+    def claim_changed(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue when devices were given back, or when one of the pod's claims has a new status."""
+        assert isinstance(new, ResourceClaim)
+        try:
+            claims = claims_of(waiting, self._table)
+        except ClaimError:
+            return False
+        if not isinstance(old, ResourceClaim):
+            return _is_among(new, claims)
+        if old.status.allocation is not None and new.status.allocation is None:
+            return True
+        return _is_among(new, claims) and old.status != new.status
+
+    def pod_changed(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue the pod itself once all its claims are there."""
+        del old
+        assert isinstance(new, Pod)
+        return new.uid == waiting.uid and claim_fault(new, self._table) is None
+
+
+def _is_among(claim: ResourceClaim, claims: list[ResourceClaim]) -> bool:
+    return any(each.metadata.uid == claim.metadata.uid for each in claims)
