@@ -8,8 +8,11 @@ group has a place for at least its minimum, or holds none at all.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -17,11 +20,13 @@ import msgspec
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, GROUP_LABEL
 from moorage.api.resources import PODS
 from moorage.base import aio
-from moorage.base.clock import ManualClock
+from moorage.base.clock import NS_PER_SECOND, Clock, ManualClock
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
+from moorage.observe.group_attempts import GroupAttemptFacts
+from moorage.service.core import Core
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
@@ -33,6 +38,9 @@ _NODE_CPU: Final = 8  # members on a node
 _SPREAD_SECONDS: Final = 5.0  # between the first and the last pod of a job
 _LOOK_SECONDS: Final = 1.0
 _QUIET_SECONDS: Final = 400.0  # longer than the flush of pods that wait for no event
+_RENEW_SECONDS: Final = 60  # of leases, which nobody watches here
+# The longest backoff, rounded up to whole seconds twice, and a second to start.
+_IDLE_SECONDS_MAX: Final = 13.0
 _QUICK: Final = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
 
 _COSCHEDULING: Final = """
@@ -74,8 +82,14 @@ class ArrivalResult(msgspec.Struct, frozen=True):
         Of all places until then, the share in which a job worked.
     held_in_vain
         Of all places until then, the share bound for jobs that had not started.
+    longest_idle_seconds
+        The longest that a job without a place waited while there was room for all of it.
+    decisions
+        About pods, by the scheduler's own count.
     checks
         How often the groups were looked at; all held what they promise.
+    wall_seconds
+        How long the run took in real time.
     """
 
     mode: Mode
@@ -84,7 +98,10 @@ class ArrivalResult(msgspec.Struct, frozen=True):
     makespan_seconds: float
     utilisation: float
     held_in_vain: float
+    longest_idle_seconds: float
+    decisions: int
     checks: int
+    wall_seconds: float
 
 
 def plan(streams: Streams, *, jobs: int, largest: int, every_seconds: float) -> list[Job]:
@@ -101,32 +118,26 @@ def plan(streams: Streams, *, jobs: int, largest: int, every_seconds: float) -> 
 
 
 class BrokenPromiseError(AssertionError):
-    """A group holds places that are too few for it."""
+    """A group holds places that are too few for it, or waits though it fits."""
 
 
-class _Checked:
-    """A transport that looks at all groups whenever a pod is bound."""
+class _Bindings:
+    """A transport that counts the pods of each job that the API server bound."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self.cluster: VirtualCluster | None = None
-        self.ending: set[str] = set()
-        self.checks = 0
+        self.bound: Counter[str] = Counter()
+        self.look: Callable[[], None] = lambda: None
+        """Called before each binding is sent."""
 
     async def request(self, call: Call) -> Answer:
-        if call.path.endswith("/binding") and self.cluster is not None:
-            self._check(self.cluster)
-        return await self._inner.request(call)
-
-    def _check(self, cluster: VirtualCluster) -> None:
-        groups = cluster.scheduler.core.snapshot.groups
-        self.checks += 1
-        for key, members in groups.all().items():
-            terms = groups.source.terms_of(key)
-            if terms is None or key.name in self.ending or not members.placed:
-                continue
-            if members.placed < terms.minimum:
-                raise BrokenPromiseError(f"{key.full_name} holds {members.placed} places")
+        if not call.path.endswith("/binding"):
+            return await self._inner.request(call)
+        self.look()
+        answer = await self._inner.request(call)
+        if answer.status == HTTPStatus.CREATED:
+            self.bound[_job_of(call.path.split("/")[-2])] += 1
+        return answer
 
     @asynccontextmanager
     async def stream(self, call: Call) -> AsyncIterator[LineStream]:
@@ -135,6 +146,59 @@ class _Checked:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+class _Watched(GroupAttemptFacts):
+    """Facts that have everything looked at when a group's attempt is over, before the next one."""
+
+    def __init__(self, clock: Clock, look: Callable[[], None]) -> None:
+        super().__init__(clock)
+        self._look = look
+
+    def ended(self, result: str, profile: str, *, since_ns: int) -> None:
+        super().ended(result, profile, since_ns=since_ns)
+        self._look()
+
+
+class Promises:
+    """What a group attempt promises, checked against the scheduler's books.
+
+    Parameters
+    ----------
+    core
+        The scheduler's state.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.ending: set[str] = set()
+        """Jobs whose pods are being deleted, one after another."""
+        self.checks = 0
+
+    def check(self) -> None:
+        """Look at every group and every node.
+
+        Raises
+        ------
+        BrokenPromiseError
+            A group holds some places, but fewer than its minimum; a member waits at Permit and
+            holds its place meanwhile; a node has more than fits.
+        """
+        self.checks += 1
+        core = self._core
+        groups = core.snapshot.groups
+        for key, members in groups.all().items():
+            if not members.placed or key.name in self.ending:
+                continue
+            terms = groups.source.terms_of(key)
+            if terms is not None and members.placed < terms.minimum:
+                raise BrokenPromiseError(f"{key.full_name} holds {members.placed} places")
+        held = [each.pod.full_name for each in core.waiting.all()]
+        if held:
+            raise BrokenPromiseError(f"wait at Permit, on a node: {held}")
+        snapshot = core.snapshot
+        if (snapshot.requested("cpu") > snapshot.allocatable("cpu")).any():
+            raise BrokenPromiseError("a node has more than fits")
 
 
 class ArrivalRun:
@@ -148,17 +212,22 @@ class ArrivalRun:
         How many there are, with room for eight pods each.
     mode
         The way.
+    watch
+        Measures how long the run takes.
     """
 
-    def __init__(self, jobs: Sequence[Job], *, nodes: int, mode: Mode) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Sequence[Job], *, nodes: int, mode: Mode, watch: Clock) -> None:
+        self._jobs = {job.name: job for job in jobs}
         self._nodes = nodes
         self._mode: Mode = mode
+        self._watch = watch
+        self._bound: Counter[str] = Counter()
+        self._created: Counter[str] = Counter()
+        self._fits_since: dict[str, float] = {}
         self._started: dict[str, float] = {}
         self._done: dict[str, float] = {}
-        self._in_vain = 0.0
-        self._now = 0.0
-        self._checks = 0
+        self._idle = self._in_vain = self._now = 0.0
+        self._decisions = self._checks = 0
 
     def run(self) -> ArrivalResult:
         """Let all jobs come, and wait until each has ended or nothing happens any more.
@@ -166,14 +235,16 @@ class ArrivalRun:
         Raises
         ------
         BrokenPromiseError
-            A group held places that were too few for it (only where none may: in a trial).
+            Not what a group attempt promises (only in that mode).
         """
         clock = ManualClock()
+        began_ns = self._watch.monotonic_ns()
         run_virtual(self._play(clock), clock)
+        wall_seconds = (self._watch.monotonic_ns() - began_ns) / NS_PER_SECOND
         all_done = len(self._done) == len(self._jobs)
         makespan = max(self._done.values()) if all_done else self._now
-        room = makespan * self._nodes * _NODE_CPU
-        work = sum(job.size * job.works for job in self._jobs if job.name in self._done)
+        room = makespan * self._room
+        work = sum(self._jobs[name].size * self._jobs[name].works for name in self._done)
         return ArrivalResult(
             mode=self._mode,
             done=len(self._done),
@@ -181,68 +252,89 @@ class ArrivalRun:
             makespan_seconds=makespan,
             utilisation=work / room if room else 0.0,
             held_in_vain=min(1.0, self._in_vain / room) if room else 0.0,
+            longest_idle_seconds=self._idle,
+            decisions=self._decisions,
             checks=self._checks,
+            wall_seconds=wall_seconds,
         )
 
-    async def _play(self, clock: ManualClock) -> None:
-        checked: list[_Checked] = []
+    @property
+    def _room(self) -> int:
+        return self._nodes * _NODE_CPU
 
-        def around(inner: Transport) -> Transport:
-            checked.append(_Checked(inner))
-            return checked[0]
+    async def _play(self, clock: ManualClock) -> None:
+        around: list[_Bindings] = []
+
+        def counted(inner: Transport) -> Transport:
+            around.append(_Bindings(inner))
+            return around[0]
 
         nodes = [node_manifest(f"n{i}", cpu=str(_NODE_CPU)) for i in range(self._nodes)]
         config = LoadedConfiguration()
         if self._mode != "default":
             config = parse_config(_COSCHEDULING.replace("MODE", self._mode))
-        async with VirtualCluster(clock, nodes=nodes, config=config, around=around) as cluster:
-            watched = checked[0]
+        async with VirtualCluster(
+            clock, nodes=nodes, config=config, around=counted, renew_seconds=_RENEW_SECONDS
+        ) as cluster:
+            scheduler, bindings = cluster.scheduler, around[0]
+            self._bound = bindings.bound
+            promises = Promises(scheduler.core)
             if self._mode == "trial":
-                watched.cluster = cluster
-            await self._drive(cluster, watched)
-            self._checks = watched.checks
+                bindings.look = promises.check
+                scheduler.facts.group_attempts = _Watched(clock, promises.check)
+            await self._drive(cluster, promises.ending)
+            self._decisions, self._checks = scheduler.facts.decisions, promises.checks
 
-    async def _drive(self, cluster: VirtualCluster, watched: _Checked) -> None:
+    async def _drive(self, cluster: VirtualCluster, ending: set[str]) -> None:
         coming = sorted(
             (job.arrives + offset, job.name, index)
-            for job in self._jobs
+            for job in self._jobs.values()
             for index, offset in enumerate(job.offsets)
         )
-        by_name = {job.name: job for job in self._jobs}
         began, moved, place = cluster.seconds, 0.0, 0
         while len(self._done) < len(self._jobs):
             now = self._now = cluster.seconds - began
             while place < len(coming) and coming[place][0] <= now:
-                await self._create(cluster, by_name[coming[place][1]], coming[place][2])
+                await self._create(cluster, self._jobs[coming[place][1]], coming[place][2])
                 place += 1
                 moved = now
-            if self._look(cluster, now):
+            if self._look(now):
                 moved = now
             for name, since in list(self._started.items()):
-                if name not in self._done and now - since >= by_name[name].works:
+                if name not in self._done and now - since >= self._jobs[name].works:
                     self._done[name] = moved = now
-                    watched.ending.add(name)
-                    await self._delete(cluster, by_name[name])
+                    ending.add(name)
+                    await self._delete(cluster, self._jobs[name])
             if place == len(coming) and now - moved > _QUIET_SECONDS:
                 return
             await aio.sleep(_LOOK_SECONDS)
 
-    def _look(self, cluster: VirtualCluster, now: float) -> bool:
-        """Note who started, and what is held for those who did not."""
-        bound: dict[str, int] = {}
-        for key, node in cluster.placements().items():
-            if node:
-                name = key.partition("/")[2].rpartition("-")[0]
-                bound[name] = bound.get(name, 0) + 1
+    def _look(self, now: float) -> bool:
+        """Note who started, what is held for those who did not, and who could have.
+
+        Raises
+        ------
+        BrokenPromiseError
+            A group has not started for long though there was room for all of it.
+        """
+        free = self._room - sum(n for name, n in self._bound.items() if name not in self._done)
         new = False
-        for job in self._jobs:
-            if job.name in self._started:
+        for name, job in self._jobs.items():
+            bound = self._bound[name]
+            if name in self._started or not self._created[name]:
                 continue
-            if bound.get(job.name) == job.size:
-                self._started[job.name] = now
+            if bound == job.size:
+                self._started[name] = now
                 new = True
-            else:
-                self._in_vain += bound.get(job.name, 0) * _LOOK_SECONDS
+                continue
+            self._in_vain += bound * _LOOK_SECONDS
+            if bound or self._created[name] < job.size or job.size > free:
+                self._fits_since.pop(name, None)
+                continue
+            idle = now - self._fits_since.setdefault(name, now)
+            self._idle = max(self._idle, idle)
+            if self._mode == "trial" and idle > _IDLE_SECONDS_MAX:
+                raise BrokenPromiseError(f"{name} of {job.size} waits, {free} places are free")
         return new
 
     async def _create(self, cluster: VirtualCluster, job: Job, index: int) -> None:
@@ -254,24 +346,33 @@ class ArrivalRun:
                 "spec": {"minMember": job.size},
             }
             await cluster.client.create(COSCHEDULING_POD_GROUPS, group, namespace="default")
+        self._created[job.name] += 1
         labels = {GROUP_LABEL: job.name}
         pod = pod_manifest(f"{job.name}-{index}", cpu="1", labels=labels, annotations=_QUICK)
         await cluster.create(pod)
 
     async def _delete(self, cluster: VirtualCluster, job: Job) -> None:
-        for index in range(job.size):
-            await cluster.client.delete(PODS, f"{job.name}-{index}", namespace="default")
+        names = [f"{job.name}-{index}" for index in range(job.size)]
+        await asyncio.gather(
+            *(cluster.client.delete(PODS, name, namespace="default") for name in names)
+        )
+
+
+def _job_of(pod: str) -> str:
+    return pod.rpartition("-")[0]
 
 
 def as_lines(results: Sequence[ArrivalResult], *, nodes: int, jobs: int) -> list[str]:
     """Return results as a table for people."""
     lines = [
         f"{jobs} jobs on {nodes} nodes with room for {_NODE_CPU} pods each, virtual time",
-        "           done   stuck   makespan   utilisation   held in vain",
+        "           done  stuck  makespan  utilisation  held in vain  idle at most  decisions"
+        "     wall",
     ]
     lines += [
-        f"  {each.mode:8} {each.done:4} {each.stuck:7} {each.makespan_seconds:9.0f}s "
-        f"{each.utilisation:12.1%} {each.held_in_vain:14.1%}"
+        f"  {each.mode:8} {each.done:4} {each.stuck:6} {each.makespan_seconds:8.0f}s "
+        f"{each.utilisation:12.1%} {each.held_in_vain:13.1%} {each.longest_idle_seconds:12.0f}s "
+        f"{each.decisions:10} {each.wall_seconds:7.1f}s"
         for each in results
     ]
     return lines
