@@ -61,13 +61,14 @@ class NodeView:
     Parameters
     ----------
     pools
-        In any order.
+        In any order; those of which the node sees only the counters are left out.
     seen
         Their ids, and those of pools that are left out because they are being replaced.
     """
 
     def __init__(self, pools: Iterable[VisiblePool], seen: Iterable[PoolID]) -> None:
         self.seen = tuple(seen)
+        pools = (pool for pool in pools if pool.devices or pool.fault or pool.is_incomplete)
         self.pools = tuple(sorted(pools, key=lambda pool: (pool.binds_late, pool.id)))
         self.devices = tuple(device for pool in self.pools for device in pool.devices)
         self.has_invalid_pool = any(pool.fault is not None for pool in self.pools)
