@@ -53,6 +53,19 @@ async def test_a_call_is_told_with_caller_object_and_outcome(tmp_path):
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o600
 
 
+async def test_it_says_who_acted_as_whom(tmp_path):
+    cluster, log = _audited(tmp_path / "audit")
+    await cluster.call("GET", PODS, impersonate_user="jane", impersonate_group="dev")
+    log.close()
+    (event,) = _lines(tmp_path / "audit")
+    assert event["user"]["username"] == "kubernetes-admin"
+    assert event["impersonatedUser"] == {
+        "username": "jane",
+        "groups": ["dev", "system:authenticated"],
+    }
+    assert event["responseStatus"]["code"] == 403
+
+
 async def test_refusals_strangers_and_watches_are_told_too(tmp_path):
     cluster, log = _audited(tmp_path / "audit")
     await cluster.call("DELETE", f"{PODS}/a", user=User("jane"))

@@ -15,7 +15,8 @@ import msgspec
 
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
-from moorage.apiserver.requests import Reply, Request
+from moorage.apiserver.rbac.impersonation import asked_for
+from moorage.apiserver.requests import Reply, Request, User
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
@@ -104,8 +105,10 @@ class AuditLog:
             "stageTimestamp": self.now(),
         }
         if request.user is not None:
-            groups = list(dict.fromkeys([*request.user.groups, AUTHENTICATED]))
-            event["user"] = {"username": request.user.name, "groups": groups}
+            event["user"] = _shown(request.user)
+            asked = asked_for(request.headers)
+            if asked is not None:
+                event["impersonatedUser"] = _shown(asked)
         if not wanted.path:
             named = {
                 "resource": wanted.resource,
@@ -117,3 +120,8 @@ class AuditLog:
             }
             event["objectRef"] = {key: value for key, value in named.items() if value}
         return event
+
+
+def _shown(user: User) -> dict[str, Any]:
+    groups = list(dict.fromkeys([*user.groups, AUTHENTICATED]))
+    return {"username": user.name, "groups": groups}

@@ -7,7 +7,7 @@ cluster on his own machine. Whoever is not known gets 401, except on health path
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moorage.apiserver.requests import User
@@ -22,9 +22,16 @@ class Authenticator:
     ----------
     tokens
         Token -> user.
+    accounts
+        Says whose token one of a service account is; None where there are none.
     """
 
-    def __init__(self, tokens: Mapping[str, User]) -> None:
+    def __init__(
+        self,
+        tokens: Mapping[str, User],
+        accounts: Callable[[str], User | None] | None = None,
+    ) -> None:
+        self._accounts = accounts
         self._tokens = {token.encode(): user for token, user in tokens.items()}
 
     def user(
@@ -47,8 +54,12 @@ class Authenticator:
         value = headers.get("authorization", "")
         if not value.lower().startswith(_BEARER):
             return None
+        token = value[len(_BEARER) :].strip()
         # Bytes of a header that are no UTF-8 come as surrogates.
-        return self._token_user(value[len(_BEARER) :].strip().encode(errors="surrogateescape"))
+        found = self._token_user(token.encode(errors="surrogateescape"))
+        if found is None and self._accounts is not None:
+            return self._accounts(token)
+        return found
 
     def _token_user(self, sent: bytes) -> User | None:
         found = None

@@ -187,6 +187,9 @@ def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
             # kubectl drain looks for exactly this before it evicts.
             sub |= {"group": "policy", "version": "v1"}
             sub_kind, verbs = "Eviction", ["create"]
+        elif name == "token":
+            sub |= {"group": "authentication.k8s.io", "version": "v1"}
+            sub_kind, verbs = "TokenRequest", ["create"]
         elif name == "scale":
             sub |= {"group": "autoscaling", "version": "v1"}
             sub_kind = "Scale"

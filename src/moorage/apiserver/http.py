@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES
+from moorage.apiserver.rbac.impersonation import GROUP_HEADER, joined
 from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import real_seconds
@@ -97,6 +98,8 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
+        if GROUP_HEADER in headers:
+            headers[GROUP_HEADER] = joined(request.headers.getall(GROUP_HEADER))
         call = Request(
             method=request.method,
             path=request.path,

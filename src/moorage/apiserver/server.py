@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.binding import bind
@@ -37,6 +38,7 @@ from moorage.apiserver.rbac.aggregation import Aggregation
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
+from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import Reviews
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
@@ -89,6 +91,8 @@ class ApiServer:
         How far back watches can reach.
     rbac
         Users may do what roles allow; without, whoever is known may do everything.
+    secret
+        What tokens of service accounts are signed with; made of the seed if empty (tests only).
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class ApiServer:
         streams: Streams,
         limits: Limits | None = None,
         rbac: bool = False,
+        secret: bytes = b"",
     ) -> None:
         rng = streams.stream("apiserver")
         self._streams = streams
@@ -129,6 +134,8 @@ class ApiServer:
         )
         self._loader = Loader(self._world)
         self._scaler = Scaler(self._world, self._writer)
+        secret = secret or streams.stream("apiserver/secret").randbytes(32)
+        self.account_tokens = AccountTokens(secret, self._store, clock)
 
     @property
     def store(self) -> Store:
@@ -247,11 +254,13 @@ class ApiServer:
             return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
         if request.user is None:
             raise unauthorized()
-        if self._rbac:
-            self._authorizer.check(request.user, attributes_of(request))
-            with self._escalation.called_by(request.user):
-                return self._known(request, request.user)
-        return self._known(request, request.user)
+        enforced = self._authorizer if self._rbac else None
+        user = acting_user(request.user, request.headers, enforced)
+        if enforced is not None:
+            enforced.check(user, attributes_of(request))
+            with self._escalation.called_by(user):
+                return self._known(request, user)
+        return self._known(request, user)
 
     def _known(self, request: Request, user: User) -> Reply:
         """Answer somebody who is known and may ask."""
@@ -285,6 +294,11 @@ class ApiServer:
             return self._evict(target, request, query)
         if target.subresource == "scale":
             return self._scale(target, request, query)
+        if target.subresource == "token":
+            if request.method != "POST":
+                raise method_not_allowed()
+            answer = self.account_tokens.answer(target, request)
+            return Reply(status=201, body=encode(answer) + b"\n")
         match request.method:
             case "GET":
                 return self._read(target, query, renderer)

@@ -8,6 +8,7 @@ Runs in a process of its own (``server_process``), or in the caller's loop (``--
 
 from __future__ import annotations
 
+import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -66,11 +67,17 @@ class SandboxServer:
         self._directory = DataDirectory(Path(settings.data), clock=real) if settings.data else None
         identity = self._directory.identity if self._directory else new_identity(real)
         self._authority = identity.authority(real)
-        self._api = ApiServer(all_kinds(), clock=clock, streams=self._streams, rbac=settings.rbac)
+        self._api = ApiServer(
+            all_kinds(),
+            clock=clock,
+            streams=self._streams,
+            rbac=settings.rbac,
+            secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
+        )
         self._persistence: Persistence | None = None
         self._audit: AuditLog | None = None
         tls = server_context(self._authority.server_pair(), self._authority.certificate)
-        self._http = HttpServer(self._api, Authenticator({}), tls)
+        self._http = HttpServer(self._api, Authenticator({}, self._api.account_tokens.user), tls)
         self._nodes = settings.nodes
         self.url = ""
 

@@ -101,6 +101,7 @@ KINDS = (
         resource=resources.SERVICE_ACCOUNTS,
         columns=core_columns.SERVICE_ACCOUNT_COLUMNS,
         cells=core_columns.service_account_cells,
+        more_subresources=frozenset({"token"}),
     ),
     ServedKind(
         resource=resources.CORE_EVENTS,

@@ -1,0 +1,172 @@
+"""Tokens of service accounts: made for ``serviceaccounts/NAME/token``, and known again.
+
+Place in the flow: `server` has them made, `auth` asks whose they are. A token is a JSON Web Token
+as upstream's (kubernetes v1.36 pkg/serviceaccount), signed with a secret of the cluster (HS256):
+nobody but this server has to check it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from typing import Any
+
+import msgspec
+
+from moorage.api.resources import SERVICE_ACCOUNTS, ResourceType
+from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.kind import Obj, invalid
+from moorage.apiserver.negotiate import content_type
+from moorage.apiserver.protobuf import PROTOBUF, fields_of, malformed, open_envelope, text_of
+from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
+from moorage.apiserver.reading import get_record
+from moorage.apiserver.requests import Request, User
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import bad_request
+from moorage.apiserver.status import invalid as invalid_status
+from moorage.apiserver.store import Store
+from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+_KIND = "TokenRequest"
+_API_VERSION = "authentication.k8s.io/v1"
+_RESOURCE = ResourceType(
+    group="authentication.k8s.io",
+    version="v1",
+    kind=_KIND,
+    plural="tokenrequests",
+    singular="tokenrequest",
+    namespaced=True,
+)
+_HEADER = {"alg": "HS256", "typ": "JWT"}
+_SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32
+_AUDIENCES, _BOUND, _EXPIRATION = 1, 3, 4
+
+
+class AccountTokens:
+    """Makes and reads the tokens of one cluster.
+
+    Parameters
+    ----------
+    secret
+        What they are signed with.
+    store
+        Where the service accounts are; a token ends with its account.
+    clock
+        Says when they run out.
+    """
+
+    def __init__(self, secret: bytes, store: Store, clock: Clock) -> None:
+        self._secret = secret
+        self._store = store
+        self._clock = clock
+
+    def answer(self, target: Target, request: Request) -> Obj:
+        """Return the ``TokenRequest`` asked for, with a token in its status.
+
+        Raises
+        ------
+        StatusError
+            400: not such a request, or a token bound to an object. 404: no such account. 422: a
+            duration that is too short or too long.
+        """
+        record = get_record(self._store, target)
+        spec = _spec(request)
+        if spec.get("boundObjectRef"):
+            raise bad_request("tokens bound to an object are not served")
+        seconds = spec.get("expirationSeconds") or _SECONDS
+        if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
+            short = seconds < _SECONDS_MIN
+            limit = "less than 10 minutes" if short else "larger than 2^32 seconds"
+            text = f"may not specify a duration {limit}"
+            raise invalid_status(_RESOURCE, "", [invalid("spec.expirationSeconds", seconds, text)])
+        audiences = spec.get("audiences") or [ISSUER]
+        now = self._clock.now_ns() // NS_PER_SECOND
+        claims = {
+            "aud": audiences,
+            "exp": now + seconds,
+            "iat": now,
+            "iss": ISSUER,
+            "kubernetes.io": {
+                "namespace": target.namespace,
+                "serviceaccount": {"name": target.name, "uid": record.uid},
+            },
+            "nbf": now,
+            "sub": f"{ACCOUNT_PREFIX}{target.namespace}:{target.name}",
+        }
+        return {
+            "kind": _KIND,
+            "apiVersion": _API_VERSION,
+            "metadata": {"name": target.name, "namespace": target.namespace},
+            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": None},
+            "status": {
+                "token": self._signed(claims),
+                "expirationTimestamp": rfc3339((now + seconds) * NS_PER_SECOND),
+            },
+        }
+
+    def user(self, token: str) -> User | None:
+        """Return whose token it is; None for one that is not ours, or not valid any more."""
+        signed, _, signature = token.rpartition(".")
+        # In bytes: compared in constant time, and what a stranger sends may be no ASCII.
+        sent = signature.encode(errors="surrogateescape")
+        if not hmac.compare_digest(sent, self._signature(signed)):
+            return None
+        claims = msgspec.json.decode(_from_text(signed.partition(".")[2]))
+        if ISSUER not in claims["aud"] or claims["exp"] <= self._clock.now_ns() // NS_PER_SECOND:
+            return None
+        account = claims["kubernetes.io"]
+        key = (account["namespace"], account["serviceaccount"]["name"])
+        record = self._store.shelf(SERVICE_ACCOUNTS.qualified).get(key)
+        if record is None or record.uid != account["serviceaccount"]["uid"]:
+            return None
+        return User(claims["sub"], account_groups(claims["sub"]))
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        signed = ".".join(_as_text(msgspec.json.encode(part)) for part in (_HEADER, claims))
+        return f"{signed}.{self._signature(signed).decode()}"
+
+    def _signature(self, signed: str) -> bytes:
+        data = signed.encode(errors="surrogateescape")
+        return _as_text(hmac.digest(self._secret, data, "sha256")).encode()
+
+
+def _spec(request: Request) -> Obj:
+    if content_type(request.headers.get("content-type", "")) == PROTOBUF:
+        return _protobuf_spec(request.body)
+    sent = decode_json(request)
+    spec = sent.get("spec") if isinstance(sent, dict) else None
+    if not isinstance(spec, dict):
+        raise bad_request(f"expected a {_KIND} with a spec")
+    audiences, seconds = spec.get("audiences") or [], spec.get("expirationSeconds") or 0
+    listed = isinstance(audiences, list) and all(isinstance(each, str) for each in audiences)
+    if not listed or not isinstance(seconds, int):
+        raise bad_request(f"{_KIND}: audiences are texts, expirationSeconds is a number")
+    return spec
+
+
+def _protobuf_spec(body: bytes) -> Obj:
+    """Read the spec of a request; numbers of authentication/v1 generated.proto."""
+    _, raw = open_envelope(body, _KIND)
+    spec: Obj = {}
+    for number, value in fields_of(raw):
+        if number != 2:
+            continue
+        if isinstance(value, int):
+            raise malformed("a number where a message is expected", _KIND)
+        for part, found in fields_of(value):
+            if part == _AUDIENCES:
+                spec.setdefault("audiences", []).append(text_of(found))
+            elif part == _BOUND:
+                spec["boundObjectRef"] = found
+            elif part == _EXPIRATION and isinstance(found, int):
+                spec["expirationSeconds"] = found - (found >> 63 << 64)
+    return spec
+
+
+def _as_text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _from_text(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,248 @@
+"""Acting as somebody else, and tokens of service accounts.
+
+Expected texts and rules follow kubernetes v1.36 apiserver pkg/endpoints/filters/impersonation and
+pkg/registry/core/serviceaccount/storage/token.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.rbac.impersonation import joined
+from moorage.apiserver.requests import User
+from tests.apiserver.harness import PODS, Cluster
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+JANE = User("jane")
+ALL = "system:authenticated"
+
+
+async def whoami(cluster: Cluster, **headers: Any) -> Any:
+    """Return user and groups, or code and message of the refusal."""
+    status, found = await cluster.call("POST", WHO, {}, **headers)
+    if status != 201:
+        return status, found["message"]
+    who = found["status"]["userInfo"]
+    return who["username"], who["groups"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "answer"),
+    [
+        pytest.param({}, ("kubernetes-admin", ["system:masters", ALL]), id="nobody else"),
+        pytest.param({"impersonate_user": "jane"}, ("jane", [ALL]), id="a user"),
+        pytest.param(
+            {"impersonate_user": "jane", "impersonate_group": joined(["dev", "ops"])},
+            ("jane", ["dev", "ops", ALL]),
+            id="a user in groups",
+        ),
+        pytest.param(
+            {"impersonate_user": "system:serviceaccount:default:robot"},
+            (
+                "system:serviceaccount:default:robot",
+                ["system:serviceaccounts", "system:serviceaccounts:default", ALL],
+            ),
+            id="a service account is in the groups of its like",
+        ),
+        pytest.param(
+            {"impersonate_group": "dev"},
+            (400, "requested groups ['dev'] without impersonating a user"),
+            id="a group alone",
+        ),
+        pytest.param(
+            {"impersonate_user": "jane", "impersonate_extra_scopes": "view"},
+            (400, "impersonate-extra-scopes: only users and groups can be impersonated here"),
+            id="what is not served is refused",
+        ),
+    ],
+)
+async def test_a_call_is_answered_for_whom_it_acts_as(headers, answer):
+    assert await whoami(Cluster(), **headers) == answer
+
+
+async def allow(cluster: Cluster, *rules: dict[str, Any]) -> None:
+    """Grant cluster-wide rules to Jane."""
+    version = "rbac.authorization.k8s.io/v1"
+    role = {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": "r"}}
+    await cluster.ok("POST", f"{RBAC}/clusterroles", role | {"rules": list(rules)})
+    binding = {
+        "apiVersion": version,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "User", "name": "jane"}],
+    }
+    await cluster.ok("POST", f"{RBAC}/clusterrolebindings", binding)
+
+
+def may_act_as(resource: str, *names: str) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"]}
+    return rule | ({"resourceNames": list(names)} if names else {})
+
+
+NOT_GROUP = (
+    'groups "ops" is forbidden: User "jane" cannot impersonate resource "groups" in API group "" '
+    "at the cluster scope"
+)
+NOT_USER = (
+    'users "tim" is forbidden: User "jane" cannot impersonate resource "users" in API group "" '
+    "at the cluster scope"
+)
+NOT_ACCOUNT = (
+    'serviceaccounts "robot" is forbidden: User "jane" cannot impersonate resource '
+    '"serviceaccounts" in API group "" in the namespace "default"'
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "headers", "answer"),
+    [
+        pytest.param([], {"impersonate_user": "tim"}, (403, NOT_USER), id="without a rule"),
+        pytest.param(
+            [may_act_as("users", "tim")],
+            {"impersonate_user": "tim"},
+            ("tim", [ALL]),
+            id="with a rule for that user",
+        ),
+        pytest.param(
+            [may_act_as("users", "ann")],
+            {"impersonate_user": "tim"},
+            (403, NOT_USER),
+            id="with a rule for another user",
+        ),
+        pytest.param(
+            [may_act_as("users")],
+            {"impersonate_user": "tim", "impersonate_group": "ops"},
+            (403, NOT_GROUP),
+            id="each group needs a rule, too",
+        ),
+        pytest.param(
+            [may_act_as("users")],
+            {"impersonate_user": "system:serviceaccount:default:robot"},
+            (403, NOT_ACCOUNT),
+            id="a service account is no user",
+        ),
+        pytest.param(
+            [may_act_as("serviceaccounts")],
+            {"impersonate_user": "system:serviceaccount:default:robot", "impersonate_group": ""},
+            (
+                "system:serviceaccount:default:robot",
+                ["system:serviceaccounts", "system:serviceaccounts:default", ALL],
+            ),
+            id="with a rule for service accounts",
+        ),
+    ],
+)
+async def test_roles_say_who_may_act_as_whom(rules, headers, answer):
+    cluster = Cluster(rbac=True)
+    await allow(cluster, *rules)
+    assert await whoami(cluster, user=JANE, **headers) == answer
+
+
+async def test_whoever_acts_as_somebody_may_do_what_that_one_may():
+    cluster = Cluster(rbac=True)
+    status, found = await cluster.call("GET", PODS, impersonate_user="jane")
+    assert (status, found["message"]) == (
+        403,
+        'pods is forbidden: User "jane" cannot list resource "pods" in API group "" '
+        'in the namespace "default"',
+    )
+
+
+async def token(cluster: Cluster, **spec: Any) -> Any:
+    await cluster.call("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
+    body = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": spec}
+    return await cluster.call("POST", f"{ACCOUNTS}/robot/token", body)
+
+
+def owner(cluster: Cluster, text: str) -> User | None:
+    """Return whose token it is, as the server would at a call."""
+    known = Authenticator({}, cluster.server.account_tokens.user)
+    return known.user({"authorization": f"Bearer {text}"}, None)
+
+
+ROBOT = User(
+    "system:serviceaccount:default:robot",
+    ("system:serviceaccounts", "system:serviceaccounts:default"),
+)
+
+
+async def test_a_token_is_its_accounts_until_it_runs_out():
+    cluster = Cluster()
+    status, found = await token(cluster)
+    text = found["status"]["token"]
+    assert (status, found["spec"]["expirationSeconds"]) == (201, 3600)
+    claims = json.loads(base64.urlsafe_b64decode(text.split(".")[1] + "=="))
+    assert claims["sub"] == ROBOT.name
+    assert claims["exp"] - claims["iat"] == 3600
+    assert owner(cluster, text) == ROBOT
+    cluster.clock.advance(3599)
+    assert owner(cluster, text) == ROBOT
+    cluster.clock.advance(1)
+    assert owner(cluster, text) is None
+
+
+async def test_a_token_ends_with_its_account():
+    cluster = Cluster()
+    text = (await token(cluster))[1]["status"]["token"]
+    await cluster.ok("DELETE", f"{ACCOUNTS}/robot")
+    assert owner(cluster, text) is None
+    # One of the same name is another account.
+    await cluster.ok("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
+    assert owner(cluster, text) is None
+
+
+async def test_a_token_nobody_signed_is_nobodys():
+    cluster = Cluster()
+    text = (await token(cluster))[1]["status"]["token"]
+    head, claims, signature = text.split(".")
+    other = base64.urlsafe_b64encode(b'{"sub": "root"}').decode().rstrip("=")
+    for wrong in (f"{head}.{other}.{signature}", f"{head}.{claims}.", "", "x", "\udcff", ".."):
+        assert owner(cluster, wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "message"),
+    [
+        pytest.param(
+            {"expirationSeconds": 60},
+            422,
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: '
+            "Invalid value: 60: may not specify a duration less than 10 minutes",
+            id="too short",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "name": "p"}},
+            400,
+            "tokens bound to an object are not served",
+            id="bound to a pod",
+        ),
+        pytest.param(
+            {"audiences": "me"},
+            400,
+            "TokenRequest: audiences are texts, expirationSeconds is a number",
+            id="audiences that are none",
+        ),
+    ],
+)
+async def test_what_cannot_be_had_is_refused(spec, status, message):
+    found = await token(Cluster(), **spec)
+    assert (found[0], found[1]["message"]) == (status, message)
+
+
+async def test_a_token_for_others_does_not_open_this_server():
+    cluster = Cluster()
+    text = (await token(cluster, audiences=["vault"]))[1]["status"]["token"]
+    assert owner(cluster, text) is None
+
+
+async def test_nobody_has_no_token():
+    status, found = await Cluster().call("POST", f"{ACCOUNTS}/ghost/token", {"spec": {}})
+    assert (status, found["reason"]) == (404, "NotFound")
