@@ -168,13 +168,17 @@ def test_counters_taken_by_devices_nobody_asks_for_tell_nodes_apart():
                 f"{name}-1",
                 device("wanted", attributes={"x": 1}, **takes),
                 device("other", **takes),
+                device("spare"),
                 pool=name,
                 nodeName=name,
                 count=2,
             ),
         ]
 
-    held = [allocation({"pool": "n1", "device": "other"})]
+    held = [
+        allocation({"pool": "n0", "device": "spare"}),
+        allocation({"pool": "n1", "device": "other"}),
+    ]
     wanted = claim(exactly("r", 1, 'has(device.attributes["gpu.example.com"].x)'))
     allocates = allocator([*pool("n0"), *pool("n1")], held=held)
     found = allocates.allocate_nodes([NodeFacts("n0", {}), NodeFacts("n1", {})], [wanted])
