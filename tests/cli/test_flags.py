@@ -6,6 +6,7 @@ Left out: what the serving flags serve (``tests/service/test_health``).
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -21,12 +22,15 @@ from moorage.cli.flags import (
     RunCommand,
     given_flags,
     kube_scheduler_flags,
+    values_in_force,
     warnings,
 )
 from moorage.cli.overrides import with_flags
 from moorage.cli.run import run
-from moorage.cli.scheduling import SchedulerOptions, scheduler_access
-from moorage.cli.serving import serving_of
+from moorage.cli.scheduler_options import SchedulerOptions
+from moorage.cli.scheduling import scheduler_access
+from moorage.cli.serving import health_server, serving_of
+from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, MoorageConfiguration
 from moorage.plugins.in_tree import in_tree_registry
@@ -202,6 +206,43 @@ def test_where_it_serves() -> None:
         serving_of({"tls-cert-file": "x"})
     with pytest.raises(UsageError, match="write VersionTLS12 or VersionTLS13"):
         serving_of({"tls-min-version": "VersionTLS10"})
+
+
+def test_flags_are_told_as_they_are_in_force() -> None:
+    values = values_in_force({"leader-elect": False, "kube-api-qps": 7.5, "v": 4})
+    assert list(values) == [flag.name for flag in FLAGS]
+    some = {
+        "authorization-always-allow-paths": "[/healthz,/readyz,/livez]",
+        "allow-metric-labels": "[]",
+        "feature-gates": "",
+        "leader-elect": "false",
+        "kube-api-qps": "7.5",
+        "kube-api-burst": "100",
+        "v": "4",
+        "leader-elect-lease-duration": "15s",
+    }
+    assert {name: values[name] for name in some} == some
+
+
+@pytest.mark.parametrize(
+    ("gates", "there"),
+    [
+        pytest.param("", ["/flagz", "/statusz"], id="unless said otherwise"),
+        pytest.param("ComponentFlagz=false", ["/statusz"], id="without the flags"),
+        pytest.param("ComponentStatusz=false", ["/flagz"], id="without what runs here"),
+    ],
+)
+async def test_the_pages_about_itself_are_behind_their_gates(gates: str, there: list[str]) -> None:
+    known = LoadedConfiguration(gates=parse_feature_gates(gates))
+    scheduler: Any = SimpleNamespace(elector=None)
+    server = health_server(Serving(), scheduler, known, ManualClock(), {}, flags={"v": "0"})
+    assert server is not None
+    assert [path for path in ("/flagz", "/statusz") if path in server.pages] == there
+    if "/statusz" in there:
+        told = (await server.pages["/statusz"]("")).body.decode()
+        paths = ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"]
+        wanted = [path for path in paths if path != "/flagz" or path in there]
+        assert told.splitlines()[-1] == f"Paths: {' '.join(wanted)}"
 
 
 def test_the_configuration_is_written_and_nothing_is_started(bare: Type) -> None:

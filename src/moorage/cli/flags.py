@@ -305,6 +305,17 @@ def warnings(given: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
             yield f"--{flag.name} has no effect: --config is given, and clientConnection says it"
 
 
+def values_in_force(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return every flag's value as Go prints it: those given, the others' defaults."""
+    values: dict[str, str] = {}
+    for flag in FLAGS:
+        value = given.get(flag.name, flag.default)
+        text = str(value).lower() if flag.kind == "bool" else str(value)
+        listed = flag.kind == "strings" and flag.name != "feature-gates"
+        values[flag.name] = f"[{text}]" if listed and text != "[]" else text
+    return values
+
+
 def _joined(value: Any) -> Any:
     """Return the values of a flag given several times as Go joins them."""
     return ",".join(value) if isinstance(value, tuple) else value

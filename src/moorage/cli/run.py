@@ -87,6 +87,7 @@ def run(
         seed=seed,
         plugins=plugins,
         flags=given,
+        verbosity=(0, 1, 4)[min(verbose, 2)],
     )
     if "write-config-to" in given:
         write_config(options, Path(given["write-config-to"]))

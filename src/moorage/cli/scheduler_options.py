@@ -27,6 +27,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         Plugins from outside, as ``--plugin`` names them.
     flags
         kube-scheduler's own that were given, by name.
+    verbosity
+        How much is logged, as ``-v`` of kube-scheduler.
     """
 
     kubeconfig: str = ""
@@ -35,3 +37,4 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     plugins: tuple[str, ...] = ()
     flags: Mapping[str, Any] = {}
+    verbosity: int = 0

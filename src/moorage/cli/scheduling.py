@@ -18,6 +18,7 @@ from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
+from moorage.cli.flags import values_in_force
 from moorage.cli.overrides import with_flags
 from moorage.cli.plugins import with_plugins
 from moorage.cli.render import yaml_text
@@ -129,7 +130,20 @@ async def schedule(
             disabled=str(options.flags.get("disabled-metrics", "")).split(","),
         )
         server = health_server(
-            serving, scheduler, known.config, clock, metric_pages(scheduler, metrics)
+            serving,
+            scheduler,
+            known.config,
+            clock,
+            metric_pages(scheduler, metrics),
+            flags=values_in_force(
+                {
+                    "bind-address": serving.address,
+                    **options.flags,
+                    "config": options.config or "",
+                    "kubeconfig": options.kubeconfig,
+                    "v": options.verbosity,
+                }
+            ),
         )
         with watch:
             await _served(scheduler, server, on_ready)

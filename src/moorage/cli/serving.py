@@ -10,6 +10,7 @@ from typing import Any
 from moorage.api.codec import encode
 from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
+from moorage.config.feature_gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
 from moorage.observe.exposition import Exposition
@@ -17,6 +18,7 @@ from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
 from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, Serving
 from moorage.service.scheduler import Scheduler
+from moorage.service.zpages import flagz, statusz
 
 _log = logging.getLogger(__name__)
 
@@ -59,13 +61,17 @@ def health_server(
     config: LoadedConfiguration,
     clock: Clock,
     pages: Mapping[str, PageMaker],
+    *,
+    flags: Mapping[str, str],
 ) -> HealthServer | None:
     """Return the server of a scheduler; None where it should not serve, or cannot.
 
     Parameters
     ----------
     pages
-        What it answers besides the health checks and ``/configz``.
+        What it answers besides the health checks, ``/configz`` and those about itself.
+    flags
+        kube-scheduler's flags as they are in force.
     """
     if not serving.port:
         return None
@@ -97,11 +103,16 @@ def health_server(
             ("sched-handler-sync", lambda: scheduler.synced),
         ],
     }
+    pages = {"/configz": configz, "/metrics/slis": slis, **pages}
+    if config.gates(COMPONENT_FLAGZ):
+        pages["/flagz"] = flagz(flags)
+    if config.gates(COMPONENT_STATUSZ):
+        pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages])
     return HealthServer(
         serving,
         lambda: _own_certificate(clock),
         checks=checks,
-        pages={"/configz": configz, "/metrics/slis": slis, **pages},
+        pages=pages,
         told=told,
     )
 

@@ -46,6 +46,8 @@ class Gate(msgspec.Struct, frozen=True):
     locked: bool = False
 
 
+COMPONENT_FLAGZ: Final = "ComponentFlagz"
+COMPONENT_STATUSZ: Final = "ComponentStatusz"
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 GANG_SCHEDULING: Final = "GangScheduling"
 TOPOLOGY_AWARE: Final = "TopologyAwareWorkloadScheduling"
@@ -54,6 +56,8 @@ WORKLOAD_PREEMPTION: Final = "WorkloadAwarePreemption"
 _ON, _OFF = True, False
 
 GATES: Final[tuple[Gate, ...]] = (
+    Gate(COMPONENT_FLAGZ, _ON, "BETA", "the page /flagz", switchable=True),
+    Gate(COMPONENT_STATUSZ, _ON, "BETA", "the page /statusz", switchable=True),
     Gate("DRAAdminAccess", _ON, "GA", "devices with admin access", locked=True),
     Gate("DRAConsumableCapacity", _ON, "BETA", "devices shared by capacity"),
     Gate("DRADeviceBindingConditions", _ON, "BETA", "waiting for devices before binding"),
@@ -115,7 +119,7 @@ GATES: Final[tuple[Gate, ...]] = (
         switchable=True,
     ),
 )
-"""Every gate the reference of the conformance recordings lists, by name."""
+"""Every gate the reference of the conformance recordings lists, by name, and those of the pages."""
 
 _BY_NAME: Final = {gate.name: gate for gate in GATES}
 

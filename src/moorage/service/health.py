@@ -76,6 +76,8 @@ class Page(msgspec.Struct, frozen=True):
 
     body: bytes
     content_type: str = _TEXT
+    status: int = 200
+    headers: Mapping[str, str] = {}
 
 
 PageMaker = Callable[[str], Awaitable[Page]]
@@ -111,7 +113,7 @@ class HealthServer:
         self._serving = serving
         self._certificate = certificate
         self._checks = checks
-        self._pages = pages
+        self.pages = pages
         self._told = told
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -155,11 +157,12 @@ class HealthServer:
         head, _, name = path.removeprefix("/").partition("/")
         if head in self._checks:
             return health(head, self._checked(head), name, request.query)
-        page = self._pages.get(path)
+        page = self.pages.get(path)
         if page is None:
             return web.Response(status=404, text="404 page not found\n")
         made = await page(request.headers.get("Accept", ""))
-        return web.Response(body=made.body, headers={"Content-Type": made.content_type})
+        headers = {"Content-Type": made.content_type, **made.headers}
+        return web.Response(status=made.status, body=made.body, headers=headers)
 
     def _checked(self, path: str) -> Sequence[tuple[str, Check]]:
         """Return the checks of a path, so that how they go is told."""

@@ -1,0 +1,179 @@
+"""``/statusz`` and ``/flagz``: what runs here, since when, and with which flags.
+
+`health` serves them, for people in plain text, for programs that ask for it as an object.
+
+Notes
+-----
+Kubernetes v1.36 ``apiserver/pkg/server/statusz`` and ``flagz``. The text has what upstream draws at
+random between a name and its value always as ``:`` or ``=``; a line tells of Python instead of Go.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from moorage.api.codec import encode
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.service.health import Page, PageMaker
+from moorage.service.metrics import PLAYED
+
+_COMPONENT: Final = "kube-scheduler"
+_GROUP: Final = "config.k8s.io"
+_NEWEST: Final = "v1beta1"
+_DEPRECATED: Final = "v1alpha1"
+_JSON, _YAML, _TEXT = "application/json", "application/yaml", "text/plain"
+_HEAD: Final = (
+    f"\n{_COMPONENT} %s\n"
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility "
+    "guarantees and is for debugging purposes only.\n"
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """In what form a page is asked for.
+
+    Parameters
+    ----------
+    media_type
+        Of the answer.
+    version
+        Of the object; "" for plain text.
+    """
+
+    media_type: str
+    version: str = ""
+
+
+def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
+    """Return the page that tells what runs here.
+
+    Parameters
+    ----------
+    clock
+        Now is when it was started.
+    paths
+        What else can be read.
+    """
+    started_ns, begun_ns = clock.now_ns(), clock.monotonic_ns()
+    played = PLAYED.removeprefix("v")
+    emulated = played.rpartition(".")[0]
+    folders = sorted({f"/{path.split('/')[1]}" for path in paths})
+
+    def up_seconds() -> int:
+        return (clock.monotonic_ns() - begun_ns) // NS_PER_SECOND
+
+    def text() -> str:
+        up = up_seconds()
+        lines = {
+            "Started": f"{_moment(started_ns):%a %b %e %H:%M:%S UTC %Y}",
+            "Up": f"{up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec",
+            "Python version": platform.python_version(),
+            "Moorage version": metadata.version("moorage"),
+            "Binary version": played,
+            "Emulation version": emulated,
+            "Paths": " ".join(folders),
+        }
+        return _HEAD % "statusz" + "\n" + "".join(f"{k}: {told}\n" for k, told in lines.items())
+
+    def fields() -> dict[str, Any]:
+        return {
+            "startTime": f"{_moment(started_ns):%Y-%m-%dT%H:%M:%SZ}",
+            "uptimeSeconds": up_seconds(),
+            "binaryVersion": played,
+            "emulationVersion": emulated,
+            "paths": folders,
+        }
+
+    return _page("Statusz", text, fields)
+
+
+def flagz(flags: Mapping[str, str]) -> PageMaker:
+    """Return the page that tells the flags, by name, as they are in force."""
+    told = dict(sorted(flags.items()))
+
+    def text() -> str:
+        return _HEAD % "flagz" + "\n" + "".join(f"{name}={each}\n" for name, each in told.items())
+
+    return _page("Flagz", text, lambda: {"flags": told})
+
+
+def negotiated(accept: str, kind: str) -> Asked | None:
+    """Return the form a reader likes best of those there are; None: there is none it takes.
+
+    Parameters
+    ----------
+    accept
+        The media types accepted, as in HTTP; "" for any.
+    kind
+        Of the object, which is sent only to who names it with its group and version.
+    """
+    clauses = [_clause(each) for each in (accept or "*/*").split(",")]
+    for media_type, given in sorted(clauses, key=_dislike):
+        if media_type in ("*/*", "text/*", _TEXT):
+            return Asked(_TEXT)
+        known = given.get("v") in (_NEWEST, _DEPRECATED)
+        named = (given.get("g"), given.get("as")) == (_GROUP, kind)
+        if media_type in (_JSON, _YAML) and named and known:
+            return Asked(media_type, given["v"])
+    return None
+
+
+def _clause(text: str) -> tuple[str, dict[str, str]]:
+    media_type, *parameters = (part.strip() for part in text.split(";"))
+    pairs = (parameter.partition("=") for parameter in parameters)
+    return media_type, {name: value for name, _, value in pairs}
+
+
+def _dislike(clause: tuple[str, Mapping[str, str]]) -> float:
+    try:
+        return -float(clause[1].get("q", "1"))
+    except ValueError:
+        return 0.0
+
+
+def _page(kind: str, text: Callable[[], str], fields: Callable[[], Mapping[str, Any]]) -> PageMaker:
+    async def page(accept: str) -> Page:
+        asked = negotiated(accept, kind)
+        if asked is None:
+            return _not_acceptable()
+        if not asked.version:
+            return Page(text().encode())
+        told = {
+            "kind": kind,
+            "apiVersion": f"{_GROUP}/{asked.version}",
+            "metadata": {"name": _COMPONENT},
+            **fields(),
+        }
+        body = encode(told) if asked.media_type == _JSON else yaml.safe_dump(told).encode()
+        deprecated = (
+            f'299 - "This version of the {kind.lower()} endpoint is deprecated. '
+            'Please use a newer version."'
+        )
+        headers = {"Warning": deprecated} if asked.version == _DEPRECATED else {}
+        return Page(body, asked.media_type, headers=headers)
+
+    return page
+
+
+def _not_acceptable() -> Page:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": f"only the following media types are accepted: {_JSON}, {_YAML}, {_TEXT}",
+        "reason": "NotAcceptable",
+        "code": 406,
+    }
+    return Page(encode(status), _JSON, status=406)
+
+
+def _moment(time_ns: int) -> datetime:
+    return datetime.fromtimestamp(time_ns // NS_PER_SECOND, UTC)
