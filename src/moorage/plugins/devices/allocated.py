@@ -33,15 +33,19 @@ class AllocatedState:
         self, allocations: Iterable[AllocationResult] = (), *, consumable_capacity: bool = True
     ) -> None:
         self._consumable_capacity = consumable_capacity
-        self.pools: dict[PoolID, dict[str, Use]] = {}
-        """The use of each device that is used at all, by pool and name; to be read only."""
+        self.pools: dict[PoolID, Mapping[str, Use]] = {}
+        """The use of each device that is used at all, by pool and name; to be read only.
+
+        What is said of a pool is replaced and never changed: copies share it, and it can be kept
+        to tell later whether anything has changed.
+        """
         for allocation in allocations:
             self.add(allocation)
 
     def copy(self) -> AllocatedState:
         """Return books of their own with the same entries."""
         other = AllocatedState(consumable_capacity=self._consumable_capacity)
-        other.pools = {pool: dict(uses) for pool, uses in self.pools.items()}
+        other.pools = dict(self.pools)
         return other
 
     def add(self, allocation: AllocationResult) -> None:
@@ -74,8 +78,9 @@ class AllocatedState:
     def _book(self, result: DeviceRequestAllocationResult, times: int) -> None:
         if result.admin_access:
             return
-        uses = self.pools.setdefault(PoolID(result.driver, result.pool), {})
-        whole, shares, consumed = uses.get(result.device, _UNUSED)
+        pool = PoolID(result.driver, result.pool)
+        uses = dict(self.pools.get(pool, {}))
+        whole, shares, consumed = uses.pop(result.device, _UNUSED)
         if result.share_id is None or not self._consumable_capacity:
             whole += times
         else:
@@ -83,16 +88,15 @@ class AllocatedState:
             consumed = _added(consumed or {}, result, times)
         if whole or shares:
             uses[result.device] = (whole, shares, consumed)
+        if uses:
+            self.pools[pool] = uses
         else:
-            uses.pop(result.device, None)
-            if not uses:
-                del self.pools[PoolID(result.driver, result.pool)]
+            self.pools.pop(pool, None)
 
 
 def _added(
     consumed: Mapping[str, int], result: DeviceRequestAllocationResult, times: int
 ) -> Mapping[str, int] | None:
-    # A new mapping, as copies of the books share the old one.
     total = dict(consumed)
     for name, quantity in result.consumed_capacity.items():
         total[name] = total.get(name, 0) + times * parse_quantity(quantity)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from moorage.plugins.devices.allocated import AllocatedState, Use
 from moorage.plugins.devices.counters import PoolCounters
 from moorage.plugins.devices.inventory import Inventory
-from moorage.plugins.devices.pools import NodeView, VisibleDevice, VisiblePool
+from moorage.plugins.devices.pools import NodeView, Signature, VisibleDevice, VisiblePool
 from moorage.plugins.devices.requests import Demand
 from moorage.plugins.devices.selecting import verdict
 
@@ -65,18 +65,22 @@ class Signatures:
 
     def of(self, view: NodeView) -> tuple[object, ...]:
         """Return a value that is equal for views a search cannot tell apart."""
-        fixed = view.signatures.get(self._asked_number)
-        if fixed is None:
-            if len(view.signatures) >= _SIGNATURES_MAX:
-                view.signatures.clear()
-            fixed = self._inventory.number(_fixed(view, self._asked))
-            view.signatures[self._asked_number] = fixed
+        used = tuple([self._used.get(pool.id) for pool in view.pools])
+        known = view.signatures.get(self._asked_number)
+        # What is said of a pool stays one object while nothing changes, so this is quick mostly.
+        if known is not None and known.uses == used:
+            return known.key
+        if known is None and len(view.signatures) >= _SIGNATURES_MAX:
+            view.signatures.clear()
+        fixed = self._inventory.number(_fixed(view, self._asked)) if known is None else known.fixed
         uses = [
-            self._uses(position, pool, self._used[pool.id])
-            for position, pool in enumerate(view.pools)
-            if pool.id in self._used
+            self._uses(position, view.pools[position], in_pool)
+            for position, in_pool in enumerate(used)
+            if in_pool is not None
         ]
-        return (fixed, *uses)
+        found = Signature(fixed, used, (fixed, *uses))
+        view.signatures[self._asked_number] = found
+        return found.key
 
     def _uses(self, position: int, pool: VisiblePool, in_pool: Mapping[str, Use]) -> object:
         """Return which devices of a pool are used, of those that matter, and what counters hold."""

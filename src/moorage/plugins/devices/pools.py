@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from moorage.plugins.devices.allocated import Use
 from moorage.plugins.devices.contract import NodeFacts, PoolID
 from moorage.plugins.devices.offered import Counters, OfferedDevice, OfferedSlice
 
@@ -55,6 +56,17 @@ class VisiblePool:
         return any(d.offered.device.binding_conditions for d in self.devices)
 
 
+class Signature(NamedTuple):
+    """What about a view matters to a question, and how that was found."""
+
+    fixed: int
+    """The number of what does not depend on what is allocated."""
+    uses: tuple[Mapping[str, Use] | None, ...]
+    """What was allocated in each pool."""
+    key: tuple[object, ...]
+    """Equal for views that a search cannot tell apart."""
+
+
 class NodeView:
     """The pools of a node, in the order in which devices are tried.
 
@@ -72,8 +84,8 @@ class NodeView:
         self.pools = tuple(sorted(pools, key=lambda pool: (pool.binds_late, pool.id)))
         self.devices = tuple(device for pool in self.pools for device in pool.devices)
         self.has_invalid_pool = any(pool.fault is not None for pool in self.pools)
-        self.signatures: dict[int, int] = {}
-        """By the number of what was asked, that of everything about the view that matters to it."""
+        self.signatures: dict[int, Signature] = {}
+        """By the number of what was asked; kept by `moorage.plugins.devices.grouping`."""
 
 
 def node_view(
