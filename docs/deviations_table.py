@@ -311,6 +311,15 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         "pods is forgotten at once",
         why="a group that is mended by new pods need not wait for anything",
     ),
+    Deviation(
+        subject="Counters of partitionable devices, two drivers with a pool of one name",
+        upstream=(
+            "kept by the name of the pool alone: only those of the driver asked first are "
+            "watched, and the other's devices can be given away twice over"
+        ),
+        here="kept by driver and pool",
+        why="devices must not be promised that cannot be cut",
+    ),
 )
 """By subject matter, in the order of the page."""
 
