@@ -120,9 +120,8 @@ class Cycle:
             row = self._tie_break(best, self.snapshot.names)
         except CycleError as broken:
             return self._failed(pod, state, broken.status)
-        return self._chosen(
-            pod, state, search, row=row, ties=len(best), total=int(total_n.max()), of=len(rows)
-        )
+        top = total_n.item(total_n.argmax())
+        return self._chosen(pod, state, search, row=row, ties=len(best), total=top, of=len(rows))
 
     def decide_together(self, pods: Sequence[PodInfo]) -> tuple[Decision, ...]:
         """Choose nodes for several pods, each as if those before it were on theirs already.
@@ -321,9 +320,9 @@ class Cycle:
         entry = search.entry
         if entry is not None and search.verdict is entry.verdict:
             if entry.feasible is None:
-                entry.feasible = np.flatnonzero(search.verdict.passed)
+                entry.feasible = search.verdict.passed.nonzero()[0]
             return entry.feasible
-        positions = np.flatnonzero(search.verdict.passed)
+        positions = search.verdict.passed.nonzero()[0]
         return positions if search.view.is_all else search.view.row_numbers()[positions]
 
     # -- 4. scoring ----------------------------------------------------------------------------
@@ -419,7 +418,9 @@ class Cycle:
         self, search: Search, rows: NDArray[np.int64], total_n: ScoreArray
     ) -> NDArray[np.int64]:
         """Return the rows with the greatest total, in the order tie-breaks expect."""
-        best = rows[np.flatnonzero(total_n == total_n.max())]
+        # By position: NumPy's reductions take three times as long.
+        at = (total_n == total_n[total_n.argmax()]).nonzero()[0]
+        best: NDArray[np.int64] = rows[at]
         if self._tie_break is not positional or len(best) == 1:
             return best
         found = self.found(search, rows)

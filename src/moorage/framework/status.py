@@ -147,7 +147,7 @@ ReasonArray = NDArray[np.int32]
 
 
 _BROKEN_CODES: Final = tuple(
-    np.uint8(code) for code in Code if not (code.rejected or code is Code.SUCCESS)
+    int(code) for code in Code if not (code.rejected or code is Code.SUCCESS)
 )
 BROKEN_BY_CODE: Final = np.array([code in _BROKEN_CODES for code in Code], np.bool_)
 """bool, (codes,): whether a code says neither yes nor no of a node."""
@@ -230,9 +230,8 @@ class FilterAnswer:
         """Whether it says neither yes nor no of any row."""
         if self._checks and not any(BROKEN_BY_CODE[code] for _, code, _ in self._checks):
             return False
-        code_n = self.code_n
-        # Three comparisons cost a third of looking every row's code up.
-        return any(np.count_nonzero(code_n == code) for code in _BROKEN_CODES)
+        codes = self.code_n.tobytes()  # searched at ten times the speed of a comparison
+        return any(code in codes for code in _BROKEN_CODES)
 
 
 def answer_where(failed_n: NDArray[np.bool_], code: Code, reason_id: int) -> FilterAnswer | None:

@@ -49,8 +49,9 @@ class ImageLocality:
         most = _MOST_BYTES_PER_CONTAINER * images.containers
         if len(known) == 1:  # rows have it or not: one score to compute
             presence, weighted_bytes = known[0]
-            score = _score(np.array([weighted_bytes], np.int64), most)[0]
-            found: ScoreArray = view.take(presence).astype(np.int64) * score
+            counted = max(_LEAST_BYTES, min(int(weighted_bytes), most)) - _LEAST_BYTES
+            found = view.take(presence).astype(np.int64)
+            found *= MAX_NODE_SCORE * counted // (most - _LEAST_BYTES)
             return found
         total = np.zeros(len(view), np.int64)
         for presence, weighted_bytes in known:
