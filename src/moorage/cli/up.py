@@ -35,6 +35,7 @@ Examples:
   moorage up --no-scheduler            to run another scheduler against it
   moorage up --speed 60                a minute passes in a second
   moorage up --rbac                    users may do what roles grant them
+  moorage up --listen 192.168.1.5      for clients on other machines, too
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
 
 \b
@@ -125,8 +126,9 @@ def up(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Start a cluster on this machine: API server, fake nodes, scheduler.
 
-    Everything listens on the loopback interface only and lives in memory, unless --data names a
-    directory. A kubeconfig for kubectl, or any other client, is written first.
+    Everything listens on the loopback interface only, unless --listen names an address, and lives
+    in memory, unless --data names a directory. A kubeconfig for kubectl, or any other client, is
+    written first.
     """
     if no_scheduler and exit_when_settled and not empty:
         raise click.UsageError(

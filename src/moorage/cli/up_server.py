@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 class ServerOptions(TypedDict):
     """What `server_options` hands to the command."""
 
+    listen: str
+    names: tuple[str, ...]
     port: int
     data: Path | None
     rbac: bool
@@ -24,11 +27,27 @@ class ServerOptions(TypedDict):
 
 _OPTIONS = (
     click.option(
+        "--listen",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="Address or host name of this machine that the API server listens on, with TLS, and "
+        "for whoever has credentials. The default is reachable from this machine only.",
+    ),
+    click.option(
+        "--tls-san",
+        "names",
+        multiple=True,
+        metavar="NAME",
+        help="Another host name or address that clients reach it by, for its certificate; may be "
+        "repeated.",
+    ),
+    click.option(
         "--port",
         type=click.IntRange(0, 65_535),
         default=0,
         metavar="PORT",
-        help="Port of the API server on the loopback interface; 0 (the default) takes a free one, "
+        help="Port of the API server; 0 (the default) takes a free one, "
         "with --data the one it had.",
     ),
     click.option(
@@ -97,6 +116,8 @@ def server_settings(
             "--speed and --data exclude each other: after a restart, time would run backwards"
         )
     return ServerSettings(
+        listen=_one_address(options["listen"]),
+        names=list(options["names"]),
         port=options["port"],
         nodes=nodes,
         nodes_of_new=default_nodes,
@@ -106,3 +127,18 @@ def server_settings(
         audit_log=str(audit_log.absolute()) if audit_log else "",
         pace=Pace(speed, SystemClock().now_ns()),
     )
+
+
+def _one_address(listen: str) -> str:
+    """Refuse to listen everywhere: a kubeconfig names one address, and so does a person's mind."""
+    try:
+        everywhere = not listen or ipaddress.ip_address(listen).is_unspecified
+    except ValueError:
+        # A host name; whether it is one of this machine is found out by listening.
+        everywhere = False
+    if everywhere:
+        raise click.UsageError(
+            f"--listen {listen}: name one address or host name of this machine, which is what the "
+            "kubeconfig will say"
+        )
+    return listen

@@ -17,7 +17,7 @@ from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.certs import KeyPair, kubeconfig, server_context
+from moorage.apiserver.certs import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.persistence import Persistence
@@ -76,7 +76,9 @@ class SandboxServer:
         )
         self._persistence: Persistence | None = None
         self._audit: AuditLog | None = None
-        tls = server_context(self._authority.server_pair(), self._authority.certificate)
+        names = dict.fromkeys([*LOCAL_NAMES, settings.listen, *settings.names])
+        pair = self._authority.server_pair(list(names))
+        tls = server_context(pair, self._authority.certificate)
         self._http = HttpServer(self._api, Authenticator({}, self._api.account_tokens.user), tls)
         self._nodes = settings.nodes
         self.url = ""
@@ -97,7 +99,8 @@ class SandboxServer:
         if restored:
             self._nodes = self._with_stored_nodes()
         port = await self._listen()
-        self.url = f"https://127.0.0.1:{port}"
+        listen = self._settings.listen
+        self.url = f"https://[{listen}]:{port}" if ":" in listen else f"https://{listen}:{port}"
         authority = self._authority
         return ServerReport(
             url=self.url,
@@ -193,14 +196,15 @@ class SandboxServer:
 
     async def _listen(self) -> int:
         """Listen on the port asked for, else on the one before, else on any."""
+        listen = self._settings.listen
         before = self._directory.identity.port if self._directory else 0
         try:
-            port = await self._http.start(port=self._settings.port or before)
+            port = await self._http.start(listen, self._settings.port or before)
         except UsageError:
             if self._settings.port or not before:
                 raise
             _log.warning("port %d is taken now; kubeconfigs made before are out of date", before)
-            port = await self._http.start()
+            port = await self._http.start(listen)
         if self._directory is not None:
             self._directory.keep_port(port)
         return port

@@ -15,8 +15,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
+    listen
+        Address or host name of this machine to listen on.
+    names
+        What else the server is known by to its clients; for its certificate.
     port
-        Where to listen on the loopback interface; 0 takes any free port.
+        Where to listen; 0 takes any free port.
     nodes
         Node templates to play, as ``moorage.nodeagent.templates`` makes them.
     nodes_of_new
@@ -33,6 +37,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         How fast time runs.
     """
 
+    listen: str = "127.0.0.1"
+    names: list[str] = []
     port: int = 0
     nodes: list[dict[str, object]] = []
     nodes_of_new: bool = False
