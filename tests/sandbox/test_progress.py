@@ -144,7 +144,8 @@ def test_lines_say_what_changed_and_count_what_is_too_much() -> None:
     view.started(STARTED)
     progress = _some_progress(view.change)
     view.tick(progress)
-    for index in range(100):
+    view.ready(1.234)
+    for index in range(160):
         progress.pod_seen(pod(f"p{index}", node_name="n2"))
     view.tick(progress)
     view.message("something")
@@ -160,9 +161,11 @@ def test_lines_say_what_changed_and_count_what_is_too_much() -> None:
         "default/b  unschedulable: no room",
     ]
     assert lines[7:] == [
-        *[f"default/p{index}  bound to n2" for index in range(40)],
+        "ready in 1.23 s",
+        "",
+        *[f"default/p{index}  bound to n2" for index in range(100)],
         "... and 60 more changes",
-        "settled: 102 pods: 1 unschedulable, 101 bound; 101 decisions",
+        "settled: 162 pods: 1 unschedulable, 161 bound; 161 decisions",
     ]
     assert err.getvalue() == "something\n"
 
@@ -171,11 +174,13 @@ def test_json_lines_leave_nothing_out() -> None:
     out = io.StringIO()
     view = JsonView(out, io.StringIO())
     view.started(STARTED)
+    view.ready(1.234)
     progress = _some_progress(view.change)
     view.ended(progress, settled=False)
     assert out.getvalue().splitlines() == [
         '{"type":"started","url":"https://127.0.0.1:1","kubeconfig":"/tmp/k","nodes":3,'
         '"scheduler":true,"seed":5}',
+        '{"type":"ready","seconds":1.23}',
         '{"type":"pod","pod":"default/a","state":"bound","node":"n1","message":""}',
         '{"type":"pod","pod":"default/b","state":"unschedulable","node":"","message":"no room"}',
         '{"type":"ended","settled":false,"pods":2,"decisions":1,"pending":0,"gated":0,'
@@ -188,11 +193,13 @@ def test_the_live_view_draws_counts_and_the_last_decisions() -> None:
     console = Console(file=out, force_terminal=True, width=100, height=20, color_system=None)
     view = LiveView(console)
     view.started(STARTED)
+    view.ready(1.234)
     progress = _some_progress(view.change)
     view.tick(progress)
     view.ended(progress, settled=False)
     text = out.getvalue()
     assert "    export KUBECONFIG=/tmp/k\n" in text
+    assert "ready in 1.23 s\n" in text
     assert "1 unschedulable   1 bound" in text
     assert "default/a  bound          n1" in text
     assert "stopped: 2 pods: 1 unschedulable, 1 bound; 1 decisions\n" in text

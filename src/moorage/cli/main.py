@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any
 
 import click
 
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
-from moorage.cli.apply import apply
-from moorage.cli.bench import bench
-from moorage.cli.bench_api import bench_api, bench_api_client
-from moorage.cli.bench_extender import bench_extender
-from moorage.cli.bench_gang_arrivals import bench_gang_arrivals
-from moorage.cli.completion import completion
-from moorage.cli.config import config
-from moorage.cli.conformance import conformance
-from moorage.cli.delete import delete
-from moorage.cli.describe import describe
-from moorage.cli.example_extender import example_extender
-from moorage.cli.get import get
-from moorage.cli.nodes import nodes
-from moorage.cli.plot import plot
-from moorage.cli.run import run
-from moorage.cli.snapshot import snapshot
-from moorage.cli.soak import soak
-from moorage.cli.up import up
-from moorage.cli.version import version
+
+# Where each command is. Only the one that is asked for is imported: `up` and `run` start others.
+_COMMANDS: Mapping[str, str] = {
+    "apply": "moorage.cli.apply:apply",
+    "bench": "moorage.cli.bench_commands:bench",
+    "completion": "moorage.cli.completion:completion",
+    "config": "moorage.cli.config:config",
+    "conformance": "moorage.cli.conformance:conformance",
+    "delete": "moorage.cli.delete:delete",
+    "describe": "moorage.cli.describe:describe",
+    "example-extender": "moorage.cli.example_extender:example_extender",
+    "get": "moorage.cli.get:get",
+    "nodes": "moorage.cli.nodes:nodes",
+    "plot": "moorage.cli.plot:plot",
+    "run": "moorage.cli.run:run",
+    "snapshot": "moorage.cli.snapshot:snapshot",
+    "up": "moorage.cli.up:up",
+    "version": "moorage.cli.version:version",
+}
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -52,6 +54,21 @@ Exit codes:
 
 class Commands(click.Group):
     """A group that tells failures in one line and ends with the documented exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None when there is none of this name."""
+        del ctx
+        module, _, attribute = _COMMANDS.get(cmd_name, "").partition(":")
+        if not module:
+            return None
+        found = getattr(import_module(module), attribute)
+        assert isinstance(found, click.Command), "the table names commands"
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; operating failures become a message and an exit code."""
@@ -83,28 +100,6 @@ def main() -> None:
     `moorage up` starts a whole cluster on this machine. `moorage run` schedules the pods of any
     API server. The other commands look at a cluster and change it, much as kubectl does.
     """
-
-
-for _benchmark in (soak, bench_api, bench_api_client, bench_extender, bench_gang_arrivals):
-    bench.add_command(_benchmark)
-for _command in (
-    up,
-    run,
-    nodes,
-    apply,
-    get,
-    describe,
-    delete,
-    conformance,
-    bench,
-    config,
-    plot,
-    snapshot,
-    example_extender,
-    version,
-    completion,
-):
-    main.add_command(_command)
 
 
 if __name__ == "__main__":

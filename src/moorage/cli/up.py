@@ -151,7 +151,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     plan = UpPlan(
         kubeconfig=kubeconfig_out,
         scheduler_kubeconfig=own,
-        objects=[] if empty else _first_objects(),
+        objects=list if empty else _first_objects,
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
         seed=chosen_seed,

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-import yaml
-
 from moorage.api.codec import decode_untyped, from_dict
 from moorage.api.names import dns_subdomain_faults
 from moorage.api.node import Node
@@ -142,6 +140,9 @@ def _parse(text: bytes, path: Path) -> list[object]:
             return [decode_untyped(text)]
         except DecodeError as error:
             raise UsageError(f"{path}: {error}") from error
+    # Nodes that nobody wrote down need no YAML.
+    import yaml
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return list(yaml.load_all(text, Loader=loader))

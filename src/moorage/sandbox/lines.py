@@ -9,8 +9,9 @@ import msgspec
 
 from moorage.sandbox.progress import Change, PodState, Progress
 
-# More lines than this at one look (four looks a second) are counted instead of printed.
-_LINES_MAX = 40
+# More lines than this at one look (four looks a second) are counted instead of printed; the first
+# thirty pods have three each, and may have them all at once.
+_LINES_MAX = 100
 _PENDING_MAX = 10_000
 
 

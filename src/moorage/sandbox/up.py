@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_kubeconfig
         Where to write one for the scheduler; None where it uses the administrator's.
     objects
-        To create first, unless the cluster was there before.
+        Makes what to create first, unless the cluster was there before; called once the other
+        processes have been started.
     scheduler
         Whether to start one.
     until_settled
@@ -59,7 +60,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     kubeconfig: Path
     scheduler_kubeconfig: Path | None = None
-    objects: Sequence[dict[str, object]] = ()
+    objects: Callable[[], Sequence[dict[str, object]]] = tuple
     scheduler: bool = True
     until_settled: bool = False
     seed: int = 0
@@ -101,7 +102,6 @@ class _Run:
         write_private(plan.kubeconfig, report.kubeconfig)
         if plan.scheduler_kubeconfig is not None:
             write_private(plan.scheduler_kubeconfig, report.scheduler_kubeconfig)
-        objects = () if report.restored else plan.objects
         tasks = TaskOwner()
         # Their failures are raised below, so nobody needs to log them.
         quiet = TaskOwner(on_failure=lambda _name, _error: None)
@@ -121,9 +121,9 @@ class _Run:
             if plan.scheduler:
                 await parts.start_scheduler()
             tasks.spawn(self._tell_ready(), name="tell that all is ready")
-            onlooker = self._onlooker(tasks)
+            onlooker = await self._onlooker(tasks)
             failed = quiet.spawn(parts.failed(), name="wait for failures")
-            living = quiet.spawn(self._live(onlooker, objects), name="live")
+            living = quiet.spawn(self._live(onlooker, new=not report.restored), name="live")
             await asyncio.wait({failed, living}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 failed.result()
@@ -136,11 +136,10 @@ class _Run:
             if onlooker is not None:
                 await onlooker.close()
 
-    def _onlooker(self, tasks: TaskOwner) -> Onlooker:
-        # Imported here because a third of a second is better spent while the scheduler starts.
-        from moorage.sandbox.onlooker import Onlooker
-
-        return Onlooker(
+    async def _onlooker(self, tasks: TaskOwner) -> Onlooker:
+        # The time its import takes is better spent while the scheduler starts; in a thread, so
+        # that a signal is not kept waiting.
+        return (await asyncio.to_thread(_import_onlooker))(
             self._plan.kubeconfig,
             self._progress,
             clock=self._clock,
@@ -154,10 +153,11 @@ class _Run:
             await self._parts.scheduling()
         self._view.ready(process_age_seconds())
 
-    async def _live(self, onlooker: Onlooker, objects: Sequence[dict[str, object]]) -> None:
+    async def _live(self, onlooker: Onlooker, *, new: bool) -> None:
         """Create the first objects, then look on until everything is settled, or for ever."""
         if self._plan.watch or self._plan.until_settled:
             await onlooker.watch()
+        objects = self._plan.objects() if new else ()
         expected = await onlooker.create(objects, self._view.message)
         while True:
             await aio.sleep(_TICK_SECONDS)
@@ -166,6 +166,12 @@ class _Run:
                 continue
             if self._progress.settled_seconds() >= _SETTLED_SECONDS:
                 return
+
+
+def _import_onlooker() -> type[Onlooker]:
+    from moorage.sandbox.onlooker import Onlooker
+
+    return Onlooker
 
 
 def write_private(path: Path, text: str) -> None:

@@ -1,0 +1,91 @@
+"""How a sandbox starts fast: what its processes do not import, and what they have to tell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from moorage.base.clock import process_age_seconds
+from moorage.cli.up import DEFAULT_NAMES
+from moorage.config.own import LoadedConfiguration
+
+# Rooms a process has no use for, and libraries that take long to import.
+NOT_BEFORE_THE_OTHERS_ARE_STARTED = (
+    *("numpy", "aiohttp", "cryptography", "prometheus_client", "yaml", "rich"),
+    *("moorage.apiserver", "moorage.client", "moorage.controllers", "moorage.nodeagent.agents"),
+    *("moorage.bench", "moorage.config", "moorage.engine", "moorage.plugins", "moorage.service"),
+    *("moorage.sandbox.server", "moorage.snapshot", "moorage.state", "moorage.testing"),
+)
+UNTIL_THE_CHILDREN = """
+import sys
+from moorage.sandbox.parts import ProcessParts
+
+async def start_server(self):
+    print(*sys.modules)
+    sys.stdout.flush()
+    raise SystemExit
+
+ProcessParts.start_server = start_server
+from moorage.cli.main import main
+main(["up", "--kubeconfig-out", sys.argv[1]])
+"""
+IMPORTING = "import sys, {}; print(*sys.modules)"
+
+
+def _modules(code: str, *arguments: str) -> set[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted", "wanted"),
+    [
+        pytest.param(
+            UNTIL_THE_CHILDREN,
+            NOT_BEFORE_THE_OTHERS_ARE_STARTED,
+            "moorage.sandbox.up",
+            id="the parent until it starts the others",
+        ),
+        pytest.param(
+            IMPORTING.format("moorage.sandbox.server_process"),
+            (
+                *("numpy", "prometheus_client", "rich", "click", "moorage.cli", "moorage.engine"),
+                *("moorage.plugins", "moorage.service", "moorage.snapshot", "moorage.bench"),
+                "moorage.client.http_transport",
+            ),
+            "moorage.sandbox.server",
+            id="server, nodes and controllers",
+        ),
+        pytest.param(
+            IMPORTING.format("moorage.cli.main, moorage.cli.run, moorage.cli.scheduling"),
+            (
+                *("cryptography", "jsonpatch", "rich", "moorage.controllers", "moorage.nodeagent"),
+                *("moorage.apiserver", "moorage.bench", "moorage.sandbox.server", "moorage.cli.up"),
+            ),
+            "moorage.service.scheduler",
+            id="the scheduler",
+        ),
+    ],
+)
+def test_a_process_imports_only_what_it_needs(tmp_path, code, unwanted, wanted):
+    loaded = _modules(code, str(tmp_path / "kubeconfig"))
+    assert wanted in loaded
+    assert sorted(loaded & set(unwanted)) == []
+
+
+def test_what_up_expects_of_the_default_configuration_is_so():
+    profiles = LoadedConfiguration().scheduler.profiles
+    assert frozenset(each.scheduler_name for each in profiles) == DEFAULT_NAMES
+
+
+def test_the_age_of_a_process_counts_from_its_start():
+    code = "from moorage.base.clock import process_age_seconds as age; print(age())"
+    before = process_age_seconds()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+    after = process_age_seconds()
+    # Ticks of a hundredth of a second, cut off.
+    assert 0 < json.loads(done.stdout) <= after - before + 0.02
