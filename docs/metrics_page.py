@@ -32,8 +32,7 @@ Where a number is not made as in kube-scheduler:
 - `kubernetes_build_info` tells the version that is played; moorage's own is `moorage_build_info`.
 
 The process's own numbers (`process_*`, `python_*`) are added; those of the Go runtime, its work
-queues, informers and rate limiter, of metrics about metrics, of asynchronous API calls, of dynamic
-resource allocation and of the volume binder's cache have no counterpart.
+queues and informers, of metrics about metrics and of asynchronous API calls have no counterpart.
 
 `/metrics/slis` tells how the health checks went (`kubernetes_healthcheck`,
 `kubernetes_healthchecks_total`), each time somebody asks for one.

@@ -478,12 +478,35 @@ def test_proxies_of_the_environment(monkeypatch, server, expected):
     ],
 )
 async def test_open_transport(qps, burst, waits):
-    clock = ManualClock()
+    clock, told = ManualClock(), Told()
     async with serving(echo) as (server, _):
         access = ServerAccess(server=server, credentials=FixedCredentials())
-        transport = open_transport(access, clock=clock, qps=qps, burst=burst)
+        transport = open_transport(access, clock=clock, qps=qps, burst=burst, told=told)
         with instant_sleep(clock) as slept:
             for _ in range(3):
                 assert (await transport.request(Call("GET", "/x"))).status == 200
         await transport.close()
     assert slept == waits
+    limited = qps is not None and qps > 0
+    assert told == [("held", "GET", each) for each in [0.0, *(waits or [0.0, 0.0])] if limited]
+
+
+class Told(list[tuple[str, str, float | None]]):
+    """Writes down what a transport tells."""
+
+    def retried(self, method: str, code: int | None) -> None:
+        self.append(("retried", method, code))
+
+    def held(self, method: str, seconds: float) -> None:
+        self.append(("held", method, seconds))
+
+
+async def test_calls_that_are_sent_again_are_told():
+    told = Told()
+    with instant_sleep(ManualClock()):
+        async with serving(answering((429, AFTER), (503, AFTER), (200, {}))) as (server, _):
+            access = ServerAccess(server=server, credentials=FixedCredentials())
+            transport = HttpTransport(access, told=told)
+            assert (await transport.request(Call("POST", "/x"))).status == 200
+            await transport.close()
+    assert told == [("retried", "POST", 429), ("retried", "POST", 503)]

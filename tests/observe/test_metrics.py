@@ -62,9 +62,28 @@ store_schedule_results_duration_seconds histogram profile exp(0.00001,2,12)
 podgroup_schedule_attempts_total counter result,profile
 podgroup_scheduling_attempt_duration_seconds histogram result,profile exp(0.001,2,15)
 podgroup_scheduling_algorithm_duration_seconds histogram - exp(0.001,2,15)
+volume_binder_cache_requests_total counter operation
+volume_scheduling_stage_error_total counter operation
+resourceclaim_creates_total counter status
+dra_bindingconditions_allocations_total counter profile,driver,status
+dra_bindingconditions_wait_duration_seconds histogram profile,driver,status exp(0.1,2,14)
 """
-"""Scheduling spec, metrics section 1, in its order and words: the core metrics of v1.36, and those
-of GenericWorkload."""
+"""Scheduling spec, metrics section 1, in its words: the core metrics of v1.36, those of gates that
+can be on, and the volume binder's. SchedulerAsyncAPICalls cannot be on, so its own are left out."""
+
+SHARED = {
+    "leader_election_master_status": ("name",),
+    "leader_election_slowpath_total": ("name",),
+    "rest_client_requests_total": ("code", "method", "host"),
+    "rest_client_request_duration_seconds": ("verb", "host"),
+    "rest_client_rate_limiter_duration_seconds": ("verb", "host"),
+    "rest_client_request_retries_total": ("code", "verb", "host"),
+    "rest_client_request_size_bytes": ("verb", "host"),
+    "rest_client_response_size_bytes": ("verb", "host"),
+    "kubernetes_build_info": ("major", "minor", "git_version"),
+    "kubernetes_feature_enabled": ("name", "stage"),
+}
+"""Section 4, without what has no counterpart: work queues, informers, Go, metrics about metrics."""
 
 
 def buckets(text: str) -> tuple[float, ...]:
@@ -89,6 +108,15 @@ def test_the_scheduler_metrics_are_those_of_the_specification() -> None:
         for metric in METRICS
         if metric.name.startswith("scheduler_")
     ] == wanted
+
+
+def test_the_shared_metrics_are_those_of_the_specification() -> None:
+    shared = {
+        metric.name: metric.labels
+        for metric in METRICS
+        if not metric.own and not metric.name.startswith("scheduler_")
+    }
+    assert shared == SHARED
 
 
 def test_buckets_are_prometheus_own() -> None:
@@ -234,6 +262,11 @@ TOLD: dict[str, dict[tuple[str, ...], float]] = {
         ("201", "server", "POST"): 1,
         ("<error>", "server", "POST"): 1,
     },
+    "rest_client_request_retries_total": {
+        ("429", "server", "POST"): 2,
+        ("<error>", "server", "GET"): 1,
+    },
+    "rest_client_rate_limiter_duration_seconds_sum": {("server", "GET"): 0.5},
     "rest_client_request_size_bytes_sum": {("server", "POST"): 100},
     "rest_client_response_size_bytes_sum": {("server", "POST"): 5000},
     "leader_election_slowpath_total": {("kube-scheduler",): 0},
@@ -255,6 +288,9 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
             calls = CallFacts("server")
             calls.answered("POST", 201, 0.01, sent=100, received=5000)
             calls.answered("POST", None, 2.0)
+            for method, code in (("POST", 429), ("POST", 429), ("GET", None)):
+                calls.retried(method, code)
+            calls.held("GET", 0.5)
             metrics = exposition_of(
                 cluster.scheduler,
                 calls=calls,
@@ -338,6 +374,7 @@ def test_points_are_told_by_status_and_waits_at_permit_by_their_end() -> None:
 
 def test_metrics_of_a_gate_are_declared_only_while_it_is_on() -> None:
     gated = [metric for metric in METRICS if metric.gate]
+    gated = [metric for metric in gated if not metric.gate.startswith("DRA")]  # always on
     assert [metric.gate for metric in gated] == ["GenericWorkload"] * 3
     clock = ManualClock()
 

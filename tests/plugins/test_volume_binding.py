@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api.codec import from_dict
@@ -244,6 +245,25 @@ def test_an_assumed_volume_is_taken_until_it_is_given_back():
     plugin.unreserve(state, first, "a")
     plugin.unreserve(state, first, "a")
     assert find(plugin, snapshot, second)[1] == [True, True]
+
+
+def test_errors_are_counted_by_stage():
+    late = storage_class("late", provisioner="kubernetes.io/no-provisioner")
+    pv = volume("pv", storageClassName="late")
+    snapshot = with_objects(late, claim("c", storageClassName="late"), pv)
+    plugin, _ = make("VolumeBinding", snapshot)
+    asked = using("c", name="p")
+    state, _ = find(plugin, snapshot, asked)
+    newer = msgspec.structs.replace(pv.metadata, resource_version="9")
+    snapshot.listers.persistent_volumes.put(msgspec.structs.replace(pv, metadata=newer))
+    assert not plugin.reserve(state, asked, "a").ok
+    state = CycleState()
+    assert plugin.pre_filter(state, asked, snapshot)[1].ok
+    snapshot.listers.persistent_volumes.remove(pv)
+    snapshot.listers.storage_classes.remove(late)
+    with pytest.raises(VolumeError, match="failed to find storage class"):
+        plugin.filter(state, asked, snapshot.all())
+    assert plugin.stage_errors == {"assume": 1, "predicate": 1}
 
 
 def test_two_claims_of_a_pod_need_two_volumes():

@@ -28,7 +28,7 @@ from moorage.client.auth import ServerAccess
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
-from moorage.client.transport import Transport
+from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
@@ -97,12 +97,12 @@ async def schedule(
     for note in known.notes:
         click.echo(f"moorage: {note}", err=True)
     guard = WriteGuard()
-    transport = scheduler_transport(config.scheduler, access, clock, guard)
+    host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
+    transport = scheduler_transport(config.scheduler, access, clock, guard, told=calls)
     # Renewing must not wait behind a thousand bindings, so it has connections of its own.
     lease_transport = open_transport(
         access, clock=clock, user_agent="moorage-scheduler/leader-election"
     )
-    host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
     try:
         await look_at_server(transport, streams)
         scheduler = Scheduler(
@@ -223,6 +223,8 @@ def scheduler_transport(
     access: ServerAccess,
     clock: Clock,
     guard: WriteGuard | None = None,
+    *,
+    told: CallListener | None = None,
 ) -> Transport:
     """Return the transport to the server, limited as ``clientConnection`` asks; else not at all."""
     limits = config.client_connection
@@ -233,6 +235,7 @@ def scheduler_transport(
         burst=limits.burst,
         user_agent="moorage-scheduler",
         guard=guard,
+        told=told,
     )
 
 

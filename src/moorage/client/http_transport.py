@@ -30,7 +30,14 @@ from moorage.client.auth import Credential, ServerAccess
 from moorage.client.guard import WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
 from moorage.client.status import retry_after_seconds
-from moorage.client.transport import Answer, Call, LineSplitter, LineStream, Transport
+from moorage.client.transport import (
+    Answer,
+    Call,
+    CallListener,
+    LineSplitter,
+    LineStream,
+    Transport,
+)
 
 with read_when_used():
     import aiohttp
@@ -53,6 +60,7 @@ def open_transport(
     burst: int | None = None,
     user_agent: str = "moorage",
     guard: WriteGuard | None = None,
+    told: CallListener | None = None,
 ) -> Transport:
     """Return a transport to a server, limited as ``clientConnection`` of a configuration asks.
 
@@ -64,12 +72,14 @@ def open_transport(
         Calls at once above `qps`; None means 100, kube-scheduler's default.
     guard
         Asked right before each write is sent; None lets every write through.
+    told
+        Told of calls sent again, and of calls held back.
     """
-    transport = HttpTransport(access, user_agent=user_agent, guard=guard)
+    transport = HttpTransport(access, user_agent=user_agent, guard=guard, told=told)
     if qps is None or qps <= 0:
         return transport
     return RateLimitedTransport(
-        transport, qps=qps, burst=_BURST if burst is None else burst, clock=clock
+        transport, qps=qps, burst=_BURST if burst is None else burst, clock=clock, told=told
     )
 
 
@@ -86,6 +96,8 @@ class HttpTransport:
         Most connections open at once, streams included; further calls wait.
     guard
         Asked right before each write is sent, repeated ones too; None lets every write through.
+    told
+        Told of calls sent again.
     """
 
     def __init__(
@@ -95,8 +107,10 @@ class HttpTransport:
         user_agent: str = "moorage",
         connections_max: int = _CONNECTIONS_MAX,
         guard: WriteGuard | None = None,
+        told: CallListener | None = None,
     ) -> None:
         self._guard = guard
+        self._told = told
         self._access = access
         self._user_agent = user_agent
         self._connections_max = connections_max
@@ -115,7 +129,7 @@ class HttpTransport:
             except _ResetError:
                 if call.method != "GET" or last:
                     raise
-                await aio.sleep(_RESET_PAUSE_SECONDS)
+                await self._before_retry(call, None, _RESET_PAUSE_SECONDS)
                 continue
             if answer.status == 401 and not renewed:
                 renewed = True
@@ -125,7 +139,7 @@ class HttpTransport:
             retriable = answer.status == 429 or answer.status >= 500
             if last or pause is None or not retriable:
                 return answer
-            await aio.sleep(pause)
+            await self._before_retry(call, answer.status, pause)
         raise AssertionError("the last try returned or raised")
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
@@ -139,6 +153,11 @@ class HttpTransport:
         self._retired, self._lane = [], None
         for lane in lanes:
             await lane.session.close()
+
+    async def _before_retry(self, call: Call, code: int | None, pause_seconds: float) -> None:
+        if self._told is not None:
+            self._told.retried(call.method, code)
+        await aio.sleep(pause_seconds)
 
     async def _request_once(self, call: Call) -> Answer:
         async with self._lane_for_call() as lane:

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.client.transport import Answer, Call, CallListener, LineStream, Transport
 
 
 class RateLimitedTransport:
@@ -25,6 +25,8 @@ class RateLimitedTransport:
         Calls per second in the long run, more than 0.
     burst
         Most calls at once, at least 1.
+    told
+        Told how long each call waited.
 
     Notes
     -----
@@ -32,10 +34,19 @@ class RateLimitedTransport:
     through in the order they came. Opening a watch is a call, what it streams is not.
     """
 
-    def __init__(self, inner: Transport, *, qps: float, burst: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        inner: Transport,
+        *,
+        qps: float,
+        burst: int,
+        clock: Clock,
+        told: CallListener | None = None,
+    ) -> None:
         assert qps > 0, "no limit means no limiter"
         self._inner = inner
         self._clock = clock
+        self._told = told
         self._interval_ns = NS_PER_SECOND / qps
         self._saved_ns = (max(1, burst) - 1) * self._interval_ns
         # When the tokens taken so far would all have been made, one after the other; a call may
@@ -44,7 +55,7 @@ class RateLimitedTransport:
 
     async def request(self, call: Call) -> Answer:
         """Send a call when it is its turn."""
-        await self._turn()
+        await self._turn(call)
         return await self._inner.request(call)
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
@@ -57,14 +68,17 @@ class RateLimitedTransport:
 
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[LineStream]:
-        await self._turn()
+        await self._turn(call)
         async with self._inner.stream(call) as stream:
             yield stream
 
-    async def _turn(self) -> None:
+    async def _turn(self, call: Call) -> None:
         """Take a token; wait if it is one of the future."""
         now_ns = self._clock.monotonic_ns()
         self._free_ns = max(self._free_ns, now_ns) + self._interval_ns
         wait_ns = self._free_ns - self._interval_ns - self._saved_ns - now_ns
         if wait_ns > 0:
             await aio.sleep(wait_ns / NS_PER_SECOND)
+        if self._told is not None:
+            waited_ns = self._clock.monotonic_ns() - now_ns
+            self._told.held(call.method, waited_ns / NS_PER_SECOND)

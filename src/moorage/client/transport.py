@@ -122,6 +122,18 @@ class Transport(Protocol):
         ...
 
 
+class CallListener(Protocol):
+    """Is told what a transport does about a call besides sending it."""
+
+    def retried(self, method: str, code: int | None) -> None:
+        """Hear that a call is sent again; `code` was the answer, None where none came."""
+        ...
+
+    def held(self, method: str, seconds: float) -> None:
+        """Hear how long a call that is sent now has waited under a limit of our own."""
+        ...
+
+
 class LineSplitter:
     """Cuts a body arriving in arbitrary pieces into lines."""
 

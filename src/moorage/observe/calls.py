@@ -29,6 +29,10 @@ class CallFacts:
         Seconds, by method.
     sent, received
         Bytes of the bodies, by method; of calls and answers that have one.
+    retries
+        Calls sent again by (code of the answer before, method).
+    waits
+        Seconds under a limit of our own, by method.
     """
 
     def __init__(self, host: str) -> None:
@@ -37,6 +41,8 @@ class CallFacts:
         self.durations: dict[str, Histogram] = {}
         self.sent: dict[str, Histogram] = {}
         self.received: dict[str, Histogram] = {}
+        self.retries: Counter[tuple[str, str]] = Counter()
+        self.waits: dict[str, Histogram] = {}
 
     def answered(
         self, method: str, code: int | None, seconds: float, *, sent: int = 0, received: int = 0
@@ -52,12 +58,24 @@ class CallFacts:
         sent, received
             Bytes of the bodies.
         """
-        self.answers["<error>" if code is None else str(code), method] += 1
+        self.answers[_code(code), method] += 1
         _observe(self.durations, method, seconds, _SECONDS)
         if sent:
             _observe(self.sent, method, sent, _BYTES)
         if received:
             _observe(self.received, method, received, _BYTES)
+
+    def retried(self, method: str, code: int | None) -> None:
+        """Count a call that is sent again; no code: no answer came."""
+        self.retries[_code(code), method] += 1
+
+    def held(self, method: str, seconds: float) -> None:
+        """Observe how long a call waited for its turn."""
+        _observe(self.waits, method, seconds, _SECONDS)
+
+
+def _code(code: int | None) -> str:
+    return "<error>" if code is None else str(code)
 
 
 def _observe(

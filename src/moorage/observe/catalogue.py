@@ -58,6 +58,7 @@ _SIZE: Final = tuple(
     for bound in (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 )
 _P: Final = "scheduler_"
+_NOT_YET: Final = "it is not counted yet"
 _NO_BATCHES: Final = "not applicable: replicas are recognised by shape, no list of nodes is kept"
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -238,6 +239,45 @@ METRICS: Final[tuple[Metric, ...]] = (
         _MS,
         gate="GenericWorkload",
     ),
+    # --- volumes, devices -------------------------------------------------------------------
+    Metric(
+        f"{_P}volume_binder_cache_requests_total",
+        "counter",
+        "Uses of a cache of volume bindings",
+        ("operation",),
+        unused="nor in kube-scheduler, which has given that cache up",
+    ),
+    Metric(
+        f"{_P}volume_scheduling_stage_error_total",
+        "counter",
+        "Errors of VolumeBinding: predicate (once for all nodes), assume, bind",
+        ("operation",),
+    ),
+    Metric(
+        f"{_P}resourceclaim_creates_total",
+        "counter",
+        "Claims made for extended resources",
+        ("status",),
+        unused=_NOT_YET,
+        gate="DRAExtendedResource",
+    ),
+    Metric(
+        f"{_P}dra_bindingconditions_allocations_total",
+        "counter",
+        "Allocations whose devices had to be waited for",
+        ("profile", "driver", "status"),
+        unused=_NOT_YET,
+        gate="DRADeviceBindingConditions",
+    ),
+    Metric(
+        f"{_P}dra_bindingconditions_wait_duration_seconds",
+        "histogram",
+        "How long devices were waited for before binding",
+        ("profile", "driver", "status"),
+        exponential(0.1, 2, 14),
+        unused=_NOT_YET,
+        gate="DRADeviceBindingConditions",
+    ),
     # --- shared by Kubernetes' components -----------------------------------------------------
     Metric("leader_election_master_status", "gauge", "1 while holding the Lease", ("name",)),
     Metric(
@@ -258,6 +298,19 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Calls to the API server, until the whole answer is there",
         ("verb", "host"),
         _CALL,
+    ),
+    Metric(
+        "rest_client_rate_limiter_duration_seconds",
+        "histogram",
+        "How long calls waited for their turn, where clientConnection.qps sets a limit",
+        ("verb", "host"),
+        _CALL,
+    ),
+    Metric(
+        "rest_client_request_retries_total",
+        "counter",
+        "Calls sent again, by the answer before; code is <error> where there was none",
+        ("code", "verb", "host"),
     ),
     Metric(
         "rest_client_request_size_bytes",

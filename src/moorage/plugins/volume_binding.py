@@ -5,6 +5,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -115,6 +116,8 @@ class VolumeBinding:
         self._volumes = Assumed(snapshot.listers.persistent_volumes)
         self._claims = Assumed(snapshot.listers.persistent_volume_claims)
         self._finder = VolumeFinder(snapshot, self._volumes)
+        self.stage_errors: Counter[str] = Counter()
+        """How often finding volumes (predicate), assuming and binding them failed: for metrics."""
         self._writer: VolumeWriter | None = None
         if handle.client is not None:
             self._writer = VolumeWriter(
@@ -177,7 +180,11 @@ class VolumeBinding:
             A claim, class or volume is broken.
         """
         del pod
-        failed_n = self._found(state.read(_STATE)).failed_n
+        try:
+            failed_n = self._found(state.read(_STATE)).failed_n
+        except VolumeError:
+            self.stage_errors["predicate"] += 1
+            raise
         if failed_n is None:
             return None
         failed_n = view.take(failed_n)
@@ -225,6 +232,7 @@ class VolumeBinding:
                     self._claims.assume(wanted)
                 plan.claims.append(wanted)
         except VolumeError as problem:
+            self.stage_errors["assume"] += 1
             self.unreserve(state, pod, node_name)
             return error(str(problem))
         return SUCCESS
@@ -264,10 +272,12 @@ class VolumeBinding:
         try:
             written = await self._writer.write(claims.plan)
         except (ApiError, TransportError) as refusal:
+            self.stage_errors["bind"] += 1
             return error(str(refusal))
         try:
             await self._writer.wait(written, pod, node_name, timeout_seconds=self._timeout_seconds)
         except VolumeError as problem:
+            self.stage_errors["bind"] += 1
             return error(f"binding volumes: {problem}")
         return SUCCESS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Final, Literal
@@ -109,6 +110,9 @@ def _plugin_sources(scheduler: Scheduler) -> dict[str, Source]:
             *facts.points.durations.items(),
         ],
         f"{_S}permit_wait_duration_seconds": facts.points.waits.items,
+        f"{_S}volume_scheduling_stage_error_total": lambda: _one_label(
+            _volume_errors(scheduler).items()
+        ),
     }
 
 
@@ -122,6 +126,11 @@ def _call_sources(calls: CallFacts) -> dict[str, Source]:
             for (code, method), count in calls.answers.items()
         ],
         "rest_client_request_duration_seconds": by_verb(calls.durations),
+        "rest_client_rate_limiter_duration_seconds": by_verb(calls.waits),
+        "rest_client_request_retries_total": lambda: [
+            ((code, method, calls.host), float(count))
+            for (code, method), count in calls.retries.items()
+        ],
         "rest_client_request_size_bytes": by_verb(calls.sent),
         "rest_client_response_size_bytes": by_verb(calls.received),
     }
@@ -138,6 +147,14 @@ def _group_sources(groups: GroupAttemptFacts) -> dict[str, Source]:
 def _one_label(items: Iterable[tuple[str, float | Histogram]]) -> Iterator[Sample]:
     for label, value in items:
         yield (label,), value
+
+
+def _volume_errors(scheduler: Scheduler) -> Counter[str]:
+    """Return how often each stage of VolumeBinding failed, whatever the profile."""
+    counts: Counter[str] = Counter()
+    for profile in scheduler.core.profiles.values():
+        counts.update(getattr(profile.plugins.get("VolumeBinding"), "stage_errors", {}))
+    return counts
 
 
 def _cache_size(scheduler: Scheduler) -> Iterator[Sample]:
