@@ -25,6 +25,7 @@ from moorage.controllers.job import JobController
 from moorage.controllers.node_life import NodeLifecycle, PodCollector, PodsByNode, TaintEviction
 from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.replica_set import ReplicaSetController
+from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage.controllers.stateful_set import StatefulSetController
 from moorage.controllers.views import Views
 
@@ -64,6 +65,8 @@ class WorkloadControllers:
             DaemonSetController(around),
             PodGroupController(around),
             ElasticQuotaController(around),
+            ClaimMaker(around),
+            ClaimReleaser(around),
             NodeLifecycle(around),
             TaintEviction(around, by_node),
             PodCollector(around, by_node),
