@@ -68,6 +68,7 @@ def kind(manifest=None) -> DeviceKind:
         pytest.param(f'{MEMORY}.isLessThan(quantity("41Gi"))', id="either way"),
         pytest.param(f'{MEMORY} == quantity("40960Mi")', id="equal ones are equal"),
         pytest.param(f'{MEMORY}.sub(quantity("39Gi")).add(1).asInteger() == 1073741825', id="sums"),
+        pytest.param('quantity("1").add(quantity("500m")) == quantity("1.5")', id="of quantities"),
         pytest.param('quantity("1500m").asApproximateFloat() == 1.5', id="as a number"),
         pytest.param('quantity("-1").sign() == -1 && quantity("0").sign() == 0', id="signs"),
         pytest.param('isQuantity("1Gi") && !isQuantity("1Go")', id="what is a quantity"),
@@ -110,6 +111,7 @@ def test_what_selectors_can_say(expression):
         pytest.param(
             f"{OWN}.version.sign() == 1", "no such overload", id="a version is no quantity"
         ),
+        pytest.param(f"{MEMORY}.major() == 1", "no such overload", id="a quantity is no version"),
         pytest.param("1 / (size(device.driver) - 15) == 1", "division by zero", id="a division"),
         pytest.param(
             'quantity("much").sign() == 1',

@@ -204,3 +204,17 @@ def test_labels_of_a_node_may_change():
         for zone_name in ("a", "b", "a")
     ]
     assert found == [True, False, True]
+
+
+def test_what_is_forgotten_for_want_of_room_is_found_again(monkeypatch):
+    monkeypatch.setattr("moorage.plugins.devices.inventory._SIGNATURES_MAX", 1)
+    monkeypatch.setattr("moorage.plugins.devices.inventory._SIGNATURES_OF_A_VIEW_MAX", 0)
+    monkeypatch.setattr("moorage.plugins.devices.grouping._SIGNATURES_MAX", 1)
+    monkeypatch.setattr("moorage.plugins.devices.offered._VERDICTS_MAX", 1)
+    for seed in range(10):
+        world = World(seed)
+        inventory = Inventory(world.slices)
+        for wanted in ([each] for each in world.claims * 2):
+            allocates = _over(inventory)
+            assert grouped(allocates, wanted) == one_by_one(allocates, wanted)
+            assert grouped(allocates, wanted) == grouped(_over(Inventory(world.slices)), wanted)

@@ -424,6 +424,13 @@ def test_constraints(slice_of, constraint, expected):
     assert found(allocator([slice_of]), wanted) == expected
 
 
+def test_a_device_must_fit_every_constraint():
+    four = _with(a={"x": 1, "y": 1}, b={"x": 1, "y": 2}, c={"x": 2, "y": 1}, d={"x": 1, "y": 1})
+    constraints = [{"matchAttribute": f"gpu.example.com/{name}"} for name in "xy"]
+    wanted = claim(exactly("r0"), exactly("r1"), constraints=constraints)
+    assert found(allocator([four]), wanted) == [["r0=a", "r1=d"]]
+
+
 def test_distinct_attribute_remembers_the_last_device_of_each_request_only():
     """As recorded from the reference: r1 repeats a value of r0."""
     two = slice_(
@@ -524,6 +531,21 @@ def test_the_limit_of_a_claim(claims, expected):
             "claim ns/c, request r: has capacity requests, "
             "but the DRAConsumableCapacity feature is disabled",
             id="capacity while it is off",
+        ),
+        pytest.param(
+            claim(exactly(capacity={"memory": "much"})),
+            Features(),
+            "claim ns/c, request r: capacity: quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="a capacity that is no quantity",
+        ),
+        pytest.param(
+            claim(exactly("r", 1, 'device.attributes["gpu.example.com"].no', mode="All")),
+            Features(),
+            "claim ns/c: selector #0 on device gpu.example.com/p1/a: CEL runtime error: "
+            "no such key: no. Consider using CEL optional chaining (?), has() macro, "
+            "or orValue() for optional fields",
+            id="a selector that fails where all devices are asked for",
         ),
         pytest.param(
             claim(exactly("r", 1, "device.")),

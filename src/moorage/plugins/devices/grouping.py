@@ -2,7 +2,8 @@
 
 A node's signature is everything the search reads: pools in order, for each device what the
 selectors say, the attributes constraints look at, what it consumes, whether it is free, and what
-is left of counters. Names are left out, so the solution is a list of positions.
+is left of counters. Names are left out, so the solution is a list of positions. For a plain count
+of devices of a class the search of a group does not go beyond counting the free ones.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from moorage.plugins.devices.pools import NodeView, Signature, VisibleDevice, Vi
 from moorage.plugins.devices.requests import Demand
 from moorage.plugins.devices.selecting import verdict
 
-_SIGNATURES_MAX = 64
+_SIGNATURES_MAX = 16
 """Kept for each view; a guess, above it they are made anew."""
 
 

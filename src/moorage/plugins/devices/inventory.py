@@ -17,9 +17,11 @@ from moorage.plugins.devices.pools import NodeView, node_view
 
 K = TypeVar("K", str, PoolID)
 
-_SIGNATURES_MAX = 4096
 _VIEWS_MAX = 65536
-"""How much is kept of different signatures and of nodes, gone ones too; guesses."""
+_SIGNATURES_MAX = 4096
+_SIGNATURES_OF_A_VIEW_MAX = 4
+"""How many nodes are kept, gone ones too, and how many different signatures, at least and for each
+node (where no two nodes are alike); guesses."""
 
 
 class _Known:
@@ -112,7 +114,9 @@ class Inventory:
 
     def trim(self) -> None:
         """Forget views and signatures where too many are kept; between cycles only."""
-        if len(self._signatures) > _SIGNATURES_MAX or len(self._known) > _VIEWS_MAX:
+        views = len(self._known)
+        signatures_max = max(_SIGNATURES_MAX, views * _SIGNATURES_OF_A_VIEW_MAX)
+        if views > _VIEWS_MAX or len(self._signatures) > signatures_max:
             self._signatures.clear()
             self._known.clear()
 

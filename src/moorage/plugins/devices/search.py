@@ -66,6 +66,15 @@ _AltKey: TypeAlias = tuple[int, int, int]
 """Claim, request and alternative, each by its index."""
 
 
+class _Usable(NamedTuple):
+    """The devices a search may try for a request."""
+
+    devices: list[tuple[int, Verdict]]
+    """Positions, with what the selectors say: one without an answer matters when its turn comes."""
+    leave_no_trace: bool
+    """Whether trying them in vain changes nothing; counters of refused devices stay taken."""
+
+
 class NodeSearch:
     """One search; it is used once.
 
@@ -96,7 +105,7 @@ class NodeSearch:
         self._chosen = [[0 for _ in demand.requests] for demand in demands]
         self._every: dict[_AltKey, list[int]] = {}
         self._least: list[list[int]] = []
-        self._candidates: dict[_AltKey, list[tuple[int, Verdict]]] = {}
+        self._candidates: dict[_AltKey, _Usable] = {}
 
     def run(self) -> Solution | None:
         """Return the first solution, or None.
@@ -214,12 +223,12 @@ class NodeSearch:
 
     def _some(self, key: _AltKey, alternative: Alternative, wanted: int, start: int) -> Step:
         """Take one more device of those behind the last one."""
-        candidates = self._usable(key, alternative)
-        end = len(candidates)
-        if not any(self._devices[index].offered.consumes for index, _ in candidates):
-            end -= wanted - 1  # with fewer left than are wanted, trying would leave no trace
+        usable = self._usable(key, alternative)
+        end = len(usable.devices)
+        if usable.leave_no_trace:
+            end -= wanted - 1  # with fewer left than are wanted there is no need to try
         for at in range(start, end):
-            index, answer = candidates[at]
+            index, answer = usable.devices[at]
             if self._is_busy(key[0], alternative, index):
                 continue
             if isinstance(answer, FaultAt):
@@ -233,23 +242,23 @@ class NodeSearch:
                 yield self._some(key, alternative, wanted - 1, at + 1)
             undo()
 
-    def _usable(self, key: _AltKey, alternative: Alternative) -> list[tuple[int, Verdict]]:
-        """Return the positions this search may try, with what the selectors say.
-
-        A selector without an answer stays in: it matters only when the device's turn comes.
-        """
+    def _usable(self, key: _AltKey, alternative: Alternative) -> _Usable:
         found = self._candidates.get(key)
         if found is None:
-            found = self._candidates[key] = []
-            for index, visible in enumerate(self._devices):
-                if self._is_taken(alternative, visible.offered):
-                    continue
-                answer = self._answer(alternative, index)
-                if isinstance(answer, FaultAt) or (
-                    answer and visible.is_reachable and self._has_room(alternative, index)
-                ):
-                    found.append((index, answer))
+            devices = list(self._find_usable(alternative))
+            consume = any(self._devices[index].offered.consumes for index, _ in devices)
+            found = self._candidates[key] = _Usable(devices, leave_no_trace=not consume)
         return found
+
+    def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Verdict]]:
+        for index, visible in enumerate(self._devices):
+            if self._is_taken(alternative, visible.offered):
+                continue
+            answer = self._answer(alternative, index)
+            if isinstance(answer, FaultAt) or (
+                answer and visible.is_reachable and self._has_room(alternative, index)
+            ):
+                yield index, answer
 
     # --- one device ------------------------------------------------------------------------------
 
