@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from moorage.base.importing import without_collecting
 from moorage.cli.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
 from moorage.cli.options import (
     kubeconfig_option,
@@ -67,9 +68,10 @@ def run(
     Events, as far as it is built. It takes all of kube-scheduler's flags, too; those that have no
     effect are not listed here, and are warned of.
     """
-    from moorage.cli.scheduler_options import SchedulerOptions
-    from moorage.cli.scheduling import schedule, write_config
-    from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
+    with without_collecting():
+        from moorage.cli.scheduler_options import SchedulerOptions
+        from moorage.cli.scheduling import schedule, write_config
+        from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     given = given_flags(flags)
     start_logging(verbose, log_format=given.get("logging-format", "text"))

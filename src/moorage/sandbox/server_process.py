@@ -12,9 +12,12 @@ import sys
 import msgspec
 
 from moorage.base.errors import MoorageError, UsageError
-from moorage.sandbox.process import Ending, run_loop, until_ended
-from moorage.sandbox.server import SandboxServer
-from moorage.sandbox.settings import ServerReport, ServerSettings
+from moorage.base.importing import without_collecting
+
+with without_collecting():
+    from moorage.sandbox.process import Ending, run_loop, until_ended
+    from moorage.sandbox.server import SandboxServer
+    from moorage.sandbox.settings import ServerReport, ServerSettings
 
 
 def main() -> int:
