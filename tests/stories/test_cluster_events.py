@@ -28,7 +28,6 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.feature_gates import GENERIC_WORKLOAD, feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.service.kinds import POD_GROUP, WATCHED
 from moorage.state.compare import compare
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -297,22 +296,69 @@ def test_whatever_is_missed_doubled_or_answered_late_belief_is_mended(seed: int)
 # --- servers of the past --------------------------------------------------------------------------
 
 
-class OldServer:
-    """Serves what a version of Kubernetes serves by default."""
+SERVED: Mapping[str, Mapping[str, int]] = {
+    "v1": dict.fromkeys(
+        (
+            *("events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"),
+            *("pods", "replicationcontrollers", "services"),
+        ),
+        0,
+    ),
+    "apps/v1": {"replicasets": 9, "statefulsets": 9},
+    "coordination.k8s.io/v1": {"leases": 14},
+    "events.k8s.io/v1": {"events": 19},
+    "policy/v1": {"poddisruptionbudgets": 21},
+    "scheduling.k8s.io/v1": {"priorityclasses": 14},
+    "storage.k8s.io/v1": {
+        "storageclasses": 6,
+        "volumeattachments": 13,
+        "csinodes": 17,
+        "csidrivers": 18,
+        "csistoragecapacities": 24,
+        "volumeattributesclasses": 34,
+    },
+    "resource.k8s.io/v1": dict.fromkeys(
+        ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"), 34
+    ),
+}
+"""What discovery of Kubernetes 1.28 to 1.36 tells a scheduler: group and version, resource, and the
+minor version that serves it by default first. Before 1.34 devices are in versions that are off and
+that a scheduler of 1.36 does not read: v1alpha2 to 1.30, v1alpha3 from 1.31, v1beta1 from 1.32,
+v1beta2 from 1.33."""
 
-    def __init__(self, inner: Transport, minor: int) -> None:
+ALPHA = {"scheduling.k8s.io/v1alpha2": {"podgroups": 36, "workloads": 36}}
+"""What 1.36 serves besides, where it is switched on."""
+
+DEVICES = {
+    *(("resource.k8s.io/v1", "deviceclasses"), ("resource.k8s.io/v1", "resourceclaims")),
+    ("resource.k8s.io/v1", "resourceslices"),
+}
+GROUPS = {("scheduling.k8s.io/v1alpha2", "podgroups")}
+
+
+class OldServer:
+    """Serves what a version of Kubernetes serves."""
+
+    def __init__(self, inner: Transport, minor: int, *, alpha: bool) -> None:
         self.inner = inner
-        self.missing = tuple(
-            f"/{kind.resource.plural}"
-            for kind in (*WATCHED, POD_GROUP)
-            if int(kind.since.partition(".")[2]) > minor
-        )
+        table = {**SERVED, **ALPHA} if alpha else SERVED
+        self.served = {
+            (version, plural)
+            for version, plurals in table.items()
+            for plural, since in plurals.items()
+            if since <= minor
+        }
         # apiserver/pkg/features/kube_features.go: WatchList is on in 1.32, off in 1.33, on again.
         self.lists_as_watch = minor == 32 or minor >= 34
         self.refused: list[str] = []
+        self.lacked: set[tuple[str, str]] = set()
 
     def _lacks(self, call: Call) -> bool:
-        return bool(self.missing) and call.path.endswith(self.missing)
+        asked = _resource_of(call.path)
+        if asked is None or asked in self.served:
+            return False
+        self.lacked.add(asked)
+        return True
 
     async def request(self, call: Call) -> Answer:
         if self._lacks(call):
@@ -334,16 +380,41 @@ class OldServer:
         await self.inner.close()
 
 
-@pytest.mark.parametrize("minor", range(28, 37), ids=lambda minor: f"1.{minor}")
+def _resource_of(path: str) -> tuple[str, str] | None:
+    """Return group and version, and the resource, of a path; None for others than objects."""
+    root, *rest = path.strip("/").split("/")
+    if root not in ("api", "apis"):
+        return None
+    parts = 1 if root == "api" else 2
+    version, rest = "/".join(rest[:parts]), rest[parts:]
+    if not rest:  # discovery of a version
+        return None
+    return version, rest[2] if rest[0] == "namespaces" and len(rest) > 2 else rest[0]
+
+
+@pytest.mark.parametrize(
+    ("minor", "alpha", "missing"),
+    [
+        *(
+            pytest.param(minor, False, DEVICES | GROUPS, id=f"1.{minor} has no devices yet")
+            for minor in range(28, 34)
+        ),
+        *(
+            pytest.param(minor, False, GROUPS, id=f"1.{minor} serves no groups unless told to")
+            for minor in range(34, 37)
+        ),
+        pytest.param(36, True, set[tuple[str, str]](), id="1.36 with everything"),
+    ],
+)
 def test_a_server_of_each_version_is_scheduled_for(
-    minor: int, caplog: pytest.LogCaptureFixture
+    minor: int, alpha: bool, missing: set[tuple[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     """With the gate of pod groups on: a kind that only the newest version serves."""
     clock = ManualClock()
     servers: list[OldServer] = []
 
     def around(inner: Transport) -> Transport:
-        servers.append(OldServer(inner, minor))
+        servers.append(OldServer(inner, minor, alpha=alpha))
         return servers[0]
 
     gates = feature_gates({GENERIC_WORKLOAD: True})
@@ -363,8 +434,10 @@ def test_a_server_of_each_version_is_scheduled_for(
 
     run_virtual(main(), clock)
     told = [each.getMessage() for each in caplog.records if "does not serve" in each.getMessage()]
-    groups = "podgroups of scheduling.k8s.io/"
-    assert [line.partition("serve ")[2].startswith(groups) for line in told] == [True] * (
-        minor < 36
+    assert sorted(told) == sorted(
+        f"the API server does not serve {plural} of {version}: going on without, and asking again "
+        "every 60 seconds"
+        for version, plural in missing
     )
+    assert servers[0].lacked == missing
     assert bool(servers[0].refused) == (minor < 32 or minor == 33)
