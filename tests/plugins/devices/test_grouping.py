@@ -61,7 +61,7 @@ def grouped(allocates: Allocator, wanted) -> list[object]:
     return [plain(each.results()) if each.is_allocated else each.reason for each in found]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_grouped_answers_are_those_of_a_search_for_each_node(seed):
     world = World(seed)
@@ -69,7 +69,7 @@ def test_grouped_answers_are_those_of_a_search_for_each_node(seed):
     assert grouped(allocates, world.claims) == one_by_one(allocates, world.claims)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_an_inventory_kept_up_to_date_answers_like_a_fresh_one(seed):
     world = World(seed)
@@ -100,7 +100,7 @@ def _names(answer: object) -> object:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_the_search_finds_what_trying_everything_in_order_finds(seed):
     world = World(seed, is_plain=True)
