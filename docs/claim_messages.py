@@ -39,7 +39,11 @@ CLAIM_MESSAGES: Final[Mapping[str, str]] = {
     "resource claim <claim> is in the process of being allocated": (
         "Nothing: another pod that uses the claim is on its way to a node; this one is next."
     ),
-    "resource claim <claim>, request <request>: unknown request type": _CLAIM,
+    "resource claim <claim>, request <request>": _PART,
+    "<where>: unknown request type": _CLAIM,
+    "<where>: has subrequests, but the DRAPrioritizedList feature is disabled": (
+        "Ask for one thing in a new claim, or leave the feature gate as it is by default."
+    ),
     "request <request>: unsupported request type": _CLAIM,
     "request <request>: device class <class> does not exist": _CLASS,
     "cannot allocate all claims": (

@@ -320,6 +320,24 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         here="kept by driver and pool",
         why="devices must not be promised that cannot be cut",
     ),
+    Deviation(
+        subject="Claims that are given back (PostFilter, Unreserve)",
+        upstream="are written while the attempt waits; where that fails, the pod goes to backoff",
+        here="are written in the background; where that fails, the pod is tried again after 10 s",
+        why="no decision waits for the API server",
+    ),
+    Deviation(
+        subject="Members of a pod group that share a claim nobody has allocated yet",
+        upstream="the second one to be bound fails: the claim is allocated elsewhere by then",
+        here="it is bound: the claim has the devices that were decided on for both",
+        why="the group would never be complete",
+    ),
+    Deviation(
+        subject="Own claims beside an extended resource that the node's device plugin serves",
+        upstream="makes a claim that asks for nothing, and then fails to bind the pod",
+        here="makes no claim, and binds the pod",
+        why="nothing is left to be allocated",
+    ),
 )
 """By subject matter, in the order of the page."""
 

@@ -53,6 +53,7 @@ NO_MESSAGES = {
     "bindTimeoutSeconds: must not be negative": "stops the program at start",
     "topology spread": "the name of a part of a pod's shape",
     "elastic quotas": "the name of a key of the cycle state",
+    '<>: Invalid value: "<>": needs <>=true': "stops the program at start",
     "shares of devices": "the name of a stream of random numbers",
     "resources that may be devices": "the name of what a part of a pod's shape remembers",
     "device binding failed": "part of a longer message",

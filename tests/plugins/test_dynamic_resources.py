@@ -6,19 +6,36 @@ leave out, and each rule by itself. What is written is in `test_claim_binding`.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock
+from moorage.base.errors import ConfigError
+from moorage.base.rng import Streams
+from moorage.config.feature_gates import feature_gates
+from moorage.config.plugin_args import DynamicResourcesArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
-from moorage.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
-from moorage.plugins.dynamic_resources import CLAIMS
+from moorage.framework.handle import Handle
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    ReasonTable,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from moorage.plugins.device_classes import IMPLICIT_CLASS_PREFIX, DeviceClassNames
+from moorage.plugins.dynamic_resources import CLAIMS, DynamicResources
+from moorage.plugins.resource_claims.extended import ExtendedPart, special_claim
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from tests.plugins.builders import cluster, make, node, pod
+from tests.plugins.builders import cluster, make, node, pod, verdicts
 from tests.plugins.claim_builders import (
     allocated,
     claim,
@@ -423,3 +440,182 @@ def test_answers_are_never_reused_for_pods_with_claims():
         (pod(resourceClaims=wanting("c")), True),
     ):
         assert plugin.never_reused(PodInfo(wanted)) is singular
+
+
+# -- feature gates -----------------------------------------------------------------------------
+
+
+def without(
+    gate: str, snapshot: Snapshot, args: DynamicResourcesArgs | None = None
+) -> DynamicResources:
+    handle = Handle(
+        "default-scheduler",
+        snapshot,
+        ReasonTable(),
+        ManualClock(),
+        Streams(1),
+        gates=feature_gates({gate: False}),
+    )
+    return DynamicResources(args or DynamicResourcesArgs(), handle)
+
+
+def test_without_their_gate_alternatives_are_refused():
+    choice = {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]}
+    snapshot = devices(*GPUS, claim(requests=[choice]))
+    asked = Asked(snapshot, plugin=without("DRAPrioritizedList", snapshot))
+    assert asked.prepared == unresolvable(
+        "resource claim default/c, request r: has subrequests, but the DRAPrioritizedList feature "
+        "is disabled"
+    )
+
+
+def test_without_its_gate_no_class_answers_to_a_resource():
+    snapshot = devices(device_class(resource="example.com/gpu"), offered("a", "a0"))
+    wanted = pod(requests={"example.com/gpu": "1"})
+    assert Asked(snapshot, wanted).prepared == SUCCESS
+    plugin = without("DRAExtendedResource", snapshot)
+    assert Asked(snapshot, wanted, plugin=plugin).prepared == SKIP
+
+
+def test_without_their_gate_nobody_waits_for_devices():
+    snapshot = devices(*GPUS, conditional("Broken"), nodes=("a",))
+    plugin = without("DRADeviceBindingConditions", snapshot)
+    assert Asked(snapshot, plugin=plugin).filtered() == {}
+
+
+@pytest.mark.parametrize(
+    ("gate", "args", "fault"),
+    [
+        pytest.param(
+            "DRASchedulerFilterTimeout",
+            DynamicResourcesArgs(filter_timeout="5s"),
+            'filterTimeout: Invalid value: "5s": needs DRASchedulerFilterTimeout=true',
+            id="a limit on what has none",
+        ),
+        pytest.param(
+            "DRADeviceBindingConditions",
+            DynamicResourcesArgs(binding_timeout="5s"),
+            'bindingTimeout: Invalid value: "5s": needs DRADeviceBindingConditions=true',
+            id="a wait for what is not waited for",
+        ),
+    ],
+)
+def test_a_timeout_of_what_is_switched_off_is_a_mistake(gate, args, fault):
+    with pytest.raises(ConfigError, match=re.escape(fault)):
+        without(gate, cluster(), args)
+    assert without(gate, cluster()).name == "DynamicResources"
+
+
+def test_the_node_of_a_pod_leaves_to_devices_what_it_does_not_offer():
+    """NodeResourcesFit and DynamicResources agree on who provides an extended resource."""
+    gpu = "example.com/gpu"
+    snapshot = devices(
+        device_class(resource=gpu),
+        offered("a", "a0"),
+        nodes=(
+            node("a"),
+            node("plugin", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10", gpu: "1"}),
+            node("bare"),
+        ),
+    )
+    wanted = pod(requests={gpu: "1"})
+    fit = verdicts("NodeResourcesFit", snapshot, wanted)
+    assert fit == {}
+    assert Asked(snapshot, wanted).filtered() == {"bare": "cannot allocate all claims"}
+    two = pod(requests={gpu: "2"})
+    assert set(verdicts("NodeResourcesFit", snapshot, two)) == {"plugin"}
+    other = pod(requests={gpu: "1", "example.com/fpga": "1"})
+    assert set(verdicts("NodeResourcesFit", snapshot, other)) == {"a", "plugin", "bare"}
+    assert Asked(snapshot, other).filtered() == dict.fromkeys(
+        ("a", "plugin", "bare"), "cannot fit resource"
+    )
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        pytest.param([], None, id="no class"),
+        pytest.param([device_class("x", resource="r.example/a")], None, id="another resource"),
+        pytest.param(
+            [
+                device_class("old", resource="example.com/gpu", made="2026-01-01T00:00:00Z"),
+                device_class("new", resource="example.com/gpu", made="2026-01-02T00:00:00Z"),
+            ],
+            "new",
+            id="the newest of several",
+        ),
+        pytest.param(
+            [device_class(name, resource="example.com/gpu") for name in ("b", "a", "c")],
+            "a",
+            id="the first by name of equally old ones",
+        ),
+    ],
+)
+def test_which_class_answers_to_a_resource(classes, expected):
+    lister = devices(*classes).listers.device_classes
+    names = DeviceClassNames(lister)
+    found = names.find("example.com/gpu")
+    assert (found and found.name) == expected
+    for each in classes:
+        implicit = names.find(f"{IMPLICIT_CLASS_PREFIX}{each.name}")
+        assert implicit is not None
+        assert implicit.name == each.name
+        lister.remove(each)
+    assert names.find("example.com/gpu") is None
+
+
+def container(name: str, count: int, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "resources": {"requests": {"cpu": "1", "z.io/g": str(count)}}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("inits", "containers", "requests", "mappings"),
+    [
+        pytest.param(
+            [],
+            [container("a", 2), container("b", 0), container("c", 1)],
+            {"container-0-request-1": 2, "container-2-request-1": 1},
+            ["a container-0-request-1", "c container-2-request-1"],
+            id="each container has its own",
+        ),
+        pytest.param(
+            [container("i", 3), container("j", 5)],
+            [container("a", 2), container("b", 2)],
+            {"container-1-request-1": 1, "container-2-request-1": 2, "container-3-request-1": 2},
+            [
+                "a container-2-request-1",
+                "b container-3-request-1",
+                "i container-2-request-1",
+                "i container-3-request-1",
+                "j container-2-request-1",
+                "j container-3-request-1",
+                "j container-1-request-1",
+            ],
+            id="init containers use what comes after them, and the greatest want is asked for once",
+        ),
+        pytest.param(
+            [container("s", 1, restartPolicy="Always"), container("i", 2)],
+            [container("a", 1)],
+            {"container-0-request-1": 1, "container-1-request-1": 1, "container-2-request-1": 1},
+            [
+                "s container-0-request-1",
+                "a container-2-request-1",
+                "i container-2-request-1",
+                "i container-1-request-1",
+            ],
+            id="a sidecar before it is not free for an init container",
+        ),
+    ],
+)
+def test_the_special_claim_asks_for_what_containers_need_at_one_time(
+    inits, containers, requests, mappings
+):
+    wanted = pod(initContainers=inits, containers=containers)
+    lister = devices(device_class(resource="z.io/g")).listers.device_classes
+    info = PodInfo(wanted)
+    part = ExtendedPart(info, special_claim(info, ()), DeviceClassNames(lister))
+    found = part.on_node(("z.io/g",))
+    asked = found.claim.spec.devices.requests
+    assert {each.name: each.exactly and each.exactly.count for each in asked} == requests
+    assert [each.name for each in asked] == sorted(requests)
+    assert [f"{each.container_name} {each.request_name}" for each in found.mappings] == mappings

@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConfigError
 from moorage.config.durations import parse_duration
+from moorage.config.feature_gates import FeatureGates
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
@@ -75,7 +76,7 @@ class DynamicResources:
     Raises
     ------
     ConfigError
-        A timeout is no duration or out of bounds.
+        A timeout is no duration, out of bounds, or set while its feature gate is off.
     """
 
     name = "DynamicResources"
@@ -88,24 +89,28 @@ class DynamicResources:
     shape_parts = ()
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
-        faults = validate_dynamic_resources_args(args, "")
+        faults = [*validate_dynamic_resources_args(args, ""), *_useless(args, handle.gates)]
         if faults:
             raise ConfigError(faults, source=self.name)
-        snapshot = handle.snapshot
+        snapshot, gates = handle.snapshot, handle.gates
         self._handle = handle
-        self._filter_timeout_seconds = parse_duration(args.filter_timeout) / NS_PER_SECOND
-        self._binding_timeout_ns = parse_duration(args.binding_timeout)
+        self._filter_timeout_seconds = 0.0
+        self._binding_timeout_ns: int | None = None
+        if gates("DRASchedulerFilterTimeout"):
+            self._filter_timeout_seconds = parse_duration(args.filter_timeout) / NS_PER_SECOND
+        if gates("DRADeviceBindingConditions"):
+            self._binding_timeout_ns = parse_duration(args.binding_timeout)
         self._table = snapshot.claims
         self._hints = ClaimHints(self._table)
         self._classes = DeviceClassNames(snapshot.listers.device_classes)
-        extended = handle.gates("DRAExtendedResource")
-        self._preparation = Preparation(self._table, self._classes, extended=extended)
+        self._extended = gates("DRAExtendedResource")
+        self._preparation = Preparation(self._table, self._classes, gates)
         self._books: Books | None = None
         self._writes: tuple[ClaimBinder, Releases] | None = None
 
     def never_reused(self, pod: PodInfo) -> bool:
         """Whether answers about a pod hold for it alone: it has claims, or will get one."""
-        return bool(pod.pod.spec.resource_claims) or self._classes.backs(pod)
+        return bool(pod.pod.spec.resource_claims) or (self._extended and self._classes.backs(pod))
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod out of the queue until all its claims are there."""
@@ -180,7 +185,7 @@ class DynamicResources:
         """
         del pod
         attempt = state.read(CLAIMS)
-        if not attempt.claims:
+        if not attempt.claims or not self._handle.gates("DRAPrioritizedList"):
             return np.zeros(len(view), np.int64)
         names = attempt.snapshot.names
         scores = (attempt.score(names[int(row)]) for row in view.row_numbers())
@@ -300,6 +305,29 @@ class DynamicResources:
             )
             self._writes = binder, Releases(writer, handle.client, handle.effects)
         return self._writes
+
+
+def _useless(args: DynamicResourcesArgs, gates: FeatureGates) -> list[str]:
+    """Return the faults of timeouts for what is switched off."""
+    default = DynamicResourcesArgs()
+    return [
+        f'{field}: Invalid value: "{given}": needs {gate}=true'
+        for field, given, unset, gate in (
+            (
+                "filterTimeout",
+                args.filter_timeout,
+                default.filter_timeout,
+                "DRASchedulerFilterTimeout",
+            ),
+            (
+                "bindingTimeout",
+                args.binding_timeout,
+                default.binding_timeout,
+                "DRADeviceBindingConditions",
+            ),
+        )
+        if given != unset and not gates(gate)
+    ]
 
 
 def _missing_state() -> Status:

@@ -288,11 +288,10 @@ class NodeResourcesFit:
         pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
-        return (
-            EventRegistration(pod, _pod_hint),
-            EventRegistration(node, self._node_hint),
-            EventRegistration(device_class, _device_class_hint),
-        )
+        found = (EventRegistration(pod, _pod_hint), EventRegistration(node, self._node_hint))
+        if not self._devices:
+            return found
+        return (*found, EventRegistration(device_class, _device_class_hint))
 
     def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for a node the pod fits, once it is new or has more of what the pod wants."""

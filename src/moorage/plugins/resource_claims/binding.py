@@ -46,7 +46,7 @@ class ClaimBinder:
     effects
         Tells people what a pod waits for.
     clock, timeout_ns
-        How long devices may take to become ready.
+        How long devices may take to become ready; None where nobody waits for them.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ClaimBinder:
         *,
         effects: PluginEffects,
         clock: Clock,
-        timeout_ns: int,
+        timeout_ns: int | None,
     ) -> None:
         self._table = table
         self._writer = writer
@@ -78,8 +78,9 @@ class ClaimBinder:
         for each in attempt.claims:
             if not is_reserved_for(pod.pod, each.claim) and not _is_unneeded(each, special):
                 await self._publish(each, pod, special if each.special else None)
-        if any(waits_for_devices(each.claim) for each in attempt.claims):
-            await self._wait(attempt, pod, node_name)
+        timeout_ns = self._timeout_ns
+        if timeout_ns is not None and any(waits_for_devices(each.claim) for each in attempt.claims):
+            await self._wait(attempt, pod, node_name, timeout_ns=timeout_ns)
         for each in attempt.claims:
             if each.allocation is not None:
                 self._table.end(each.uid)
@@ -109,7 +110,9 @@ class ClaimBinder:
             await self._client.sleep(pause)
             waited, pause = waited + pause, min(2 * pause, _LOOK_SECONDS_MAX)
 
-    async def _wait(self, attempt: Attempt, pod: PodInfo, node_name: str) -> None:
+    async def _wait(
+        self, attempt: Attempt, pod: PodInfo, node_name: str, *, timeout_ns: int
+    ) -> None:
         self._effects.emit(
             pod.pod,
             kind="Normal",
@@ -117,14 +120,14 @@ class ClaimBinder:
             action="Scheduling",
             note=f"waiting for binding conditions for device on node {node_name}",
         )
-        deadline_ns = self._clock.monotonic_ns() + self._timeout_ns
-        while not self._are_ready(attempt):
+        deadline_ns = self._clock.monotonic_ns() + timeout_ns
+        while not self._are_ready(attempt, timeout_ns):
             left_seconds = (deadline_ns - self._clock.monotonic_ns()) / NS_PER_SECOND
             if left_seconds <= 0:
                 raise ClaimError(f"{TIMED_OUT}: context deadline exceeded")
             await self._client.sleep(min(_POLL_SECONDS, left_seconds))
 
-    def _are_ready(self, attempt: Attempt) -> bool:
+    def _are_ready(self, attempt: Attempt, timeout_ns: int) -> bool:
         """Look at every claim as it is now; true when none keeps the pod from being bound."""
         for each in attempt.claims:
             if is_in_memory(each.claim):
@@ -135,7 +138,7 @@ class ClaimBinder:
             each.claim = now
             if are_ready(now):
                 continue
-            if is_overdue(now, self._clock, timeout_ns=self._timeout_ns):
+            if is_overdue(now, self._clock, timeout_ns=timeout_ns):
                 raise ClaimError(f"{TIMED_OUT}: claim={now.name}")
             return False
         return True

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from moorage.api.devices import AllocationResult, DeviceRequest, ResourceClaim
 from moorage.api.selectors import NodeMatcher, compile_node_selector
+from moorage.config.feature_gates import FeatureGates
 from moorage.framework.status import Status, error, unresolvable
 from moorage.plugins.device_classes import DeviceClassNames
 from moorage.plugins.resource_claims.attempt import Attempt, PodClaim
@@ -28,14 +29,15 @@ class Preparation:
         The claims.
     classes
         Which class answers to which extended resource.
-    extended
-        Whether devices may stand for extended resources at all.
+    gates
+        Whether devices may stand for extended resources, and requests have alternatives.
     """
 
-    def __init__(self, table: ClaimTable, classes: DeviceClassNames, *, extended: bool) -> None:
+    def __init__(self, table: ClaimTable, classes: DeviceClassNames, gates: FeatureGates) -> None:
         self._table = table
         self._classes = classes
-        self._extended = extended
+        self._extended = gates("DRAExtendedResource")
+        self._alternatives = gates("DRAPrioritizedList")
 
     def attempt(self, pod: PodInfo, snapshot: Snapshot) -> Attempt | Status:
         """Return what an attempt begins with, empty for a pod without claims, or why none can."""
@@ -80,18 +82,18 @@ class Preparation:
 
     def _class_fault(self, claim: ResourceClaim, snapshot: Snapshot) -> Status | None:
         for request in claim.spec.devices.requests:
+            where = f"resource claim {full_name(claim)}, request {request.name}"
             if request.exactly is None and not request.first_available:
+                return unresolvable(f"{where}: unknown request type")
+            if request.exactly is None and not self._alternatives:
                 return unresolvable(
-                    f"resource claim {full_name(claim)}, request {request.name}: "
-                    "unknown request type"
+                    f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
                 )
-            for where, class_name in _classes_of(request):
+            for name, class_name in _classes_of(request):
                 if not class_name:
-                    return error(f"request {where}: unsupported request type")
+                    return error(f"request {name}: unsupported request type")
                 if snapshot.listers.device_classes.get(class_name) is None:
-                    return unresolvable(
-                        f"request {where}: device class {class_name} does not exist"
-                    )
+                    return unresolvable(f"request {name}: device class {class_name} does not exist")
         return None
 
 

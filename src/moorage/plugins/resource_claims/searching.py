@@ -35,17 +35,24 @@ class DeviceSearch:
     allocator
         Finds devices; None where every claim is allocated.
     clock, timeout_ns
-        How long allocated devices may take to become ready.
+        How long allocated devices may take to become ready; None where nobody waits for them.
     """
 
     def __init__(
-        self, attempt: Attempt, allocator: Allocator | None, *, clock: Clock, timeout_ns: int
+        self,
+        attempt: Attempt,
+        allocator: Allocator | None,
+        *,
+        clock: Clock,
+        timeout_ns: int | None,
     ) -> None:
         self._attempt = attempt
         self._allocator = allocator
         # What a claim's devices are like does not depend on the node.
         self._lost = [
-            each.is_allocated and is_lost(each.claim, clock, timeout_ns=timeout_ns)
+            timeout_ns is not None
+            and each.is_allocated
+            and is_lost(each.claim, clock, timeout_ns=timeout_ns)
             for each in attempt.claims
         ]
 
