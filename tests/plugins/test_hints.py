@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.api.changes import Action, ClusterEvent, Resource, matches
-from moorage.api.devices import DeviceClass
 from moorage.api.codec import from_dict
+from moorage.api.devices import DeviceClass
 from moorage.api.node import Node
 from moorage.api.pod import NodeAffinity, Pod
 from moorage.config.plugin_args import NodeAffinityArgs
