@@ -7,8 +7,8 @@ members are then assumed on their nodes before the next one comes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,9 @@ from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 
 _PROFILE = "default-scheduler"
+_WHOLE_NODE = "4"  # cpu of every node
+
+Decide: TypeAlias = Callable[[GroupKey, Sequence[PodInfo]], GroupDecision]
 
 
 class GangSize(msgspec.Struct, frozen=True):
@@ -71,6 +74,9 @@ class GangResult(msgspec.Struct, frozen=True):
         Decided and assumed.
     digest
         Of their places.
+    refused
+        Gangs of the same sizes of which the second half wants nodes of their own, and there is none
+        without a pod: nobody is placed.
     """
 
     nodes: int
@@ -79,6 +85,7 @@ class GangResult(msgspec.Struct, frozen=True):
     gang_pods: int
     gangs_per_second: float
     digest: str
+    refused: tuple[GangSize, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -86,17 +93,21 @@ class GangResult(msgspec.Struct, frozen=True):
 
     def as_lines(self) -> list[str]:
         """Return the result as lines for people."""
-        lines = [f"gangs of identical pods, {self.nodes} nodes, all scored"]
-        lines += [
-            f"  {each.pods:4} pods   best {each.best_ms:8.2f} ms, median {each.median_ms:8.2f} ms "
-            f"of {each.repeats}   {each.per_pod_us:7.1f} us a pod   {each.digest[:12]}"
-            for each in self.sizes
-        ]
-        lines.append(
+        return [
+            f"gangs of identical pods, {self.nodes} nodes, all scored",
+            *map(_line, self.sizes),
             f"  {self.gangs} gangs of {self.gang_pods}: {self.gangs_per_second:.0f} gangs/s, "
-            f"{self.gangs_per_second * self.gang_pods:.0f} pods/s   {self.digest[:12]}"
-        )
-        return lines
+            f"{self.gangs_per_second * self.gang_pods:.0f} pods/s   {self.digest[:12]}",
+            "gangs of which half fits no node as it is, refused",
+            *map(_line, self.refused),
+        ]
+
+
+def _line(size: GangSize) -> str:
+    return (
+        f"  {size.pods:4} pods   best {size.best_ms:8.2f} ms, median {size.median_ms:8.2f} ms "
+        f"of {size.repeats}   {size.per_pod_us:7.1f} us a pod   {size.digest[:12]}"
+    )
 
 
 class GangRun:
@@ -132,45 +143,78 @@ class GangRun:
         UsageError
             The gangs do not fit the nodes.
         """
-        measured = tuple(self._size(size, repeats) for size in sizes)
+        measured = tuple(
+            self._size(*self._gang(f"of-{size}", size), self._placed, repeats) for size in sizes
+        )
         waiting = [self._gang(f"gang-{index}", gang_pods) for index in range(gangs)]
         places: list[tuple[str, str]] = []
         begin = self._clock.monotonic_ns()
         for key, pods in waiting:
-            found = self._decided(key, pods)
+            found = self._placed(key, pods)
             for member in found.members:
                 self._core.cache.assume_pod(member.decision.pod.pod, member.node_name)
             places += _places(found)
         seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
-        return GangResult(self._nodes, measured, gangs, gang_pods, gangs / seconds, digest(places))
+        # Last, because whoever is tried draws among equal nodes.
+        self._occupy()
+        refused = tuple(
+            self._size(
+                *self._gang(f"too-large-{size}", size, fitting=size // 2), self._refused, repeats
+            )
+            for size in sizes
+        )
+        rate = gangs / seconds
+        return GangResult(
+            self._nodes, measured, gangs, gang_pods, rate, digest(places), refused=refused
+        )
 
-    def _size(self, size: int, repeats: int) -> GangSize:
-        key, pods = self._gang(f"of-{size}", size)
+    def _size(
+        self, key: GroupKey, pods: Sequence[PodInfo], decide: Decide, repeats: int
+    ) -> GangSize:
         took: list[int] = []
-        found = self._decided(key, pods)
+        found = decide(key, pods)
         for _ in range(repeats):
             begin = self._clock.monotonic_ns()
-            found = self._decided(key, pods)
+            found = decide(key, pods)
             took.append(self._clock.monotonic_ns() - begin)
         took.sort()
         best, median = took[0], took[len(took) // 2]
+        each_us = best / 1e3 / len(pods)
         return GangSize(
-            size, best / 1e6, median / 1e6, best / 1e3 / size, repeats, digest(_places(found))
+            len(pods), best / 1e6, median / 1e6, each_us, repeats, digest(_places(found))
         )
 
-    def _decided(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+    def _occupy(self) -> None:
+        """Put a pod on every node."""
+        for index, name in enumerate(self._core.snapshot.names):
+            pod = _pod("filler", index, "100m")
+            del pod["spec"]["schedulingGroup"]
+            pod["spec"]["nodeName"] = name
+            self._core.cache.add_pod(from_dict(Pod, pod))
+
+    def _refused(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+        found = self._cycle.decide(key, pods)
+        assert found.outcome is GroupOutcome.REJECTED, "pods that fit no node have a place"
+        return found
+
+    def _placed(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
         found = self._cycle.decide(key, pods)
         if found.outcome is not GroupOutcome.PLACED or len(found.members) < len(pods):
             raise UsageError(f"gang {key.full_name} does not fit: {found.explanation(pods)}")
         return found
 
-    def _gang(self, name: str, size: int) -> tuple[GroupKey, list[PodInfo]]:
+    def _gang(
+        self, name: str, size: int, *, fitting: int | None = None
+    ) -> tuple[GroupKey, list[PodInfo]]:
+        """Let a gang come; those beyond `fitting` want a node of their own."""
         core = self._core
         metadata = {"namespace": "default", "name": name, "uid": f"group-{name}"}
         policy = {"gang": {"minCount": size}}
         group = {"metadata": metadata, "spec": {"schedulingPolicy": policy}}
         core.snapshot.listers.pod_groups.put(from_dict(PodGroup, group))
-        pods = [from_dict(Pod, _pod(name, index)) for index in range(size)]
+        small = size if fitting is None else fitting
+        cpus = ["100m"] * small + [_WHOLE_NODE] * (size - small)
+        pods = [from_dict(Pod, _pod(name, index, cpu)) for index, cpu in enumerate(cpus)]
         for pod in pods:
             core.snapshot.groups.put(pod)
         for pod in pods:
@@ -184,9 +228,9 @@ def _places(found: GroupDecision) -> list[tuple[str, str]]:
     return [(each.decision.pod.key, each.node_name) for each in found.members]
 
 
-def _pod(group: str, index: int) -> dict[str, Any]:
+def _pod(group: str, index: int, cpu: str) -> dict[str, Any]:
     name = f"{group}-{index}"
-    requests = {"cpu": "100m", "memory": "500Mi"}
+    requests = {"cpu": cpu, "memory": "500Mi"}
     container = {"name": "pause", "image": "pause", "resources": {"requests": requests}}
     return {
         "metadata": {"namespace": "default", "name": name, "uid": f"uid-{name}"},
