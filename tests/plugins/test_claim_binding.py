@@ -347,20 +347,23 @@ PENDING = (
 
 
 @pytest.mark.parametrize(
-    ("after_seconds", "kind", "status", "seconds"),
+    ("after_seconds", "kind", "status", "seconds", "ending"),
     [
-        pytest.param(12, "Ready", SUCCESS, 15, id="ready at the third look"),
+        pytest.param(12, "Ready", SUCCESS, 15, "success", id="ready at the third look"),
         pytest.param(
             7,
             "Broken",
             error('device binding failed: claim=c, reason=Because, message="it is"'),
             10,
+            "failure",
             id="failed",
         ),
-        pytest.param(700, "Ready", error("device binding timeout: claim=c"), 600, id="too late"),
+        pytest.param(
+            700, "Ready", error("device binding timeout: claim=c"), 600, "timeout", id="too late"
+        ),
     ],
 )
-def test_a_pod_is_bound_when_its_devices_are_ready(after_seconds, kind, status, seconds):
+def test_a_pod_is_bound_when_its_devices_are_ready(after_seconds, kind, status, seconds, ending):
     async def play(world: World) -> None:
         await world.begin(claim())
 
@@ -372,6 +375,10 @@ def test_a_pod_is_bound_when_its_devices_are_ready(after_seconds, kind, status, 
         world.tasks.spawn(driver(), name="driver")
         found = await world.bind(world.asked(using("c")))
         assert (found, world.seconds, world.told.notes) == (status, seconds, [PENDING])
+        counts = world.plugin.counts
+        assert dict(counts.allocations) == {("gpu.example", ending): 1}
+        ((driver_name, ended, waited),) = counts.waits
+        assert (driver_name, ended, round(waited)) == ("gpu.example", ending, seconds)
         await world.tasks.cancel_all()
 
     story(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
@@ -437,6 +444,7 @@ def test_a_claim_is_made_for_extended_resources_and_its_pod_told():
         results = made["status"]["allocation"]["devices"]["results"]
         assert [each["device"] for each in results] == ["a0", "a1"]
         assert reserved_for(made) == [wanted.uid]
+        assert dict(world.plugin.counts.creates) == {"success": 1}
         told = await world.client.get(PODS, "p", namespace="default")
         status = told["status"]
         assert isinstance(status, dict)

@@ -58,7 +58,6 @@ _SIZE: Final = tuple(
     for bound in (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 )
 _P: Final = "scheduler_"
-_NOT_YET: Final = "it is not counted yet"
 _NO_BATCHES: Final = "not applicable: replicas are recognised by shape, no list of nodes is kept"
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -258,7 +257,6 @@ METRICS: Final[tuple[Metric, ...]] = (
         "counter",
         "Claims made for extended resources",
         ("status",),
-        unused=_NOT_YET,
         gate="DRAExtendedResource",
     ),
     Metric(
@@ -266,7 +264,6 @@ METRICS: Final[tuple[Metric, ...]] = (
         "counter",
         "Allocations whose devices had to be waited for",
         ("profile", "driver", "status"),
-        unused=_NOT_YET,
         gate="DRADeviceBindingConditions",
     ),
     Metric(
@@ -275,7 +272,6 @@ METRICS: Final[tuple[Metric, ...]] = (
         "How long devices were waited for before binding",
         ("profile", "driver", "status"),
         exponential(0.1, 2, 14),
-        unused=_NOT_YET,
         gate="DRADeviceBindingConditions",
     ),
     # --- shared by Kubernetes' components -----------------------------------------------------

@@ -44,6 +44,7 @@ from moorage.framework.status import (
 from moorage.plugins.answers import normalize_to_max
 from moorage.plugins.device_classes import DeviceClassNames
 from moorage.plugins.resource_claims.attempt import Attempt, Search, with_allocation
+from moorage.plugins.resource_claims.counts import ClaimCounts
 from moorage.plugins.resource_claims.extended import is_in_memory
 from moorage.plugins.resource_claims.pod_claims import (
     ClaimError,
@@ -105,6 +106,8 @@ class DynamicResources:
         self._classes = DeviceClassNames(snapshot.listers.device_classes)
         self._extended = gates("DRAExtendedResource")
         self._preparation = Preparation(self._table, self._classes, gates)
+        self.counts = ClaimCounts()
+        """What was done in the binding task."""
         self._books: Books | None = None
         self._writes: tuple[ClaimBinder, Releases] | None = None
 
@@ -300,6 +303,7 @@ class DynamicResources:
                 writer,
                 handle.client,
                 effects=handle.effects,
+                counts=self.counts,
                 clock=handle.clock,
                 timeout_ns=self._binding_timeout_ns,
             )

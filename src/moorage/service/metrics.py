@@ -19,6 +19,9 @@ from moorage.observe.series import Histogram
 from moorage.service.scheduler import Scheduler
 
 _S = "scheduler_"
+_DEVICE_WAITS: Final = next(
+    m.buckets for m in METRICS if m.name == f"{_S}dra_bindingconditions_wait_duration_seconds"
+)
 PLAYED: Final = "v1.36.2"
 """The kube-scheduler whose behaviour is played, as ``kubernetes_build_info`` tells it."""
 
@@ -68,6 +71,7 @@ def exposition_of(
         "leader_election_slowpath_total": lambda: _of_elector(scheduler, "slow_paths"),
         **_call_sources(calls),
         **_group_sources(scheduler.facts.group_attempts),
+        **_device_sources(scheduler),
         "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
         "kubernetes_feature_enabled": lambda: [
             ((gate.name, "" if gate.stage == "GA" else gate.stage), float(gates(gate.name)))
@@ -141,6 +145,38 @@ def _group_sources(groups: GroupAttemptFacts) -> dict[str, Source]:
         f"{_S}podgroup_schedule_attempts_total": groups.results.items,
         f"{_S}podgroup_scheduling_attempt_duration_seconds": groups.durations.items,
         f"{_S}podgroup_scheduling_algorithm_duration_seconds": lambda: [((), groups.algorithm)],
+    }
+
+
+def _device_sources(scheduler: Scheduler) -> dict[str, Source]:
+    profiles = scheduler.core.profiles.values()
+    plugins = [(each.name, each.plugins.get("DynamicResources")) for each in profiles]
+    told = [(name, plugin.counts) for name, plugin in plugins if plugin is not None]
+    histograms: dict[tuple[str, ...], Histogram] = {}
+
+    def creates() -> Iterator[Sample]:
+        total: Counter[str] = Counter()
+        for _, counts in told:
+            total.update(counts.creates)
+        return _one_label(total.items())
+
+    def waits() -> Iterable[Sample]:
+        for name, counts in told:
+            while counts.waits:
+                driver, status, seconds = counts.waits.popleft()
+                key = name, driver, status
+                histogram = histograms.setdefault(key, Histogram(_DEVICE_WAITS))
+                histogram.observe(seconds)
+        return histograms.items()
+
+    return {
+        f"{_S}resourceclaim_creates_total": creates,
+        f"{_S}dra_bindingconditions_allocations_total": lambda: [
+            ((name, *labels), float(count))
+            for name, counts in told
+            for labels, count in counts.allocations.items()
+        ],
+        f"{_S}dra_bindingconditions_wait_duration_seconds": waits,
     }
 
 

@@ -20,6 +20,7 @@ from moorage.plugins.resource_claims.conditions import (
     is_overdue,
     waits_for_devices,
 )
+from moorage.plugins.resource_claims.counts import ClaimCounts
 from moorage.plugins.resource_claims.extended import NodeClaim, is_in_memory
 from moorage.plugins.resource_claims.pod_claims import ClaimError, full_name, is_reserved_for
 from moorage.plugins.resource_claims.writing import ClaimWriter
@@ -45,6 +46,8 @@ class ClaimBinder:
         The writes, and the wait between two looks.
     effects
         Tells people what a pod waits for.
+    counts
+        Told what became of claims and waits.
     clock, timeout_ns
         How long devices may take to become ready; None where nobody waits for them.
     """
@@ -56,6 +59,7 @@ class ClaimBinder:
         client: BindingClient,
         *,
         effects: PluginEffects,
+        counts: ClaimCounts,
         clock: Clock,
         timeout_ns: int | None,
     ) -> None:
@@ -63,6 +67,7 @@ class ClaimBinder:
         self._writer = writer
         self._client = client
         self._effects = effects
+        self._counts = counts
         self._clock = clock
         self._timeout_ns = timeout_ns
 
@@ -87,7 +92,12 @@ class ClaimBinder:
 
     async def _publish(self, one: PodClaim, pod: PodInfo, special: NodeClaim | None) -> None:
         if special is not None and is_in_memory(one.claim):
-            one.claim = await self._writer.create(special)
+            try:
+                one.claim = await self._writer.create(special)
+            except ClaimError:
+                self._counts.creates["failure"] += 1
+                raise
+            self._counts.creates["success"] += 1
             self._is_called(one)
         one.claim = await self._writer.reserve(one.claim, one.allocation, pod)
         if special is None:
@@ -120,6 +130,17 @@ class ClaimBinder:
             action="Scheduling",
             note=f"waiting for binding conditions for device on node {node_name}",
         )
+        began_ns, problem = self._clock.monotonic_ns(), None
+        try:
+            await self._ready(attempt, timeout_ns)
+        except ClaimError as found:
+            problem = found
+        seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
+        self._counts.waited(attempt, problem, seconds=seconds)
+        if problem is not None:
+            raise problem
+
+    async def _ready(self, attempt: Attempt, timeout_ns: int) -> None:
         deadline_ns = self._clock.monotonic_ns() + timeout_ns
         while not self._are_ready(attempt, timeout_ns):
             left_seconds = (deadline_ns - self._clock.monotonic_ns()) / NS_PER_SECOND
