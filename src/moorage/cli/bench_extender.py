@@ -6,6 +6,8 @@ from typing import Literal
 
 import click
 
+from moorage.cli.options import repeated_seed_option
+
 _EPILOG = """
 \b
 Examples:
@@ -30,14 +32,7 @@ them get their nodes. Every pod costs a filter and a prioritize call about all n
 @click.option("--pods", type=click.IntRange(1), default=1000, show_default=True, metavar="N")
 @click.option("--names-only", is_flag=True, help="nodeCacheCapable: send names, not whole nodes.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="NUMBER",
-    help="Seed of all random choices.",
-)
+@repeated_seed_option
 def bench_extender(
     *,
     nodes: int,

@@ -6,6 +6,8 @@ from typing import Literal
 
 import click
 
+from moorage.cli.options import repeated_seed_option
+
 _EPILOG = """
 \b
 Examples:
@@ -36,14 +38,7 @@ Exit codes: 0 all of that is so, 1 something is not (FAULT lines say what).
     help="Pods created a second.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="NUMBER",
-    help="Seed of all random choices.",
-)
+@repeated_seed_option
 @click.pass_context
 def soak(
     ctx: click.Context,
