@@ -76,7 +76,7 @@ def play(
             cluster.scheduler.core.cache.validate()
 
     run_virtual(main(), clock)
-    assert extender.closed == 1
+    assert extender.closed == len(config.scheduler.extenders)
     return extender
 
 
@@ -104,6 +104,28 @@ def test_the_extender_sees_whole_objects_and_decides(monkeypatch):
     assert body["Pod"]["spec"]["dnsPolicy"] == "ClusterFirst"  # nothing the scheduler reads
     assert [node["metadata"]["name"] for node in body["Nodes"]["items"]] == ["n1", "n2"]
     assert "kind" not in body["Pod"]
+
+
+def test_filters_are_asked_in_order_and_scores_all_at_once(monkeypatch):
+    told: list[str] = []
+
+    async def answers(verb: str, body: Any) -> Any:
+        told.append(f"{verb} asked")
+        await aio.sleep(1)
+        told.append(f"{verb} answered")
+        return {"Nodes": body["Nodes"]} if verb.startswith("filter") else []
+
+    async def story(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest("p"))
+        await aio.sleep(5)
+        assert await node_of(cluster, "p")
+
+    verbs = [f"filterVerb: filter{n}, prioritizeVerb: score{n}, weight: 1" for n in (1, 2)]
+    play(monkeypatch, f"}}, {{urlPrefix: '{PREFIX}', ".join(verbs), answers, story)
+    assert told == [
+        *("filter1 asked", "filter1 answered", "filter2 asked", "filter2 answered"),
+        *("score1 asked", "score2 asked", "score1 answered", "score2 answered"),
+    ]
 
 
 def test_a_pod_deleted_while_the_extender_thinks_leaves_nothing_behind(monkeypatch):
