@@ -24,8 +24,8 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 # So many readers are woken at every change; most resources have fewer.
 _READERS_FEW = 4
-# For each reader above them the log waits this long after it has woken all: about five times what
-# waking one, and writing to it over TLS, costs. So telling takes a fifth of the time at most.
+# More are left alone for this long each after all have been woken: about five times what waking
+# one, and writing to it over TLS, costs. So telling takes a fifth of the time at most.
 _PAUSE_SECONDS = 0.0004
 
 
@@ -182,7 +182,7 @@ class WatchLog:
 
     def _pause_over(self) -> None:
         self._wake_later = None
-        pause = (self._readers - _READERS_FEW) * _PAUSE_SECONDS
+        pause = self._readers * _PAUSE_SECONDS
         self._wake_after = asyncio.get_running_loop().time() + pause
         self.wake()
 
