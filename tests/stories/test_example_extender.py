@@ -296,7 +296,7 @@ async def test_nodes_that_are_left_are_sent_back_whole() -> None:
         {"metadata": {"name": "b", "labels": {MAINTENANCE: "now"}}},
     ]
     body = json.dumps({"Pod": {}, "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None})
-    answer = await ExampleExtender().filter(body.encode())
+    answer = await ExampleExtender().filter([body.encode()])
     assert json.loads(answer) == {
         "Nodes": {"metadata": {}, "items": nodes[:1]},
         "FailedNodes": {"b": "maintenance of b is now"},
@@ -308,13 +308,13 @@ async def test_nodes_that_are_left_are_sent_back_whole() -> None:
 async def test_names_are_looked_up_in_the_cluster() -> None:
     rules = ExampleExtender(_known({"a": {POWER: "green"}, "b": {MAINTENANCE: "now"}}))
     body = json.dumps({"Pod": {}, "Nodes": None, "NodeNames": ["b", "a", "new"]}).encode()
-    assert json.loads(await rules.filter(body)) == {
+    assert json.loads(await rules.filter([body])) == {
         "NodeNames": ["a", "new"],
         "FailedNodes": {"b": "maintenance of b is now"},
         "FailedAndUnresolvableNodes": {},
         "Error": "",
     }
-    assert json.loads(await rules.prioritize(body)) == [
+    assert json.loads(await rules.prioritize([body])) == [
         {"Host": "b", "Score": 0},
         {"Host": "a", "Score": 10},
         {"Host": "new", "Score": 0},
@@ -363,29 +363,35 @@ _OTHER = {"metadata": {"name": "b", "labels": {MAINTENANCE: "now"}}}
         ),
     ],
 )
+@pytest.mark.parametrize("size", [1, 7, 40, 1000])
 async def test_what_is_remembered_of_a_question_does_not_change_the_next_answer(
-    questions: list[bytes],
+    questions: list[bytes], size: int
 ) -> None:
+    def cut(body: bytes) -> list[bytes]:
+        return [body[start : start + size] for start in range(0, len(body), size)]
+
     known = {"a": {POWER: "green"}, "b": {MAINTENANCE: "now"}}
     rules = ExampleExtender(_known(known))
     for question in questions:
         fresh = ExampleExtender(_known(known))
         for verb in ("filter", "prioritize"):
-            assert await getattr(rules, verb)(question) == await getattr(fresh, verb)(question)
+            assert await getattr(rules, verb)(cut(question)) == await getattr(fresh, verb)(
+                [question]
+            )
 
 
 async def test_a_label_that_changes_in_the_cluster_changes_the_answer() -> None:
     known = _known({"a": {}})
     rules, body = ExampleExtender(known), _question("p", ["a"])
-    assert json.loads(await rules.prioritize(body)) == [{"Host": "a", "Score": 0}]
+    assert json.loads(await rules.prioritize([body])) == [{"Host": "a", "Score": 0}]
     known.nodes["a"], known.changes = {POWER: "green"}, 1
-    assert json.loads(await rules.prioritize(body)) == [{"Host": "a", "Score": 10}]
+    assert json.loads(await rules.prioritize([body])) == [{"Host": "a", "Score": 10}]
 
 
 async def test_victims_told_by_uid_are_looked_up_in_the_cluster() -> None:
     rules = ExampleExtender(_known({}, {"u1": {KEEP: "true"}, "u2": {}}))
     asked = {name: {"Pods": [{"UID": uid}]} for name, uid in (("a", "u1"), ("b", "u2"))}
-    answer = await rules.preempt(json.dumps({"NodeNameToMetaVictims": asked}).encode())
+    answer = await rules.preempt([json.dumps({"NodeNameToMetaVictims": asked}).encode()])
     kept = {"b": {"Pods": [{"UID": "u2"}], "NumPDBViolations": 0}}
     assert json.loads(answer) == {"NodeNameToMetaVictims": kept}
 
@@ -393,7 +399,9 @@ async def test_victims_told_by_uid_are_looked_up_in_the_cluster() -> None:
 async def test_it_binds_what_it_is_asked_to() -> None:
     known = _known({})
     body = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n"}
-    assert json.loads(await ExampleExtender(known).bind(json.dumps(body).encode())) == {"Error": ""}
+    assert json.loads(await ExampleExtender(known).bind([json.dumps(body).encode()])) == {
+        "Error": ""
+    }
     assert known.bound == [("ns", "p", "u", "n")]
 
 
