@@ -205,8 +205,22 @@ def _statuses(conditions: list[Condition]) -> dict[str, str]:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
+    if old.spec == new.spec and _resize_state(old) == _resize_state(new):
+        return False  # most updates are about phases and conditions
     before = pod_requests(old, use_status=True, pod_level=True)
     after = pod_requests(new, use_status=True, pod_level=True)
     return any(
         name not in after or milli(nano) > milli(after[name]) for name, nano in before.items()
+    )
+
+
+def _resize_state(pod: Pod) -> tuple[object, ...]:
+    """Return all that requests are read from besides the spec."""
+    status = pod.status
+    return (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resources,
+        status.allocated_resources,
+        status.conditions,
     )

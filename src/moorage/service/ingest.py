@@ -8,8 +8,8 @@ deletion is told to the queue first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from types import TracebackType
 from typing import Generic, TypeVar
 
 from moorage.api.changes import Action, ClusterEvent, Resource, node_changes, pod_changes
@@ -47,18 +47,28 @@ def _quantity(name: str, amount: Quantity) -> None:
         raise ValueError(f"status.allocatable[{name}]: {problem}; mend the node") from None
 
 
-@contextmanager
-def _tolerated() -> Iterator[None]:
-    """Log what does not fit the cache's belief and go on; the next watch event sets it right.
+class _Tolerated:
+    """Logs what does not fit the cache's belief and goes on; the next watch event sets it right.
 
     A belief that no later event repairs (`CacheCorruptedError`) ends the scheduler instead.
     """
-    try:
-        yield
-    except CacheCorruptedError:
-        raise
-    except CacheError as problem:
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(problem, CacheError) or isinstance(problem, CacheCorruptedError):
+            return False
         _log.error("cache: %s", problem)
+        return True
+
+
+_tolerated = _Tolerated()
 
 
 class _Reporting:
@@ -142,7 +152,7 @@ class NodeIngest(_Changing):
             self._left_alone[node.name] = None
             return
         began_ns = self._events.now_ns()
-        with _tolerated():
+        with _tolerated:
             self._cache.add_node(node)
         self._queue.move_all(NODE_ADD, None, node)
         self._events.handled(NODE_ADD.label, since_ns=began_ns)
@@ -157,7 +167,7 @@ class NodeIngest(_Changing):
             self.on_add(new)
             return
         began_ns = self._events.now_ns()
-        with _tolerated():
+        with _tolerated:
             self._cache.update_node(before, new)
         self._changed(node_changes(before, new), before, new, began_ns=began_ns)
 
@@ -167,7 +177,7 @@ class NodeIngest(_Changing):
             return
         began_ns = self._events.now_ns()
         self._queue.move_all(NODE_DELETE, node, None)
-        with _tolerated():
+        with _tolerated:
             self._cache.remove_node(node)
         self._events.handled(NODE_DELETE.label, since_ns=began_ns)
 
@@ -251,7 +261,7 @@ class PodIngest(_Changing):
             self._writes.seen(new)
         if old.spec.node_name:
             began_ns = self._events.now_ns()
-            with _tolerated():
+            with _tolerated:
                 self._cache.update_pod(old, new)
             self._changed(pod_changes(old, new), old, new, began_ns=began_ns)
         elif new.spec.node_name:
@@ -274,7 +284,7 @@ class PodIngest(_Changing):
         assigned = bool(pod.spec.node_name)
         if assigned or (missed and self._known_assigned(pod)):
             began_ns = self._events.now_ns()
-            with _tolerated():
+            with _tolerated:
                 self._cache.remove_pod(pod)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
             self._events.handled(ASSIGNED_POD_DELETE.label, since_ns=began_ns)
@@ -294,7 +304,7 @@ class PodIngest(_Changing):
 
     def _assigned(self, pod: Pod) -> None:
         began_ns = self._events.now_ns()
-        with _tolerated():
+        with _tolerated:
             self._cache.add_pod(pod)
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
         self._events.handled(ASSIGNED_POD_ADD.label, since_ns=began_ns)
