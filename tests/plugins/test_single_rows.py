@@ -16,6 +16,7 @@ from moorage.config.plugin_args import (
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import RowFilterPlugin, RowScorePlugin, RowSumsFilterPlugin
+from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums, ShiftedSums
 from tests.plugins.builders import cluster, make, node, pod
@@ -33,15 +34,18 @@ def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
     assert isinstance(make("NodeResourcesFit", snapshot)[0], RowFilterPlugin)
     assert isinstance(make("NodeResourcesFit", snapshot)[0], RowSumsFilterPlugin)
     assert isinstance(make("NodeResourcesFit", snapshot)[0], RowScorePlugin)
+    assert isinstance(make("NodePorts", snapshot)[0], RowFilterPlugin)
     assert isinstance(make("NodeResourcesBalancedAllocation", snapshot)[0], RowScorePlugin)
 
 
+@pytest.mark.parametrize("name", ["NodeResourcesFit", "NodePorts"])
 @FEW
 @given(random_cluster=clusters(), asked=pods())
-def test_a_row_passes_where_the_filter_passes_it(random_cluster, asked):
+def test_a_row_passes_where_the_filter_passes_it(name, random_cluster, asked):
     snapshot = build(random_cluster)
-    plugin, state, info = make("NodeResourcesFit", snapshot)[0], CycleState(), PodInfo(asked)
-    plugin.pre_filter(state, info, snapshot)
+    plugin, state, info = make(name, snapshot)[0], CycleState(), PodInfo(asked)
+    if plugin.pre_filter(state, info, snapshot)[1].code is Code.SKIP:
+        return
     answer = plugin.filter(state, info, snapshot.all())
     failed = [False] * snapshot.num_nodes if answer is None else (answer.code_n != 0).tolist()
     found = [plugin.passes_row(state, info, row) for row in range(snapshot.num_nodes)]

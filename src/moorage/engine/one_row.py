@@ -13,6 +13,7 @@ from moorage.engine.shape_entry import Entry, Scores
 from moorage.framework.points import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
+    FilterPlugin,
     Reads,
     RowFilterPlugin,
     RowScorePlugin,
@@ -41,19 +42,25 @@ class OneRow:
     """
 
     def __init__(self, profile: Profile, by_pods: Sequence[int], fresh: frozenset[str]) -> None:
-        filters = [(index, profile.filters[index]) for index in by_pods]
+        self._snapshot = profile.handle.snapshot
         scores = [
             plugin
             for plugin in profile.scores
             if plugin.name not in fresh and plugin.score_reads != Reads.NODE
         ]
-        self._filters = [
-            (i, plugin) for i, plugin in filters if isinstance(plugin, RowFilterPlugin)
-        ]
-        self._vector_filters = [p.name for _, p in filters if not isinstance(p, RowFilterPlugin)]
-        self._judges = {
-            i: plugin for i, plugin in filters if isinstance(plugin, RowSumsFilterPlugin)
-        }
+        self._filters: list[
+            tuple[int, FilterPlugin, RowFilterPlugin | None, RowSumsFilterPlugin | None]
+        ] = []
+        for index in by_pods:
+            plugin = profile.filters[index]
+            self._filters.append(
+                (
+                    index,
+                    plugin,
+                    plugin if isinstance(plugin, RowFilterPlugin) else None,
+                    plugin if isinstance(plugin, RowSumsFilterPlugin) else None,
+                )
+            )
         self._scores = [
             (plugin, profile.weights[plugin.name])
             for plugin in scores
@@ -72,23 +79,24 @@ class OneRow:
         rows
             Rows whose pods changed, their nodes did not.
         """
-        if len(rows) > ROWS_MOST:
+        scores = entry.scores
+        if len(rows) > ROWS_MOST or (scores is not None and self._needs_arrays(scores)):
             return False
         try:
             return all(self._judged(entry, pod, row) for row in rows) and (
-                entry.scores is None
-                or all(self._rescored(entry, entry.scores, pod, row) for row in rows)
+                scores is None or all(self._rescored(entry, scores, pod, row) for row in rows)
             )
         except Exception:  # whoever raised is asked again with arrays, and contained there
             return False
+
+    def _needs_arrays(self, scores: Scores) -> bool:
+        return not all(name in scores.skipped for name in self._vector_scores)
 
     def _judged(self, entry: Entry, pod: PodInfo, row: int) -> bool:
         """Put a row's verdict down as it is now; False where a plugin has to be asked for it."""
         verdict, by_node, by_pods = entry.verdict, entry.by_node, entry.by_pods
         if verdict is None or by_node is None or by_pods is None:
             return True
-        if not all(_skipped(entry, name) for name in self._vector_filters):
-            return False
         found = self._first_failing(entry, pod, row)
         if found is None:
             return False
@@ -101,21 +109,26 @@ class OneRow:
         return True
 
     def _first_failing(self, entry: Entry, pod: PodInfo, row: int) -> RowVerdict | None:
-        """Return what the plugins say that read pods; None where it is not known why one fails."""
-        for index, plugin in self._filters:
-            if _skipped(entry, plugin.name) or plugin.passes_row(entry.state, pod, row):
+        """Return what the plugins say that read pods; None where an answer is no verdict."""
+        for index, plugin, passes, judge in self._filters:
+            if _skipped(entry, plugin.name):
                 continue
-            judge = self._judges.get(index)
-            if judge is None:
-                return None
-            code, reason = judge.filter_row(entry.state, pod, row, NOTHING_MORE)
-            if code:
-                return index, code, reason
+            if passes is not None and passes.passes_row(entry.state, pod, row):
+                continue
+            if judge is not None:
+                found = judge.filter_row(entry.state, pod, row, NOTHING_MORE)
+            else:
+                answer = plugin.filter(entry.state, pod, self._snapshot.rows([row]))
+                if answer is None:
+                    continue
+                if len(answer) != 1 or answer.is_broken:
+                    return None
+                found = int(answer.code_n[0]), int(answer.reason_n[0])
+            if found[0]:
+                return index, *found
         return PASSES
 
     def _rescored(self, entry: Entry, scores: Scores, pod: PodInfo, row: int) -> bool:
-        if not all(name in scores.skipped for name in self._vector_scores):
-            return False
         for plugin, weight in self._scores:
             if plugin.name in scores.skipped:
                 continue

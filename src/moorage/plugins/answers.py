@@ -81,6 +81,16 @@ class SetAnswers:
             answers = self._table[ids]
         return answers
 
+    def of_row(self, column: SetColumn[S], row: int) -> int:
+        """Return the answer for the set of one row."""
+        self._follow(column)
+        set_id = column.ids.item(row)
+        known = self._table.item(set_id)
+        if known == _UNKNOWN:
+            known = self._table[set_id] = self._answer(column.item(set_id))
+            self._unknown -= 1
+        return known
+
     def _follow(self, column: SetColumn[S]) -> None:
         # An id may get a new meaning (version), and a fork numbers its sets on its own (column).
         if column is not self._column or column.version != self._version:

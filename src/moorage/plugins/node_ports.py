@@ -62,6 +62,17 @@ class NodePorts:
         taken = state.read(_PRE_FILTER).gather(self._snapshot.port_sets, view) != 0
         return answer_where(taken, Code.UNSCHEDULABLE, self._reason)
 
+    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether no wanted port is in use on one row.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        return state.read(_PRE_FILTER).of_row(self._snapshot.port_sets, row) == 0
+
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Name what helps: a pod that frees a wanted port, a new node."""
         gone = ClusterEvent(Resource.POD, Action.DELETE)
