@@ -48,6 +48,45 @@ def test_a_pod_of_two_minutes_runs_two_minutes_of_the_clusters_time(tmp_path):
     assert parse_rfc3339(lease["spec"]["renewTime"]) > parse_rfc3339(ended["startedAt"])
 
 
+def test_time_stands_still_until_it_is_stepped(tmp_path):
+    annotations = {"moorage.dev/start-seconds": "10", "moorage.dev/run-seconds": "60"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "long", "annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+    }
+    (tmp_path / "pod.json").write_text(json.dumps(pod))
+    with Up(tmp_path, "--speed", "0", "--nodes", "2", "--empty", "-o", "lines") as up:
+        up.started()
+        begin = _ask(up, "time", "show")
+        assert begin["speed"] == 0
+        _ = CliRunner().invoke(
+            main, ["apply", "-f", str(tmp_path / "pod.json"), "--kubeconfig", str(up.kubeconfig)]
+        )
+        # What takes no time happens: it is scheduled.
+        up.until("default/long  bound to")
+        pod = _ask(up, "get", "pod", "long")
+        assert pod["status"]["phase"] == "Pending"
+        assert pod["metadata"]["creationTimestamp"] == begin["now"][:19] + "Z"
+        assert _ask(up, "time", "show") == begin
+        after = _ask(up, "time", "step", "30", "--at", "100")
+        assert (_elapsed(begin, after), after["speed"]) == (30.0, 0)
+        up.until("default/long  running")
+        assert _ask(up, "time", "show") == after
+        after = _ask(up, "time", "step", "60", "--at", "100")
+        assert _elapsed(begin, after) == 90.0
+        up.until("default/long  finished")
+        # Heartbeats of the nodes kept pace.
+        conditions = _ask(up, "get", "node", "node-01")["status"]["conditions"]
+        assert {"type": "Ready", "status": "True"}.items() <= conditions[-1].items()
+        assert up.stop()[0] == 0
+
+
+def _elapsed(begin: Any, end: Any) -> float:
+    return (parse_rfc3339(end["now"]) - parse_rfc3339(begin["now"])) / NS_PER_SECOND
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -55,7 +94,10 @@ def test_a_pod_of_two_minutes_runs_two_minutes_of_the_clusters_time(tmp_path):
         pytest.param(
             ["--speed", "60", "--single-process"], "leave out --single-process", id="one process"
         ),
-        pytest.param(["--speed", "0"], "not in the range", id="standing still"),
+        pytest.param(["--speed", "0.5"], "stands still (0) or runs", id="slower"),
+        pytest.param(
+            ["--speed", "0", "--data", "d"], "exclude each other", id="still, with --data"
+        ),
     ],
 )
 def test_what_does_not_go_together_is_told_before_anything_starts(tmp_path, words, message):

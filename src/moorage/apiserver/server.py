@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
@@ -57,6 +57,7 @@ from moorage.apiserver.status import (
     unknown_path,
 )
 from moorage.apiserver.store import Store, Write
+from moorage.apiserver.time_control import TIME_PATH, time_answer
 from moorage.apiserver.views import Catalog
 from moorage.apiserver.watch_log import Limits
 from moorage.apiserver.watching import Watcher
@@ -64,6 +65,9 @@ from moorage.apiserver.world import World
 from moorage.apiserver.writing import Writer, is_dry_run
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+
+if TYPE_CHECKING:
+    from moorage.base.timeline import Timeline
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +113,7 @@ class ApiServer:
         self._streams = streams
         self._persistence: Persistence | None = None
         self._audit: AuditLog | None = None
+        self._timeline: Timeline | None = None
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
@@ -223,6 +228,10 @@ class ApiServer:
         """Tell every call from now on to an audit log; a watch when it begins."""
         self._audit = log
 
+    def control_time(self, timeline: Timeline) -> None:
+        """Let an administrator stop and step the time of this server and of all that share it."""
+        self._timeline = timeline
+
     def keep_in(self, journal: Journal) -> Persistence:
         """Keep every write from now on in a journal that holds what the store holds.
 
@@ -268,6 +277,8 @@ class ApiServer:
         accept = request.headers.get("accept", "")
         if request.path == SNAPSHOT_PATH:
             return self._loader.answer(request)
+        if request.path == TIME_PATH:
+            return time_answer(self._timeline, request, user)
         review = self._reviews.answer(request, user)
         if review is not None:
             return review

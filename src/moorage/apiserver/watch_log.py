@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from moorage.apiserver.record import Record
+from moorage.base.aio import paces_by_time
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -175,7 +176,7 @@ class WatchLog:
     def _wake_many(self) -> None:
         """Wake all readers now, or when their pause is over."""
         loop = asyncio.get_running_loop()
-        if loop.time() < self._wake_after:
+        if loop.time() < self._wake_after and paces_by_time():
             self._wake_later = loop.call_at(self._wake_after, self._pause_over)
         else:
             self._pause_over()

@@ -10,7 +10,17 @@ import asyncio
 import logging
 import selectors
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from moorage.base.clock import NS_PER_SECOND
+
+if TYPE_CHECKING:
+    from moorage.base.timeline import Timeline
+
+# The highest speed of time in a sandbox.
+SPEED_MAX = 1000.0
+# How soon a loop notices that its time was stopped or goes on (a guess: at once, to a person).
+_LOOK_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -53,10 +63,11 @@ class ScaledLoop(asyncio.SelectorEventLoop):
     _HANDSHAKE_SECONDS = 60.0
     _SHUTDOWN_SECONDS = 30.0
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, speed: float, selector: selectors.BaseSelector | None = None) -> None:
         self.speed = speed
-        selector = _ScaledSelector()
-        selector.speed = speed
+        if selector is None:
+            selector = _ScaledSelector()
+            selector.speed = speed
         super().__init__(selector)
 
     def time(self) -> float:
@@ -79,6 +90,43 @@ class ScaledLoop(asyncio.SelectorEventLoop):
             "ssl_shutdown_timeout": self._SHUTDOWN_SECONDS * self.speed,
         }
         return options | {key: options.get(key) or value for key, value in limits.items()}
+
+
+class _PacedSelector(selectors.DefaultSelector):
+    """Waits for moments of a time that may be changed meanwhile, so it looks again and again."""
+
+    timeline: Timeline
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout <= 0:
+            return super().select(timeout)
+        return super().select(min(self.timeline.real_seconds(timeout), _LOOK_SECONDS))
+
+
+class PacedLoop(ScaledLoop):
+    """An event loop in a time that can be stopped and stepped.
+
+    Parameters
+    ----------
+    timeline
+        The time. Real limits are as long as they have to be at the highest speed.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        selector = _PacedSelector()
+        selector.timeline = timeline
+        self._timeline = timeline
+        self._begin_ns = timeline.now_ns()
+        super().__init__(SPEED_MAX, selector)
+
+    def time(self) -> float:
+        """Return the time since the loop began, seconds of the timeline."""
+        return (self._timeline.now_ns() - self._begin_ns) / NS_PER_SECOND
+
+
+def paces_by_time() -> bool:
+    """Whether work in the running loop may be paced by waiting: not where time may stand still."""
+    return not isinstance(asyncio.get_running_loop(), PacedLoop)
 
 
 class TaskOwner:

@@ -27,6 +27,7 @@ _COMMANDS: Mapping[str, str] = {
     "plot": "moorage.cli.plot:plot",
     "run": "moorage.cli.run:run",
     "snapshot": "moorage.cli.snapshot:snapshot",
+    "time": "moorage.cli.time_control:time",
     "up": "moorage.cli.up:up",
     "version": "moorage.cli.version:version",
 }

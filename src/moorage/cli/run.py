@@ -49,7 +49,7 @@ schedulerName of its own to run beside kube-scheduler.
 @verbose_option
 @kube_scheduler_flags
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
-@click.option("--pace", type=(float, int), default=(1.0, 0), hidden=True)
+@click.option("--pace", type=(float, int, str), default=(1.0, 0, ""), hidden=True)
 def run(
     *,
     kubeconfig: str,
@@ -59,7 +59,7 @@ def run(
     seed: int | None,
     verbose: int,
     end_with_stdin: bool,
-    pace: tuple[float, int],
+    pace: tuple[float, int, str],
     **flags: Any,
 ) -> None:
     """Schedule the pods of an API server, until Ctrl-C or SIGTERM.
@@ -100,14 +100,16 @@ def run(
     if end_with_stdin and not sys.stdin.buffer.readline():
         return
 
+    clock = chosen.clock()
+
     async def main() -> None:
-        ending = Ending()
+        ending = Ending(clock=clock)
         ending.listen()
         on_ready = _say_ready if end_with_stdin else None
-        work = schedule(options, chosen.clock(), on_ready=on_ready)
+        work = schedule(options, clock, on_ready=on_ready)
         await until_ended(work, ending, name="scheduler", child=end_with_stdin)
 
-    run_loop(main(), chosen)
+    run_loop(main(), chosen, clock)
 
 
 def _say_ready() -> None:

@@ -34,6 +34,7 @@ Examples:
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
   moorage up --no-scheduler            to run another scheduler against it
   moorage up --speed 60                a minute passes in a second
+  moorage up --speed 0                 time stands still, and is stepped by `moorage time step`
   moorage up --rbac                    users may do what roles grant them
   moorage up --listen 192.168.1.5      for clients on other machines, too
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
@@ -167,7 +168,11 @@ def up(  # noqa: PLR0913 - one parameter an option
         flags=_flags(settings, gates),
     )
     parts = _parts(settings, None if no_scheduler else options, single=single_process, view=view)
-    run_loop(run_up(plan, parts, view, clock=SystemClock()))
+    try:
+        run_loop(run_up(plan, parts, view, clock=SystemClock()))
+    finally:
+        if settings.pace.timeline:
+            Path(settings.pace.timeline).unlink(missing_ok=True)
 
 
 def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> frozenset[str]:
@@ -232,7 +237,8 @@ def _parts(
         # The very command a person would type, in a process of its own.
         command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin"]
         command += _arguments(options)
-        command += ["--pace", str(settings.pace.speed), str(settings.pace.start_ns)]
+        pace = settings.pace
+        command += ["--pace", str(pace.speed), str(pace.start_ns), pace.timeline]
     return ProcessParts(settings, command, on_message=view.message)
 
 

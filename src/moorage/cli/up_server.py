@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import click
 
 if TYPE_CHECKING:
+    from moorage.sandbox.process import Pace
     from moorage.sandbox.settings import ServerSettings
 
 
@@ -74,11 +76,11 @@ _OPTIONS = (
     ),
     click.option(
         "--speed",
-        type=click.FloatRange(1, 1000),
+        type=click.FloatRange(0, 1000),
         default=1.0,
         metavar="N",
         help="Let N seconds pass in one: for server, nodes, controllers and scheduler. Limits of "
-        "calls stay real.",
+        "calls stay real. With 0 time stops once the nodes are there, and `moorage time` steps it.",
     ),
 )
 
@@ -106,11 +108,11 @@ def server_settings(
     default_nodes
         Nobody asked for these; a cluster that was there before keeps its own.
     """
-    from moorage.base.clock import SystemClock
-    from moorage.sandbox.process import Pace
     from moorage.sandbox.settings import ServerSettings
 
     data, speed, audit_log = options["data"], options["speed"], options["audit_log"]
+    if 0 < speed < 1:
+        raise click.UsageError(f"--speed {speed:g}: time stands still (0) or runs (1 and more)")
     if data is not None and speed != 1:
         raise click.UsageError(
             "--speed and --data exclude each other: after a restart, time would run backwards"
@@ -125,8 +127,26 @@ def server_settings(
         data=str(data.absolute()) if data else "",
         rbac=options["rbac"],
         audit_log=str(audit_log.absolute()) if audit_log else "",
-        pace=Pace(speed, SystemClock().now_ns()),
+        pace=_pace(speed),
     )
+
+
+def _pace(speed: float) -> Pace:
+    from moorage.base.clock import SystemClock
+    from moorage.sandbox.process import Pace
+
+    now_ns = SystemClock().now_ns()
+    if speed:
+        return Pace(speed, now_ns)
+    import tempfile
+
+    from moorage.base.timeline import Timeline
+
+    # Each process maps it; `up` removes it in the end.
+    descriptor, path = tempfile.mkstemp(prefix="moorage-time-")
+    os.close(descriptor)
+    Timeline.create(Path(path), now_ns)
+    return Pace(speed, now_ns, path)
 
 
 def _one_address(listen: str) -> str:

@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from moorage.base.aio import ScaledLoop, TaskOwner
+from moorage.base.aio import PacedLoop, ScaledLoop, TaskOwner
 from moorage.base.clock import Clock, ScaledClock, SystemClock
+from moorage.base.timeline import Timeline
 
 T = TypeVar("T")
 
@@ -33,24 +35,37 @@ class Pace(msgspec.Struct, frozen=True):
         Seconds that pass there in a real one.
     start_ns
         When it began to differ, nanoseconds since the Unix epoch; the same in all processes.
+    timeline
+        File of a `Timeline` that says it instead; empty where time cannot be changed.
     """
 
     speed: float = 1.0
     start_ns: int = 0
+    timeline: str = ""
 
     def clock(self) -> Clock:
         """Return the clock of such a process."""
+        if self.timeline:
+            return Timeline(Path(self.timeline))
         return SystemClock() if self.speed == 1 else ScaledClock(self.speed, self.start_ns)
 
 
-def run_loop(main: Coroutine[Any, Any, T], pace: Pace | None = None) -> T:
+def run_loop(
+    main: Coroutine[Any, Any, T], pace: Pace | None = None, clock: Clock | None = None
+) -> T:
     """Run a coroutine on the fastest event loop there is, uvloop where it is installed.
 
     Parameters
     ----------
     pace
         A speed other than 1 needs a loop that can be scaled.
+    clock
+        Of that pace, in the same process; a `Timeline` needs a loop of its own.
     """
+    if isinstance(clock, Timeline):
+        timeline = clock
+        with asyncio.Runner(loop_factory=lambda: PacedLoop(timeline)) as runner:
+            return runner.run(main)
     if pace is not None and pace.speed != 1:
         speed = pace.speed
         with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
@@ -72,11 +87,16 @@ class Ending:
     ----------
     on_second
         Called at a second signal, before the process is ended on the spot.
+    clock
+        Of the process; one that stands still goes on, so that everything can end in good order.
     """
 
-    def __init__(self, on_second: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, on_second: Callable[[], None] | None = None, clock: Clock | None = None
+    ) -> None:
         self._event = asyncio.Event()
         self._on_second = on_second
+        self._clock = clock
         self.signalled = False
 
     def listen(self) -> None:
@@ -87,6 +107,8 @@ class Ending:
 
     def set(self) -> None:
         """End the process in good order."""
+        if isinstance(self._clock, Timeline):
+            self._clock.let_go()
         self._event.set()
 
     async def wait(self) -> None:

@@ -28,6 +28,7 @@ from moorage.base.aio import TaskOwner, together
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
+from moorage.base.timeline import Timeline
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.controllers.disruption import DisruptionController
@@ -74,6 +75,8 @@ class SandboxServer:
             rbac=settings.rbac,
             secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
         )
+        if isinstance(clock, Timeline):
+            self._api.control_time(clock)
         self._persistence: Persistence | None = None
         self._audit: AuditLog | None = None
         names = dict.fromkeys([*LOCAL_NAMES, settings.listen, *settings.names])

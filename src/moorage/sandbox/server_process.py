@@ -11,8 +11,10 @@ import sys
 
 import msgspec
 
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, UsageError
 from moorage.base.importing import without_collecting
+from moorage.base.timeline import Timeline
 
 with without_collecting():
     from moorage.sandbox.process import Ending, run_loop, until_ended
@@ -27,21 +29,29 @@ def main() -> int:
     if not line:
         return 0
     settings = msgspec.json.decode(line, type=ServerSettings)
+    clock = settings.pace.clock()
     try:
-        run_loop(_serve(settings), settings.pace)
+        run_loop(_serve(settings, clock), settings.pace, clock)
     except MoorageError as error:
         _report(ServerReport(error=str(error), bad_input=isinstance(error, UsageError)))
         return 2 if isinstance(error, UsageError) else 1
     return 0
 
 
-async def _serve(settings: ServerSettings) -> None:
-    ending = Ending()
+async def _serve(settings: ServerSettings, clock: Clock) -> None:
+    ending = Ending(clock=clock)
     ending.listen()
-    server = SandboxServer(settings, clock=settings.pace.clock())
+    server = SandboxServer(settings, clock=clock)
+
+    def ready() -> None:
+        # Nodes take time to register; from now on whoever is in front of it says when time runs.
+        if isinstance(clock, Timeline):
+            clock.run(0)
+        _report(ServerReport(ready=True))
+
     try:
         _report(await server.start())
-        nodes = server.play_nodes(lambda: _report(ServerReport(ready=True)))
+        nodes = server.play_nodes(ready)
         await until_ended(nodes, ending, name="nodes", child=True)
     finally:
         await server.stop()

@@ -1,0 +1,82 @@
+"""Stopping and stepping the time of a sandbox: what ``moorage time`` sends.
+
+Like `loading` a path that Kubernetes does not have, for administrators only: it moves the clock of
+everything in the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from moorage.apiserver.rbac.authorizer import MASTERS
+from moorage.apiserver.render import encode
+from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.status import StatusError, bad_request, method_not_allowed
+from moorage.base.aio import SPEED_MAX
+from moorage.base.clock import rfc3339_micro
+
+if TYPE_CHECKING:
+    from moorage.base.timeline import Timeline
+
+TIME_PATH = "/moorage.dev/v1/time"
+
+# A year at once is more than anybody waits for.
+_SECONDS_MAX = 366 * 86_400
+
+
+class Change(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a call asks for.
+
+    Parameters
+    ----------
+    speed
+        Seconds that shall pass in a real one; 0 stops time.
+    step
+        Stop when so many seconds have passed; None to run on.
+    """
+
+    speed: float
+    step: float | None = None
+
+
+def time_answer(timeline: Timeline | None, request: Request, user: User) -> Reply:
+    """Tell how time runs, and change it before if asked to.
+
+    Raises
+    ------
+    StatusError
+        400: no such change. 403: not an administrator. 405: neither GET nor POST. 409: this
+        cluster's time cannot be changed.
+    """
+    if request.method not in ("GET", "POST"):
+        raise method_not_allowed()
+    if timeline is None:
+        text = "the time of this cluster cannot be changed; start it with `moorage up --speed 0`"
+        raise StatusError(409, "Conflict", text)
+    if request.method == "POST":
+        if MASTERS not in user.groups:
+            raise StatusError(403, "Forbidden", f"only {MASTERS} may change the time")
+        _change(timeline, request.body)
+    state = timeline.state()
+    body = {"now": rfc3339_micro(state.now_ns), "speed": state.speed}
+    if state.end_ns is not None:
+        body["until"] = rfc3339_micro(state.end_ns)
+    return Reply(status=200, body=encode(body) + b"\n")
+
+
+def _change(timeline: Timeline, body: bytes) -> None:
+    try:
+        change = msgspec.json.decode(body, type=Change)
+    except msgspec.DecodeError as error:
+        raise bad_request(f"not a change of time: {error}") from error
+    stopping = change.speed == 0 and change.step is None
+    if not stopping and not 1 <= change.speed <= SPEED_MAX:
+        raise bad_request(f"speed: must be 0, or between 1 and {SPEED_MAX:g}")
+    if change.step is None:
+        timeline.run(change.speed)
+    elif 0 < change.step <= _SECONDS_MAX:
+        timeline.step(change.step, change.speed)
+    else:
+        raise bad_request(f"step: must be more than 0 and at most {_SECONDS_MAX} seconds")

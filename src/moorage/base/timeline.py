@@ -1,0 +1,112 @@
+"""Time that can be stopped and stepped, the same for every process that has the same file mapped.
+
+Place in the flow: the server of a sandbox is told when time shall run, and writes it here; the
+clocks and loops of all its processes read it. What is kept is a straight line: the moment of the
+machine and of the cluster at which it begins, how fast it runs, and where it ends.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+import time
+from pathlib import Path
+
+import msgspec
+
+from moorage.base.clock import NS_PER_SECOND
+
+# Number of the line before and after it: they differ while it is being written.
+_LINE = struct.Struct("=QqqdqQ")
+_NO_END = 2**63 - 1
+
+
+class TimeState(msgspec.Struct, frozen=True):
+    """How time runs.
+
+    Parameters
+    ----------
+    now_ns
+        The cluster's time, nanoseconds since the Unix epoch.
+    speed
+        Seconds that pass in one of the machine's; 0 when it stands still.
+    end_ns
+        When it will stand still; None when it runs on.
+    """
+
+    now_ns: int
+    speed: float
+    end_ns: int | None
+
+
+class Timeline:
+    """A clock of a cluster whose time may be changed while it runs.
+
+    Parameters
+    ----------
+    path
+        The file that `create` made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), _LINE.size)
+        self._own: tuple[int, int] | None = None
+
+    @classmethod
+    def create(cls, path: Path, now_ns: int) -> Timeline:
+        """Make the file; time begins at a moment, and runs as the machine's."""
+        path.write_bytes(_LINE.pack(0, time.monotonic_ns(), now_ns, 1.0, _NO_END, 0))
+        return cls(path)
+
+    def now_ns(self) -> int:
+        """Wall-clock time of the cluster, nanoseconds since the Unix epoch."""
+        if self._own is not None:
+            real_ns, cluster_ns = self._own
+            return cluster_ns + time.monotonic_ns() - real_ns
+        real_ns, cluster_ns, speed, end_ns = self._read()
+        return min(cluster_ns + round((time.monotonic_ns() - real_ns) * speed), end_ns)
+
+    def monotonic_ns(self) -> int:
+        """Time for durations and deadlines: it never runs backwards, so it is the same."""
+        return self.now_ns()
+
+    def state(self) -> TimeState:
+        """Return how time runs."""
+        _, _, speed, end_ns = self._read()
+        now_ns = self.now_ns()
+        if speed == 0 or now_ns >= end_ns:
+            return TimeState(now_ns, 0.0, None)
+        return TimeState(now_ns, speed, None if end_ns == _NO_END else end_ns)
+
+    def run(self, speed: float) -> None:
+        """Let time run on at a speed; 0 stops it."""
+        self._write(speed, _NO_END)
+
+    def step(self, seconds: float, speed: float) -> None:
+        """Let so many seconds pass at a speed, and stop."""
+        self._write(speed, self.now_ns() + round(seconds * NS_PER_SECOND))
+
+    def let_go(self) -> None:
+        """Let time run on as the machine's, in this process alone: so that it can end."""
+        self._own = (time.monotonic_ns(), self.now_ns())
+
+    def real_seconds(self, seconds: float) -> float:
+        """Return how long seconds of the cluster will take, infinite while it stands still."""
+        speed = 1.0 if self._own is not None else self.state().speed
+        return seconds / speed if speed else math.inf
+
+    def _read(self) -> tuple[int, int, float, int]:
+        while True:
+            before, real_ns, cluster_ns, speed, end_ns, after = _LINE.unpack(self._memory[:])
+            if before == after:
+                return real_ns, cluster_ns, speed, end_ns
+
+    def _write(self, speed: float, end_ns: int) -> None:
+        now_ns = self.now_ns()
+        number = _LINE.unpack(self._memory[:])[0] + 1
+        line = _LINE.pack(number, time.monotonic_ns(), now_ns, speed, end_ns, number)
+        # Piece by piece, the numbers first and last: whoever reads in between sees them differ.
+        self._memory[:8] = line[:8]
+        self._memory[8:] = line[8:]

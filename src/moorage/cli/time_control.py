@@ -1,0 +1,124 @@
+"""``moorage time``: see how time runs in a sandbox, stop it, step it, let it run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from moorage.cli.options import kubeconfig_option
+
+if TYPE_CHECKING:
+    from moorage.cli.session import Session
+
+_EPILOG = """
+\b
+Examples, with a cluster started by `moorage up --speed 0`:
+  moorage time step 60             a minute passes, in three seconds
+  moorage time step 3600 --at 600  an hour, in six seconds
+  moorage time speed 1             on as usual
+  moorage time speed 0             stop
+  moorage time show
+"""
+_PATH = "/moorage.dev/v1/time"
+_SPEED_MAX = 1000
+# Fast enough to be worth it, slow enough for heartbeats to be in time on a busy machine.
+_STEP_SPEED = 20.0
+_LOOK_SECONDS = 0.05
+
+_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+
+
+@click.group(epilog=_EPILOG)
+def time() -> None:
+    """Stop, step and speed up the time of a sandbox, and see how it runs.
+
+    The cluster has to be started with `moorage up --speed 0`.
+    """
+
+
+@time.command()
+@_output
+@kubeconfig_option
+def show(*, output: Literal["text", "json"], kubeconfig: str, context: str) -> None:
+    """Tell the cluster's time, and how fast it runs."""
+    _ask(None, output, kubeconfig, context)
+
+
+@time.command()
+@click.argument("seconds", type=click.FloatRange(0, min_open=True), default=1.0)
+@click.option(
+    "--at",
+    "speed",
+    type=click.FloatRange(1, _SPEED_MAX),
+    default=_STEP_SPEED,
+    show_default=True,
+    metavar="N",
+    help="How many of the seconds pass in a real one.",
+)
+@_output
+@kubeconfig_option
+def step(
+    *,
+    seconds: float,
+    speed: float,
+    output: Literal["text", "json"],
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Let SECONDS (1 unless given) pass, wait until they have, and stop."""
+    _ask({"step": seconds, "speed": speed}, output, kubeconfig, context)
+
+
+@time.command()
+@click.argument("speed", metavar="N", type=click.FloatRange(0, _SPEED_MAX))
+@_output
+@kubeconfig_option
+def speed(*, speed: float, output: Literal["text", "json"], kubeconfig: str, context: str) -> None:
+    """Let N seconds pass in a real one from now on; 0 stops time."""
+    _ask({"speed": speed}, output, kubeconfig, context)
+
+
+def _ask(change: dict[str, float] | None, output: str, kubeconfig: str, context: str) -> None:
+    from moorage.cli.session import run_session
+
+    state = run_session(
+        lambda session: _changed(session, change), kubeconfig=kubeconfig, context=context
+    )
+    if output == "json":
+        import json
+
+        click.echo(json.dumps(state))
+        return
+    runs = f"{state['speed']:g} seconds a second" if state["speed"] else "stopped"
+    click.echo(f"{state['now']}  {runs}")
+
+
+async def _changed(session: Session, change: dict[str, float] | None) -> dict[str, Any]:
+    """Change how time runs, wait until a step is done, and return how it runs then."""
+    from moorage.base import aio
+
+    state = await _call(session, "GET" if change is None else "POST", change)
+    while change is not None and "step" in change and state["speed"]:
+        await aio.sleep(_LOOK_SECONDS)
+        state = await _call(session, "GET", None)
+    return state
+
+
+async def _call(
+    session: Session, method: Literal["GET", "POST"], change: dict[str, float] | None
+) -> dict[str, Any]:
+    import msgspec
+
+    from moorage.base.errors import UsageError
+    from moorage.client.status import error_from_answer
+    from moorage.client.transport import Call
+
+    body = None if change is None else msgspec.json.encode(change)
+    answer = await session.transport.request(Call(method, _PATH, body=body))
+    if answer.status == 404:
+        raise UsageError("this server is no sandbox of moorage: its time is its machine's")
+    if answer.status != 200:
+        raise error_from_answer(answer)
+    found: dict[str, Any] = msgspec.json.decode(answer.body)
+    return found
