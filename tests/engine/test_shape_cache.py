@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.points import PreFilterResult, Reads
-from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from moorage.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import LABELS
 from moorage.snapshot.snapshot import Snapshot
@@ -219,3 +221,45 @@ def test_fresh_plugins_are_named():
     world = World(Reads.NODE)
     assert world.shapes.fresh_plugins == frozenset()
     assert World(Reads.CLUSTER).shapes.fresh_plugins == {"A"}
+
+
+SAID: dict[str, tuple[PreFilterResult | None, Status]] = {
+    "skips": (None, SKIP),
+    "lets go on": (None, SUCCESS),
+    "restricts": (PreFilterResult(frozenset({"n04", "n11"})), SUCCESS),
+    "rejects": (None, unschedulable("no")),
+    "rejects for good": (None, unresolvable("never")),
+}
+
+
+@given(
+    said=st.lists(st.tuples(st.sampled_from(sorted(SAID)), st.sampled_from(sorted(SAID)))),
+    kept=st.sampled_from(["skips", "lets go on", "restricts"]),
+)
+@settings(max_examples=50)
+def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept):
+    """Two plugins are asked afresh for each pod, the one between them for the first."""
+    snapshot = Snapshot()
+    for name in NAMES:
+        snapshot.table.add_node(node(name))
+    now = dict.fromkeys("AC", "skips")
+
+    def fresh(name: str) -> Fake:
+        asked = lambda state, info, snapshot: SAID[now[name]]  # noqa: E731
+        return Fake(name, pre_filter=asked, filter_node=answers(SUCCESS))
+
+    between = Fake(
+        "B",
+        pre_filter=answers(SAID[kept]),
+        filter_node=answers(unschedulable("B was not skipped")),
+        filter_reads=Reads.NODE,
+        shape_parts=(),
+    )
+    plugins = profile(fresh("A"), between, fresh("C"), snapshot=snapshot)
+    reusing = Cycle(plugins, snapshot, smallest_name)
+    plain = Cycle(plugins, snapshot, smallest_name, reuse=False)
+    for now["A"], now["C"] in said:
+        found, expected = (each.decide(PodInfo(pod("p"))) for each in (reusing, plain))
+        assert summary(found) == summary(expected)
+        assert found.state.skip_filter == expected.state.skip_filter
+        assert found.diagnosis == expected.diagnosis

@@ -138,6 +138,18 @@ def test_looking_up_one_nomination():
     assert ("uid-a" in nominator, len(nominator)) == (True, 1)
 
 
+def test_who_is_the_only_one_nominated_to_a_node():
+    world = World()
+    world.add(pod(nominated="n1"))
+    alone = world.queue.nominator.only_one
+    found = [alone(uid, node) for uid in ("uid-a", "uid-b") for node in ("n1", "n2")]
+    assert found == [True, False, False, False]
+    world.add(pod("b", nominated="n1"))
+    assert [alone(uid, "n1") for uid in ("uid-a", "uid-b")] == [False, False]
+    world.queue.nominator.delete(pod())
+    assert [alone(uid, "n1") for uid in ("uid-a", "uid-b")] == [False, True]
+
+
 def test_a_pod_of_the_same_name_is_not_taken_for_the_nominated_one():
     world = World()
     world.add(pod(nominated="n1"))

@@ -15,6 +15,7 @@ from moorage.engine.beside import judge_beside
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
 from moorage.engine.filter_pass import FilterPass
 from moorage.engine.filtering import CycleError, filter_nominated, run_filters
+from moorage.engine.nominated import comes_first
 from moorage.engine.refusals import Refusal, Refusals
 from moorage.engine.sampling import Rotation, Sampler
 from moorage.engine.scope import WHOLE, Scope
@@ -230,14 +231,7 @@ class Cycle:
         shapes = self.shapes
         if entry is None or shapes is None:
             return run_pre_filter(self.profile, state, pod, self.snapshot)
-        state.absorb(entry.state)
-        return run_pre_filter(
-            self.profile,
-            state,
-            pod,
-            self.snapshot,
-            ask=lambda plugin: shapes.ask_pre_filter(entry, plugin, state, pod),
-        )
+        return shapes.pre_filters.run(entry, state, pod)
 
     def _nominated(
         self, entry: Entry | None, state: CycleState, pod: PodInfo, within: NodeView | None
@@ -249,7 +243,8 @@ class Cycle:
         view = self.snapshot.rows([row])
         known = None
         if entry is not None and self.shapes is not None:
-            if self.shapes.passes_at(entry, state, row) and self._is_first(pod, row):
+            passes = self.shapes.passes_at(entry, state, row)
+            if passes and comes_first(self.snapshot, pod, row):
                 return view, FilterPass(1), row
             known = self.shapes.verdict_at(entry, state, row)
         try:
@@ -257,10 +252,6 @@ class Cycle:
         except CycleError:  # looking here first is a short cut: the search proper finds out
             return None
         return view, verdict, row
-
-    def _is_first(self, pod: PodInfo, row: int) -> bool:
-        """Whether no pod nominated to a row comes before this one."""
-        return not self.snapshot.nominations or not self.snapshot.nominated_before(pod, row)
 
     def _looked_at(
         self,

@@ -89,7 +89,8 @@ class FilterPass:
     )
 
     def __init__(self, n: int) -> None:
-        self.plugin_n = np.full(n, PASSED, np.uint8)
+        self.plugin_n = np.empty(n, np.uint8)
+        self.plugin_n.fill(PASSED)
         self._code_n: CodeArray | None = None
         self._reason_n: ReasonArray | None = None
         self._shared = False  # a copy reads the same codes and reasons

@@ -11,16 +11,16 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filter_pass import FilterPass
-from moorage.engine.nominated import nominated_first
+from moorage.engine.filter_pass import PASSES, FilterPass, RowVerdict, verdict_status
+from moorage.engine.nominated import judge_row, nominated_first
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.meter import FILTER, NOT_TIMED
-from moorage.framework.points import FilterPlugin
+from moorage.framework.points import FilterPlugin, Reads
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer, Status, error
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shifted import ShiftedSums
+from moorage.snapshot.shifted import NOTHING_MORE, ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
@@ -147,6 +147,51 @@ def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
 def broken_filter(status: Status) -> Status:
     """Return the Error an attempt ends with when a Filter answered neither yes nor no."""
     return error(f'running "{status.plugin}" filter plugin: {status.message}')
+
+
+def judge_one(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    view: NodeView,
+    *,
+    row: int,
+    by_node: RowVerdict | None,
+) -> Status:
+    """Run the Filter plugins that were not skipped over one row, until one fails it.
+
+    Parameters
+    ----------
+    profile, state, pod
+        The attempt, after PreFilter.
+    view, row
+        The row, twice.
+    by_node
+        What those say of it that read its node alone; None when they are to be asked.
+
+    Returns
+    -------
+    Status
+        As `run_filters` would find; Error where that would raise.
+    """
+    found = PASSES if by_node is None else by_node
+    for index, plugin in enumerate(profile.filters):
+        if index >= found[0]:
+            break
+        known = by_node is not None and plugin.filter_reads == Reads.NODE
+        if known or plugin.name in state.skip_filter:
+            continue
+        said = judge_row(profile, (index,), state, pod, row, more=NOTHING_MORE)
+        if said is None:
+            answer = ask_filter(profile, plugin, state, pod, view)
+            if answer is None or not answer.code_n[0]:
+                continue
+            said = index, answer.code_n.item(0), answer.reason_n.item(0)
+        if said is not PASSES:
+            found = said
+            break
+    status = verdict_status(profile, found)
+    return status if status.ok or status.rejected else broken_filter(status)
 
 
 def filter_nominated(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from moorage.engine.filter_pass import PASSES, RowVerdict
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
@@ -32,6 +34,15 @@ def nominated_first(
         and other.uid != pod.uid
         and snapshot.table.node_of_pod(other.uid) is None
     ]
+
+
+def comes_first(snapshot: Snapshot, pod: PodInfo, row: int) -> bool:
+    """Whether a pod has to leave room on a row for no other that is nominated there."""
+    alone = snapshot.only_nominated
+    if (alone is not None and alone(pod.uid, snapshot.names[row])) or not snapshot.nominations:
+        return True
+    positions, _ = snapshot.nominated_among(pod, np.array([row]))
+    return not len(positions)
 
 
 def judge_row(

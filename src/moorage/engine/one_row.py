@@ -97,10 +97,10 @@ class OneRow:
         verdict, by_node, by_pods = entry.verdict, entry.by_node, entry.by_pods
         if verdict is None or by_node is None or by_pods is None:
             return True
-        found = self._first_failing(entry, pod, row)
+        passed = verdict.plugin_n.item(row) == PASSED
+        found = self._first_failing(entry, pod, row, passed=passed)
         if found is None:
             return False
-        passed = verdict.plugin_n.item(row) == PASSED
         if not (passed and found is PASSES):
             by_pods.put_row(row, found)
             verdict.put_row(row, min(by_node.verdict_at(row), found))  # the first plugin decides
@@ -108,12 +108,18 @@ class OneRow:
                 entry.feasible = None
         return True
 
-    def _first_failing(self, entry: Entry, pod: PodInfo, row: int) -> RowVerdict | None:
-        """Return what the plugins say that read pods; None where an answer is no verdict."""
+    def _first_failing(
+        self, entry: Entry, pod: PodInfo, row: int, *, passed: bool
+    ) -> RowVerdict | None:
+        """Return what the plugins say that read pods; None where an answer is no verdict.
+
+        `passed` is whether the row did so far: then it is the likelier answer now.
+        """
         for index, plugin, passes, judge in self._filters:
             if _skipped(entry, plugin.name):
                 continue
-            if passes is not None and passes.passes_row(entry.state, pod, row):
+            likely = passed or judge is None
+            if passes is not None and likely and passes.passes_row(entry.state, pod, row):
                 continue
             if judge is not None:
                 found = judge.filter_row(entry.state, pod, row, NOTHING_MORE)

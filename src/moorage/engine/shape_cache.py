@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,18 @@ from numpy.typing import NDArray
 from moorage.engine.filter_pass import PASSED, FilterPass
 from moorage.engine.filtering import CycleError, ask_filters, ask_into
 from moorage.engine.filtering import raise_first_error as _raise_first_error
+from moorage.engine.known_pre_filters import KnownPreFilters
 from moorage.engine.one_row import OneRow
 from moorage.engine.scoring import ask_score, check_range
 from moorage.engine.shape_entry import Beside, Entry, Scores, shape_key
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.meter import PRE_SCORE
-from moorage.framework.points import PreFilterPlugin, Reads, ScoreArray, ScorePlugin
+from moorage.framework.points import Reads, ScoreArray, ScorePlugin
 from moorage.framework.profile import Profile, reads_cluster
-from moorage.framework.runner import PreFilterAnswer, pre_filter_one
 from moorage.framework.status import Code, error
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import NODE_NAME, Part
 from moorage.snapshot.snapshot import Snapshot
 
 DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
@@ -38,7 +40,8 @@ DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a gu
 # Priorities for which a shape keeps the verdict beside nominated pods; a guess.
 _PRIORITIES_MOST = 4
 
-ShapeKey = tuple[str, tuple[int, ...]]
+Shape = tuple[tuple[Part[Any], ...], tuple[int, ...]]
+"""The parts of a pod that reusable plugins read, and their ids."""
 
 
 class ShapeCache:
@@ -52,6 +55,11 @@ class ShapeCache:
         Whose rows are answered for.
     budget_bytes
         How much memory the entries may take together.
+
+    Attributes
+    ----------
+    pre_filters
+        Runs PreFilter with what entries know.
     """
 
     def __init__(
@@ -64,6 +72,8 @@ class ShapeCache:
         self._sizes: dict[tuple[int, ...], int] = {}
         self._total = 0
         self._kinds = profile.shape_kinds
+        # Of the parts beside the spec's own, the name of a node is nearly always empty.
+        self._within_spec = all(kind.within_spec or kind is NODE_NAME for kind in self._kinds)
         fresh = {name for name, plugin in profile.plugins.items() if reads_cluster(plugin)}
         self._fresh = frozenset(fresh)
         self._epochs: tuple[Callable[[Snapshot], int], ...] = tuple(
@@ -78,6 +88,7 @@ class ShapeCache:
             for i, p in enumerate(filters)
             if p.name not in fresh and self._row_reads(p) != Reads.NODE
         ]
+        self.pre_filters = KnownPreFilters(profile, snapshot, self._fresh)
         self._one_row = OneRow(profile, self._by_pods, self._fresh)
         self._fresh_filters = [i for i, p in enumerate(filters) if p.name in fresh]
         self.hits = 0
@@ -95,9 +106,8 @@ class ShapeCache:
 
     def entry(self, pod: PodInfo) -> Entry:
         """Return the entry of a pod's shape, up to date with every changed row."""
-        parts = tuple([pod.part(kind) for kind in self._kinds])
-        key = shape_key(parts)
-        epochs = tuple(epoch(self._snapshot) for epoch in self._epochs)
+        parts, key = self._shape_of(pod)
+        epochs = tuple([epoch(self._snapshot) for epoch in self._epochs])
         found = self._entries.get(key)
         if found is not None and self._refresh(found, pod, epochs):
             self.hits += 1
@@ -109,6 +119,16 @@ class ShapeCache:
         self.settle(made)  # also shapes that PreFilter stops or restricts must not pile up
         return made
 
+    def _shape_of(self, pod: PodInfo) -> Shape:
+        if not self._within_spec or pod.pod.spec.node_name:
+            parts = tuple([pod.part(kind) for kind in self._kinds])
+            return parts, shape_key(parts)
+        known: Shape | None = pod.spec_memo.get(self)
+        if known is None:
+            parts = tuple([pod.part(kind) for kind in self._kinds])
+            known = pod.spec_memo[self] = parts, shape_key(parts)
+        return known
+
     def settle(self, entry: Entry) -> None:
         """Count an entry's memory and drop the least recently used ones over budget."""
         size = entry.nbytes
@@ -117,23 +137,6 @@ class ShapeCache:
         while self._total > self._budget and len(self._entries) > 1:
             oldest, _ = self._entries.popitem(last=False)
             self._total -= self._sizes.pop(oldest, 0)
-
-    # -- PreFilter -----------------------------------------------------------------------------
-
-    def ask_pre_filter(
-        self, entry: Entry, plugin: PreFilterPlugin, state: CycleState, pod: PodInfo
-    ) -> PreFilterAnswer:
-        """Answer for a PreFilter plugin: from the entry, or by asking it."""
-        if plugin.name in self._fresh:
-            return pre_filter_one(plugin, state, pod, self._snapshot)
-        known = entry.pre_filters.get(plugin.name)
-        if known is None:
-            entry.state.metered_like(state)
-            known = pre_filter_one(plugin, entry.state, pod, self._snapshot)
-            state.absorb(entry.state)
-            if known[1].code is not Code.ERROR:
-                entry.pre_filters[plugin.name] = known
-        return known
 
     # -- Filter --------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from moorage.engine.filter_pass import FilterPass
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import ScoreArray
-from moorage.framework.runner import PreFilterAnswer
+from moorage.framework.runner import PreFilterAnswer, PreFilterOutcome
 from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.shape import Part
 from moorage.snapshot.snapshot import Snapshot
@@ -83,6 +83,11 @@ class Entry:
         self.epochs = epochs
         self.state = CycleState()
         self.pre_filters: dict[str, PreFilterAnswer] = {}
+        self.outcomes: dict[tuple[bool, ...], tuple[PreFilterOutcome, frozenset[str]]] = {}
+        """By who of the plugins asked afresh skips, what PreFilter comes to and who skips at all,
+        for attempts in which every plugin skips or has no objection."""
+        self.lets_every_node = False
+        """Whether the plugins in `pre_filters` are all there, and none of them has one."""
         self.by_node: FilterPass | None = None
         self.by_pods: FilterPass | None = None
         self.verdict: FilterPass | None = None

@@ -15,18 +15,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filter_pass import PASSES, FilterPass, RowVerdict, verdict_status
+from moorage.engine.filter_pass import FilterPass, RowVerdict
 from moorage.engine.filtering import (
     CycleError,
     ask_filter,
     broken_filter,
     filter_beside_nominated,
+    judge_one,
     put_on_row,
-    run_filters,
     take_off_row,
 )
 from moorage.engine.nominated import judge_row
 from moorage.engine.shape_entry import Entry
+from moorage.engine.summed_row import SummedRow
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
@@ -179,7 +180,14 @@ class SearchWhatIf:
             if own == row:
                 return None
             nominated = level.at(row)
-        return SummedRow(at, row, by_sums, known.verdict_at(row), nominated)
+
+        def ask(more: RowSums) -> RowVerdict:
+            found = judge_row(at.profile, by_sums, at.state, at.pod, row, more=more)
+            if found is None:
+                raise TakesArraysError
+            return found
+
+        return SummedRow(at.profile, ask, known.verdict_at(row), nominated)
 
     def _nominated(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NominatedSums] | None:
         """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
@@ -238,85 +246,12 @@ class TriedRow:
                 )
                 if first is not None and not first.passed[0]:
                     return first.status(at.profile, 0)
-            view = at.snapshot.rows([self._row])
-            return run_filters(at.profile, self._state, at.pod, view).status(at.profile, 0)
         except CycleError as broken:
             return broken.status
-
-
-class SummedRow:
-    """`SumsTrial` over numbers of its own.
-
-    Parameters
-    ----------
-    attempt, row
-        Who asks, about which row.
-    by_sums
-        Indexes of the Filters that read sums.
-    by_node
-        What those say of the row that read its node alone, with any pods and without.
-    nominated
-        What the pods hold that are nominated there first; None where there are none.
-    """
-
-    def __init__(
-        self,
-        attempt: Attempt,
-        row: int,
-        by_sums: tuple[int, ...],
-        by_node: RowVerdict,
-        nominated: RowSums | None,
-    ) -> None:
-        self._attempt = attempt
-        self._row = row
-        self._by_sums = by_sums
-        self._by_node = by_node
-        self._nominated = nominated
-        self._amounts: dict[str, int] = {}
-        self._pods = 0
-
-    def shift(self, amounts: Mapping[str, int], pods: int) -> None:
-        """Add to the sums."""
-        mine = self._amounts
-        for name, amount in amounts.items():
-            mine[name] = mine.get(name, 0) + amount
-        self._pods += pods
-
-    def judge(self) -> Status:
-        """Run every Filter on the row as it is now."""
-        profile = self._attempt.profile
-        return verdict_status(profile, self._verdict())
-
-    def put_back(self, amounts: Mapping[str, int]) -> bool:
-        """Put a pod back if the row still passes with it; return whether it does."""
-        self.shift(amounts, 1)
-        if self._verdict() is PASSES:
-            return True
-        self.shift({name: -amount for name, amount in amounts.items()}, -1)
-        return False
-
-    def _verdict(self) -> RowVerdict:
-        found = min(self._by_node, self._asked(RowSums(self._amounts, self._pods)))
-        beside = self._nominated
-        if beside is None:
-            return found
-        first = self._asked(
-            RowSums(
-                {
-                    name: self._amounts.get(name, 0) + beside.amounts.get(name, 0)
-                    for name in self._amounts.keys() | beside.amounts.keys()
-                },
-                self._pods + beside.pods,
-            )
-        )
-        return first if first is not PASSES and first[0] <= found[0] else found
-
-    def _asked(self, more: RowSums) -> RowVerdict:
-        at = self._attempt
-        found = judge_row(at.profile, self._by_sums, at.state, at.pod, self._row, more=more)
-        if found is None:
-            raise TakesArraysError
-        return found
+        by_node = None if at.entry is None else at.entry.by_node
+        known = None if by_node is None else by_node.verdict_at(self._row)
+        view = at.snapshot.rows([self._row])
+        return judge_one(at.profile, self._state, at.pod, view, row=self._row, by_node=known)
 
 
 class Verdict:

@@ -179,11 +179,12 @@ class Search:
         """
         ranks = self._around.importance.name_ranks()[ties]
         first = int(ties[ranks.argmin()])
-        if self._known.earliest_ns(first) not in (self._now_ns, NOT_STARTED):
-            return first
-        victims = self.candidate(first).victims
-        starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
-        waits = NOT_STARTED in starts and min(starts) > self._now_ns
+        earliest_ns = self._known.earliest_ns(first)
+        waits = earliest_ns == NOT_STARTED
+        if earliest_ns == self._now_ns:  # one started now, or not started and tried by itself
+            victims = self.candidate(first).victims
+            starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
+            waits = NOT_STARTED in starts and min(starts) > self._now_ns
         return int(ties[ranks.argmax()]) if waits else first
 
     def candidates(self) -> tuple[Candidate, ...]:

@@ -67,14 +67,18 @@ class Victims(msgspec.Struct, frozen=True):
 
     def of_row(self, index: int) -> RowVictims:
         """Return what was found for one row."""
-        lower, victim, protection = self.lower[index], self.victim[index], self.protection
-        order = range(len(lower)) if protection is None else protection.order[index].tolist()
-        violating = np.zeros_like(lower) if protection is None else protection.violating[index]
+        lower: list[bool] = self.lower[index].tolist()
+        victim: list[bool] = self.victim[index].tolist()
+        order, violating = list(range(len(lower))), [False] * len(lower)
+        if self.protection is not None:
+            order = self.protection.order[index].tolist()
+            violating = self.protection.violating[index].tolist()
+        ranks = tuple([rank for rank in order if victim[rank]])
         return RowVictims(
-            ranks=tuple(rank for rank in order if victim[rank]),
-            violations=int((victim & violating).sum()),
-            mixed=bool(violating.any() and (lower & ~violating).any()),
-            lower=bool(lower.any()),
+            ranks=ranks,
+            violations=sum([violating[rank] for rank in ranks]),
+            mixed=any(violating) and lower != violating,
+            lower=any(lower),
             status=self.verdict.status(index),
         )
 

@@ -185,6 +185,7 @@ def build_core(
     effects.activate_pods = queue.activate
     nominations = Nominations(queue.nominator)
     snapshot.nominations, snapshot.nominations_log = nominations, nominations.log
+    snapshot.only_nominated = queue.nominator.only_one
     return Core(
         snapshot=snapshot,
         profiles=profiles,

@@ -149,9 +149,9 @@ class NominatedRows:
         """
         level = self.level(pod.priority)
         counts = level.count_n[rows]
-        own = self._own_among(pod)
+        own = self.own(pod)
         mine = np.empty(0, np.int64)
-        if own is not None:
+        if own is not None and own[1].priority >= pod.priority and own[1].uid not in self._placed:
             mine = np.flatnonzero(rows == own[0])
             counts[mine] -= 1
         positions = np.flatnonzero(counts)
@@ -166,12 +166,6 @@ class NominatedRows:
             for name, array in amounts.items():
                 array[at == own[0]] -= requests.get(name, 0)
         return positions, NominatedSums(at, amounts, counts[positions])
-
-    def before(self, pod: PodInfo, row: int) -> int:
-        """Return how many nominated pods of one row `among` would count."""
-        own = self._own_among(pod)
-        mine = own is not None and own[0] == row
-        return self.level(pod.priority).count_n.item(row) - mine
 
     def level(self, priority: int) -> NominatedLevel:
         """Return the sums of the nominated pods of a priority or more, each on its own row."""
@@ -193,13 +187,6 @@ class NominatedRows:
         if name is None or row is None:
             return None
         return row, next(each for each in self._pods[name] if each.uid == pod.uid)
-
-    def _own_among(self, pod: PodInfo) -> tuple[int, PodInfo] | None:
-        """Return `own` where the sums for a pod have the pod itself in them."""
-        own = self.own(pod)
-        if own is None or own[1].priority < pod.priority or own[1].uid in self._placed:
-            return None
-        return own
 
     # -- keeping up ----------------------------------------------------------------------------
 

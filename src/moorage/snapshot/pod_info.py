@@ -54,6 +54,11 @@ class PodInfo:
         """The pod's annotations."""
         return self.pod.metadata.annotations
 
+    @property
+    def spec_memo(self) -> dict[object, Any]:
+        """What was compiled of parts within the spec, by whom; shared by pods of one spec."""
+        return self._spec.memo
+
     def counts_like(self, other: PodInfo) -> bool:
         """Whether a node's columns are the same with this version of a pod as with the other."""
         deleting = bool(self.pod.metadata.deletion_timestamp)

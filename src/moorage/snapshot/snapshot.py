@@ -7,7 +7,7 @@ and after; what else outlives an attempt (explaining, what-if) works on a `fork`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,9 @@ class Snapshot(ResourceColumns):
         Pods nominated to a node, by node name; set by whoever owns the nominator.
     nominations_log
         Names of nodes whose nominated pods changed; None where nobody keeps it.
+    only_nominated
+        Whether the pod of this uid is the only one nominated to a node of this name, told without
+        looking at the nominations; None where nobody can.
     groups
         Pod groups and who of their members has a place; none until somebody sets a source.
     claims
@@ -61,6 +64,7 @@ class Snapshot(ResourceColumns):
         self.claims = ClaimTable(self.listers.resource_claims)
         self.nominations: Nominations = {}
         self.nominations_log: KeyLog[str] | None = None
+        self.only_nominated: Callable[[str, str], bool] | None = None
         self._nominated = NominatedRows(self.table)
         self.groups = PodGroups()
 
@@ -166,11 +170,6 @@ class Snapshot(ResourceColumns):
         """
         self._nominated.follow(self.nominations, self.nominations_log)
         return self._nominated.among(pod, rows)
-
-    def nominated_before(self, pod: PodInfo, row: int) -> int:
-        """Return how many pods nominated to a row a pod has to leave room for."""
-        self._nominated.follow(self.nominations, self.nominations_log)
-        return self._nominated.before(pod, row)
 
     def nominated_level(self, pod: PodInfo) -> tuple[NominatedLevel, int | None]:
         """Return the sums of all pods nominated first, and the row the pod itself is nominated to.

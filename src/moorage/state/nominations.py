@@ -86,6 +86,11 @@ class Nominator:
         ref = self._by_uid.get(uid)
         return ref.node_name if ref is not None else None
 
+    def only_one(self, uid: str, node_name: str) -> bool:
+        """Whether a pod is the only one nominated to a node."""
+        refs = self._by_node.get(node_name)
+        return refs is not None and len(refs) == 1 and uid in refs
+
     def add(self, pod: Pod, info: NominatingInfo | None) -> None:
         """Nominate a pod, replacing an earlier nomination of it.
 

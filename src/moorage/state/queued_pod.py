@@ -118,7 +118,8 @@ class QueuedPod:
             The version belongs to another pod (its uid differs).
         """
         assert pod.uid == self.uid, f"{self!r} updated with uid {pod.uid}"
-        self.pod, self.info = pod, info_of(pod)
+        if pod is not self.pod:
+            self.pod, self.info = pod, info_of(pod)
 
     def rejected_by(self, unschedulable: Iterable[str], pending: Iterable[str] = ()) -> None:
         """Replace what earlier attempts left by the rejectors of the attempt that just failed.
