@@ -18,9 +18,10 @@ from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
 from moorage.testing.builders import pod
 
 
-def member(index: int, group: str, node: str = "") -> Pod:
-    named = {"schedulingGroup": {"podGroupName": group}} if group else {}
-    return pod(f"p{index}", node_name=node, **named)
+def member(index: int, group: str, node: str = "", *, gated: bool = False) -> Pod:
+    named: dict[str, Any] = {"schedulingGroup": {"podGroupName": group}} if group else {}
+    gates = {"schedulingGates": [{"name": "wait"}]} if gated else {}
+    return pod(f"p{index}", node_name=node, **named, **gates)
 
 
 def groups() -> PodGroups:
@@ -29,7 +30,7 @@ def groups() -> PodGroups:
 
 moves = st.lists(
     st.tuples(
-        st.sampled_from(["put", "bound", "assume", "forget", "remove"]),
+        st.sampled_from(["put", "gated", "bound", "assume", "forget", "remove"]),
         st.integers(0, 4),
         st.sampled_from(["", "g", "h"]),
     ),
@@ -43,8 +44,9 @@ def test_every_member_is_where_the_last_thing_said_about_it_puts_it(history):
     for move, index, name in history:
         uid = f"uid-default-p{index}"
         place = model.get(uid, ("", ""))[1]
-        if move in ("put", "bound"):
-            counted.put(member(index, name, "n" if move == "bound" else ""))
+        if move in ("put", "gated", "bound"):
+            node = "n" if move == "bound" else ""
+            counted.put(member(index, name, node, gated=move == "gated"))
             same = model.pop(uid, ("", ""))
             kept = same[1] if same[0] == name and same[1] != "waiting" else "waiting"
             if name:

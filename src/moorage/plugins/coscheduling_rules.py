@@ -93,8 +93,7 @@ class GroupRules:
                 f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
                 f"{number}, minMember of group: {terms.minimum}"
             )
-        gated = sum(bool(each.spec.scheduling_gates) for each in members.waiting_pods())
-        if number - gated < terms.minimum:
+        if number - len(members.gated) < terms.minimum:
             return unresolvable(
                 f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
             )

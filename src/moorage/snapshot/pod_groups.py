@@ -115,25 +115,28 @@ class GroupMembers:
     Attributes
     ----------
     pods
-        Every member. Each is in exactly one of the others.
+        Every member. Each is in exactly one of waiting, assumed and assigned.
     waiting
         Without a place.
     assumed
         A node was chosen, the API does not know yet.
     assigned
         The API shows them on a node.
+    gated
+        Those without a node that still have scheduling gates.
     first_ns, failed_ns
         When the first of them was queued, and when the group failed last, wall-clock nanoseconds;
         noted by plugins that order the queue by it, None where nobody does.
     """
 
-    __slots__ = ("assigned", "assumed", "failed_ns", "first_ns", "pods", "waiting")
+    __slots__ = ("assigned", "assumed", "failed_ns", "first_ns", "gated", "pods", "waiting")
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
         self.waiting: dict[str, None] = {}
         self.assumed: dict[str, None] = {}
         self.assigned: dict[str, None] = {}
+        self.gated: dict[str, None] = {}
         self.first_ns: int | None = None
         self.failed_ns: int | None = None
 
@@ -207,6 +210,10 @@ class PodGroups:
         if group is None:
             group = self._groups[key] = GroupMembers()
         group.pods[pod.uid] = pod
+        if pod.spec.scheduling_gates and not pod.spec.node_name:
+            group.gated[pod.uid] = None
+        else:
+            group.gated.pop(pod.uid, None)
         if pod.spec.node_name:
             group.waiting.pop(pod.uid, None)
             group.assumed.pop(pod.uid, None)
@@ -220,7 +227,7 @@ class PodGroups:
         if key is None:
             return
         group = self._groups[key]
-        for place in (group.pods, group.waiting, group.assumed, group.assigned):
+        for place in (group.pods, group.waiting, group.assumed, group.assigned, group.gated):
             place.pop(uid, None)
         if not group.pods:
             del self._groups[key]
@@ -257,3 +264,9 @@ class PodGroups:
             places = [*group.waiting, *group.assumed, *group.assigned]
             assert sorted(places) == sorted(group.pods), f"{key}: {places} of {[*group.pods]}"
             assert group.pods, f"{key} is kept without members"
+            gated = [
+                uid
+                for uid, pod in group.pods.items()
+                if pod.spec.scheduling_gates and not pod.spec.node_name
+            ]
+            assert sorted(group.gated) == sorted(gated), f"{key}: gated are {gated}"
