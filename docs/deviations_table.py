@@ -118,6 +118,13 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a group that does not fit would be tried without pause",
     ),
     Deviation(
+        subject="A pod that comes, and the gated members of groups",
+        upstream="each of them has its hint asked, and each of its own group is let in or refused",
+        here="its own group is looked at, once it is complete: the rest would hear no, and is not "
+        "counted in `scheduler_queueing_hint_execution_duration_seconds`",
+        why="a pod that comes costs what it concerns, however many wait",
+    ),
+    Deviation(
         subject="Reserve of a member of a pod group fails when its decision is carried out",
         upstream="the other members stay assumed and wait at Permit for up to five minutes",
         here="if too few are left they are turned away at once",
