@@ -255,6 +255,26 @@ def test_all_devices_have_to_fit_a_constraint():
     )
 
 
+def test_what_other_requests_consume_of_all_devices_is_looked_at_after_constraints():
+    shared = device("a", attributes={"x": 1}, capacity={"m": "1Gi"}, allowMultipleAllocations=True)
+    distinct = [{"distinctAttribute": "gpu.example.com/x"}]
+    wanted = claim(exactly("r0"), exactly("r1", mode="All"), constraints=distinct)
+    assert found(allocator([slice_("s1", shared)]), wanted) == (
+        "claim ns/c, request r1: cannot add device gpu.example.com/p1/a "
+        "because a claim constraint would not be satisfied"
+    )
+
+
+def test_a_constraint_goes_on_counting_a_device_without_room_where_all_are_asked_for():
+    shared = device("a", attributes={"x": 1}, capacity={"m": "3Gi"}, allowMultipleAllocations=True)
+    devices = slice_("s1", shared, device("b", attributes={"x": 2}))
+    same = [{"matchAttribute": "gpu.example.com/x"}]
+    first = 'device.attributes["gpu.example.com"].x == 1'
+    every = exactly("r1", 1, first, mode="All", capacity={"m": "2Gi"})
+    # r0 takes all of a; b, which x=1 of all devices would make an error of, is refused before.
+    assert found(allocator([devices]), claim(exactly("r0"), every, constraints=same)) is None
+
+
 @pytest.mark.parametrize(
     ("held", "claims", "expected"),
     [
@@ -582,6 +602,16 @@ def test_a_selector_that_would_fail_on_a_device_behind_those_taken_does_not_matt
     devices = slice_("s1", model("d0", "t4"), device("d1"))
     wanted = claim(exactly("r", 1, MODEL.format("t4")))
     assert found(allocator([devices]), wanted) == [["r=d0"]]
+
+
+def test_a_selector_that_fails_on_the_last_of_too_few_devices_matters():
+    tainted = model("d0", "t4", taints=[{"key": "k", "effect": "NoSchedule"}])
+    wanted = claim(exactly("r", 2, MODEL.format("t4")))
+    assert found(allocator([slice_("s1", tainted, device("d1"))]), wanted) == (
+        "claim ns/c: selector #0 on device gpu.example.com/p1/d1: CEL runtime error: "
+        "no such key: model. Consider using CEL optional chaining (?), has() macro, "
+        "or orValue() for optional fields"
+    )
 
 
 def test_devices_that_bind_late_need_their_feature():

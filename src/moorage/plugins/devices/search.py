@@ -4,10 +4,11 @@ Depth first: a step takes a device (or all a request asks for), hands on to the 
 gives back what it took when that finds no way. Each step is a generator; the stack of them is
 kept here, so that a claim of many devices is no deep recursion.
 
-Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``, with a
-trait that looks like an oversight but decides which devices are found: the counters of a device
-that a taint or a constraint then refuses, or of a share that is given up, stay taken for the rest
-of the search.
+Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``, with
+traits that look like oversights but decide which devices are found. The counters of a device that a
+taint or a constraint then refuses, or of a share that is given up, stay taken for the rest of the
+search. Where all devices are asked for, what the claim's other requests consume of one is looked at
+last; if there is no room left, the constraints go on counting the device.
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ class _Usable(NamedTuple):
     devices: list[tuple[int, Verdict]]
     """Positions, with what the selectors say: one without an answer matters when its turn comes."""
     leave_no_trace: bool
-    """Whether trying them in vain changes nothing; counters of refused devices stay taken."""
+    """Whether trying them in vain changes nothing.
+
+    Counters of refused devices stay taken, and a selector without an answer ends the cycle.
+    """
 
 
 class NodeSearch:
@@ -246,8 +250,11 @@ class NodeSearch:
         found = self._candidates.get(key)
         if found is None:
             devices = list(self._find_usable(alternative))
-            consume = any(self._devices[index].offered.consumes for index, _ in devices)
-            found = self._candidates[key] = _Usable(devices, leave_no_trace=not consume)
+            leave_trace = any(
+                isinstance(answer, FaultAt) or self._devices[index].offered.consumes
+                for index, answer in devices
+            )
+            found = self._candidates[key] = _Usable(devices, leave_no_trace=not leave_trace)
         return found
 
     def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Verdict]]:
@@ -300,14 +307,15 @@ class NodeSearch:
         offered = visible.offered
         if self._is_taken(alternative, offered) or self._is_busy(claim, alternative, index):
             return None
-        if not self._has_room(alternative, index, self._shares.get(index, ())):
+        has_room = self._has_room(alternative, index, self._shares.get(index, ()))
+        if not has_room and not alternative.is_all:
             return None
         if not self._take_counters(index):
             return None
         if self._keeps_off(alternative, offered):
             return None
         bound = self._bind(claim, alternative, offered)
-        if bound is None:
+        if bound is None or not has_room:
             return None
         self._enter(claim, alternative, index)
 
