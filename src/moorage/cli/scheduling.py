@@ -37,7 +37,7 @@ from moorage.config.written import documents
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
 from moorage.service.core import build_core
-from moorage.service.health import HealthServer
+from moorage.service.health import HealthServer, Serving
 from moorage.service.leader import Candidacy
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
@@ -135,21 +135,26 @@ async def schedule(
             known.config,
             clock,
             metric_pages(scheduler, metrics),
-            flags=values_in_force(
-                {
-                    "bind-address": serving.address,
-                    **options.flags,
-                    "config": options.config or "",
-                    "kubeconfig": options.kubeconfig,
-                    "v": options.verbosity,
-                }
-            ),
+            flags=_flags_in_force(options, serving),
         )
         with watch:
             await _served(scheduler, server, on_ready)
     finally:
         await transport.close()
         await lease_transport.close()
+
+
+def _flags_in_force(options: SchedulerOptions, serving: Serving) -> dict[str, str]:
+    """Return every flag of kube-scheduler with its value."""
+    return values_in_force(
+        {
+            "bind-address": serving.address,
+            **options.flags,
+            "config": options.config or "",
+            "kubeconfig": options.kubeconfig,
+            "v": options.verbosity,
+        }
+    )
 
 
 async def _served(
