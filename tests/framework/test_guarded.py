@@ -33,6 +33,7 @@ from moorage.framework.points import (
     PreFilterResult,
     RowFilterPlugin,
     RowScorePlugin,
+    SingularPlugin,
 )
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
@@ -501,6 +502,22 @@ def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None)
     assert judge.passes_row(CycleState(), POD, 0) is passes
     assert scorer.score_row(CycleState(), POD, 0) == score
     assert not containment.failures
+
+
+@pytest.mark.parametrize(
+    ("answer", "singular"),
+    [
+        pytest.param(False, False, id="answers may be reused"),
+        pytest.param(True, True, id="they may not"),
+        pytest.param(None, True, id="no answer"),
+        pytest.param(BOOM, True, id="it breaks"),
+    ],
+)
+def test_answers_are_reused_only_where_the_plugin_says_so(answer: Any, singular: bool) -> None:
+    made, _ = profile(filter=None, never_reused=answer)
+    plugin = made.plugins["Mine"]
+    assert isinstance(plugin, SingularPlugin)
+    assert plugin.never_reused(POD) is singular
 
 
 def test_a_single_row_that_breaks_is_told_and_counted() -> None:

@@ -21,6 +21,7 @@ from moorage.framework.containment import (
     Containment,
     PluginFailedError,
     WrongAnswerError,
+    contained,
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
@@ -100,6 +101,7 @@ class Guarded:
             "score": self._score,
             "normalize": self._normalize,
             "score_placements": self._score_placements,
+            "never_reused": self._never_reused,
             "passes_row": self._passes_row,
             "score_row": self._score_row,
         }
@@ -224,6 +226,15 @@ class Guarded:
         return found
 
     # -- single rows: what breaks here is asked again in vector form, and judged there -----------
+
+    def _never_reused(self, pod: PodInfo) -> bool:
+        """Ask; without a clear answer nothing is reused, which is never wrong."""
+        try:
+            ask = self._containment.ask
+            return ask(self.name, "PreFilter", self._plugin.never_reused, pod) is not False
+        except Exception as problem:
+            contained(self.name, "PreFilter", problem)
+            return True
 
     def _passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
         ask, judge = self._containment.ask, self._plugin.passes_row

@@ -193,6 +193,10 @@ class NodeResourcesFit:
                 return False
         return True
 
+    def never_reused(self, pod: PodInfo) -> bool:
+        """Whether the pod asks for what devices stand for: classes come and go."""
+        return self._devices and self._classes.backs(pod)
+
     def _is_left(self, resource: str) -> bool:
         """Whether devices stand for a resource where a node offers none of it."""
         return (
