@@ -43,6 +43,14 @@ def test_without_the_feature_a_share_is_the_whole_device():
     assert AllocatedState([SHARE_1], consumable_capacity=False).is_taken(A)
 
 
+def test_a_share_of_an_amount_that_cannot_be_read_is_the_whole_device():
+    unreadable = {"device": "a", "shareID": "1", "consumedCapacity": {"memory": "much"}}
+    books = AllocatedState([SHARE_2, allocation(unreadable)])
+    assert (books.is_taken(A), books.consumed(A)) == (True, {"memory": GI, "x": NANO})
+    books.remove(allocation(unreadable))
+    assert (books.is_taken(A), books.consumed(A)) == (False, {"memory": GI, "x": NANO})
+
+
 def test_a_copy_has_a_life_of_its_own():
     books = AllocatedState([SHARE_1])
     copy = books.copy()

@@ -127,6 +127,11 @@ def test_what_selectors_can_say(expression):
             "CEL result of type int could not be converted to bool",
             id="an answer that is no bool",
         ),
+        pytest.param(
+            "{0}.all(x, {0}.all(y, {0}.all(z, x == y && y == z)))".format([1] * 100),
+            "Iteration budget exceeded",
+            id="too many steps",
+        ),
     ],
 )
 def test_what_fails_on_a_device(expression, fault):

@@ -147,3 +147,14 @@ def test_pools(slices, expected):
 def test_a_node_of_which_nothing_is_known_sees_what_all_nodes_see():
     everywhere = slice_("s1", device("a"), allNodes=True)
     assert found(allocator([everywhere]), claim(exactly()), node=NodeFacts("new", {})) == [["r=a"]]
+
+
+def test_a_slice_that_cannot_be_read_is_told_of_and_the_others_are_used(caplog):
+    unreadable = slice_("s1", device("a", capacity={"memory": "much"}))
+    other = slice_("s2", device("b"), pool="p2")
+    assert found(allocator([unreadable, other]), claim(exactly())) == [["r=b"]]
+    assert [record.getMessage() for record in caplog.records] == [
+        "resource slice s1: quantities must match the regular expression "
+        "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'; "
+        "nothing of pool gpu.example.com/p1 is given out"
+    ]

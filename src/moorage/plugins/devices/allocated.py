@@ -81,11 +81,12 @@ class AllocatedState:
         pool = PoolID(result.driver, result.pool)
         uses = dict(self.pools.get(pool, {}))
         whole, shares, consumed = uses.pop(result.device, _UNUSED)
-        if result.share_id is None or not self._consumable_capacity:
+        amounts = _amounts(result) if self._consumable_capacity else None
+        if amounts is None:
             whole += times
         else:
             shares += times
-            consumed = _added(consumed or {}, result, times)
+            consumed = _added(consumed or {}, amounts, times)
         if whole or shares:
             uses[result.device] = (whole, shares, consumed)
         if uses:
@@ -94,10 +95,23 @@ class AllocatedState:
             self.pools.pop(pool, None)
 
 
+def _amounts(result: DeviceRequestAllocationResult) -> Mapping[str, int] | None:
+    """Return what a share consumes in nano units; None for a whole device.
+
+    None, too, where an amount cannot be read: nobody can say how much is left.
+    """
+    if result.share_id is None:
+        return None
+    try:
+        return {name: parse_quantity(found) for name, found in result.consumed_capacity.items()}
+    except ValueError:
+        return None
+
+
 def _added(
-    consumed: Mapping[str, int], result: DeviceRequestAllocationResult, times: int
+    consumed: Mapping[str, int], amounts: Mapping[str, int], times: int
 ) -> Mapping[str, int] | None:
     total = dict(consumed)
-    for name, quantity in result.consumed_capacity.items():
-        total[name] = total.get(name, 0) + times * parse_quantity(quantity)
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + times * amount
     return total if any(total.values()) else None

@@ -27,7 +27,7 @@ _NOT_INSTALLED: Final = (
 _HINT: Final = (
     "Consider using CEL optional chaining (?), has() macro, or orValue() for optional fields"
 )
-_STATUS: Final = re.compile(r"^[A-Z_]+: ")
+_STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_SUCH_KEY: Final = re.compile(r"""^NOT_FOUND: Key not found in map : ["']?(.*?)["']?$""", re.S)
 # The runtime's words for what kube-scheduler's runtime, cel-go, says otherwise.
 _WORDS: Final = {"divide by zero": "division by zero"}
@@ -58,7 +58,10 @@ def matches(expression: str, device: CelInput) -> bool | SelectorFault:
         return compiled
     domains: dict[str, dict[str, Any]] = {}
     while True:
-        answer = compiled.eval(data={"device": _variable(device, domains)})
+        try:
+            answer = compiled.eval(data={"device": _variable(device, domains)})
+        except RuntimeError as error:  # no answer at all: it takes the runtime too many steps
+            return SelectorFault("runtime", _plain(str(error)))
         if not isinstance(answer.value(), str) or answer.type() != _runtime().Type.ERROR:
             break
         # A domain the device has nothing of is an empty map to Kubernetes, to the runtime it is
@@ -91,8 +94,7 @@ def _compiled(expression: str) -> cel.Expression | SelectorFault:
     try:
         compiled = env.compile(expression)
     except RuntimeError as error:
-        text = str(error).removesuffix(" [INVALID_ARGUMENT]")
-        return SelectorFault("compile", f"compilation failed: {_STATUS.sub('', text)}")
+        return SelectorFault("compile", f"compilation failed: {_plain(str(error))}")
     result = compiled.return_type()
     if result not in (_runtime().Type.BOOL, _runtime().Type.DYN):
         text = f"must evaluate to bool or the unknown type, not {result.name().lower()}"
@@ -143,5 +145,10 @@ def _runtime_message(text: str) -> str:
         return f"no such key: {missing[1]}. {_HINT}"
     if "No matching overloads found" in text:
         return "no such overload"
-    plain = _STATUS.sub("", text)
+    plain = _plain(text)
     return _WORDS.get(plain, plain)
+
+
+def _plain(text: str) -> str:
+    """Return a message of the runtime without its codes."""
+    return _STATUS.sub("", text)

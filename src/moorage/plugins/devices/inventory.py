@@ -6,6 +6,7 @@ is kept until one of its slices, one that is not for a single node, or one of it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TypeVar
@@ -14,6 +15,8 @@ from moorage.api.devices import ResourceSlice
 from moorage.plugins.devices.contract import Features, NodeFacts, PoolID
 from moorage.plugins.devices.offered import KindTable, OfferedSlice, offer
 from moorage.plugins.devices.pools import NodeView, node_view
+
+_log = logging.getLogger(__name__)
 
 K = TypeVar("K", str, PoolID)
 
@@ -70,6 +73,8 @@ class Inventory:
         """Add a slice, or replace the one of this name."""
         self.remove(slice_.name)
         offered = offer(slice_, self._kinds, consumable_capacity=self.features.consumable_capacity)
+        if offered.fault is not None:
+            _log.error("%s; nothing of pool %s is given out", offered.fault, offered.pool)
         self._slices[slice_.name] = offered
         self._on_node(slice_.spec.node_name)[slice_.name] = offered
         self._by_pool.setdefault(offered.pool, {})[slice_.name] = offered
