@@ -25,7 +25,7 @@ ALLOWED: dict[str, str] = {
 }
 
 _TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".js", ".css", ""}
-_SKIPPED = {".venv", ".git", ".cache", "__pycache__", "build", "dist", "data"}
+_SKIPPED = {".venv", ".git", ".cache", ".coverage", "__pycache__", "build", "dist", "data"}
 
 
 def _files(*folders: str, suffixes: frozenset[str] = frozenset({".py"})) -> Iterator[Path]:
@@ -64,7 +64,8 @@ def _found() -> Iterator[tidy.Breach]:
         if name.startswith("src/"):
             yield from tidy.parameter_breaches(name, text)
             yield from tidy.banned_breaches(name, text)
-    top = [p for p in sorted(ROOT.iterdir()) if p.is_file() and p.suffix in _TEXT]
+    here = [p for p in sorted(ROOT.iterdir()) if p.name not in _SKIPPED]
+    top = [p for p in here if p.is_file() and p.suffix in _TEXT]
     for path in [*top, *_files("src", "tests", "docs", "examples", suffixes=frozenset(_TEXT))]:
         yield from tidy.path_breaches(path.relative_to(ROOT).as_posix(), path.read_text())
     modules = _modules()
