@@ -128,7 +128,7 @@ def test_what_selectors_can_say(expression):
             id="an answer that is no bool",
         ),
         pytest.param(
-            "{0}.all(x, {0}.all(y, {0}.all(z, x == y && y == z)))".format([1] * 100),
+            f"{[1] * 100}.all(x, {[1] * 100}.all(y, {[1] * 100}.all(z, x == y && y == z)))",
             "Iteration budget exceeded",
             id="too many steps",
         ),
