@@ -12,8 +12,11 @@ from tests.plugins.builders import cluster, node
 DRIVER = "gpu.example"
 
 
-def device_class(name: str = "gpu", *, resource: str | None = None, made: str = "") -> DeviceClass:
-    spec = {} if resource is None else {"extendedResourceName": resource}
+def device_class(
+    name: str = "gpu", *, resource: str | None = None, made: str = "", **spec: Any
+) -> DeviceClass:
+    if resource is not None:
+        spec["extendedResourceName"] = resource
     metadata = {"name": name, **({"creationTimestamp": made} if made else {})}
     return from_dict(DeviceClass, {"metadata": metadata, "spec": spec})
 

@@ -24,6 +24,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, Reads, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, Status
 from moorage.plugins.answers import memo_of
+from moorage.plugins.device_totals import DeviceTotals
 from moorage.plugins.resource_scoring import FIRST_CLASS
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, PodRequests
@@ -54,6 +55,7 @@ class NodeResourcesBalancedAllocation:
             raise ConfigError(faults, source=self.name)
         self._resources = tuple(spec.name for spec in args.resources)
         self._snapshot = handle.snapshot
+        self._totals = DeviceTotals(handle)
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Skip pods that request none of the resources."""
@@ -72,12 +74,17 @@ class NodeResourcesBalancedAllocation:
         after: list[Float64Array] = []
         for resource, request in terms:
             capacity = wide.take(self._snapshot.allocatable_float(resource))
+            used = wide.take(self._snapshot.requested(resource))
             has: BoolArray | None = None
-            if not self._snapshot.everywhere(resource):
+            devices = self._totals.of(wide, resource)
+            if devices is not None:
+                instead = (capacity == 0.0) & (devices[0] > 0)
+                capacity = np.where(instead, devices[0].astype(np.float64), capacity)
+                used = np.where(instead, devices[1], used)
+            if devices is not None or not self._snapshot.everywhere(resource):
                 has = capacity != 0.0
                 capacity = np.where(has, capacity, 1.0)
             counted.append(has)
-            used = wide.take(self._snapshot.requested(resource))
             less, more = used.astype(np.float64), (used + request).astype(np.float64)
             less /= capacity  # NumPy takes twice the time where types are mixed
             more /= capacity

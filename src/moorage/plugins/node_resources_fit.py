@@ -48,6 +48,7 @@ from moorage.plugins.device_classes import (
     DeviceClassNames,
     may_be_devices,
 )
+from moorage.plugins.device_totals import DeviceTotals
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.resource_scoring import (
     SHARES,
@@ -58,6 +59,7 @@ from moorage.plugins.resource_scoring import (
     least_allocated,
     most_allocated,
     resource_use,
+    use_of_devices,
 )
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
@@ -118,6 +120,7 @@ class NodeResourcesFit:
         self._snapshot = handle.snapshot
         self._classes = DeviceClassNames(handle.snapshot.listers.device_classes)
         self._devices = handle.gates("DRAExtendedResource")
+        self._totals = DeviceTotals(handle)
         self._reasons = handle.reasons
         self._patterns = _FailurePatterns(handle.reasons)
         self._strategy = _strategy(args.scoring_strategy)
@@ -339,6 +342,10 @@ class NodeResourcesFit:
 
     def _use(self, view: NodeView, resource: str, weight: int, request: int) -> ResourceUse:
         used_n = self._used(view, resource)
+        devices = self._totals.of(view, resource)
+        if devices is not None:
+            capacity_n = view.take(self._snapshot.allocatable(resource))
+            return use_of_devices(capacity_n, used_n, devices, request=request, weight=weight)
         return resource_use(self._snapshot, view, resource, used_n, request=request, weight=weight)
 
     def _used(self, view: NodeView, resource: str) -> NDArray[np.int64]:

@@ -101,6 +101,32 @@ def resource_use(
     return ResourceUse(weight, np.maximum(capacity, 1), capacity == 0, used)
 
 
+def use_of_devices(
+    capacity_n: Int64Array,
+    used_n: Int64Array,
+    devices: tuple[Int64Array, Int64Array],
+    *,
+    request: int,
+    weight: int,
+) -> ResourceUse:
+    """Pair use and capacity of a resource that devices stand for where a node offers none of it.
+
+    Parameters
+    ----------
+    capacity_n, used_n
+        int64, (rows,): what nodes offer, and what of that is used without the pod.
+    devices
+        int64, (rows,), twice: devices that stand for it, and how many of them are taken.
+    request, weight
+        What the pod would use, and how much it counts.
+    """
+    there_n, taken_n = devices
+    instead = (capacity_n == 0) & (there_n > 0)
+    capacity = np.where(instead, there_n, capacity_n)
+    used = np.where(instead, taken_n, used_n) + request
+    return ResourceUse(weight, np.maximum(capacity, 1), capacity == 0, used)
+
+
 def percent_of(part_n: AmountArray, use: ResourceUse) -> Int64Array:
     """Return ``part * 100 // capacity``, 0 where the node has none of the resource.
 

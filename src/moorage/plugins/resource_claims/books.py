@@ -12,73 +12,42 @@ from moorage.plugins.devices.allocated import AllocatedState
 from moorage.plugins.devices.allocator import Allocator
 from moorage.plugins.devices.contract import Features
 from moorage.plugins.devices.inventory import Inventory
-from moorage.snapshot.claim_table import Key, allocation_of
+from moorage.snapshot.claim_table import ClaimTable, Key, allocation_of
 
 
-class Books:
-    """The devices of the cluster, and which claims hold them.
+class Holdings:
+    """Which devices claims hold, those included whose allocation is on its way.
 
     Parameters
     ----------
-    handle
-        Where slices, classes and claims are found, and what draws share ids.
-    filter_timeout_seconds
-        How long the search on one node may take; 0 means as long as it needs.
+    claims
+        The claims.
+    consumable_capacity
+        The feature gate.
     """
 
-    def __init__(self, handle: Handle, *, filter_timeout_seconds: float) -> None:
-        self._handle = handle
-        self._timeout_seconds = filter_timeout_seconds
-        self._features = _features(handle.gates)
-        self._slices = handle.snapshot.listers.resource_slices
-        self._inventory = self._offered()
-        self._slices_at = self._slices.log.position
-        self._claims = handle.snapshot.claims
+    def __init__(self, claims: ClaimTable, *, consumable_capacity: bool) -> None:
+        self._claims = claims
+        self._by_capacity = consumable_capacity
         self._counted: dict[Key, AllocationResult] = {}
         self._held = self._empty()
         self._shown_at = self._newer_at = -1
-        self._rng = handle.streams.stream("shares of devices")
 
-    def allocator(self) -> Allocator:
-        """Return an allocator for one cycle."""
-        self._follow_slices()
-        self._follow_claims()
+    def now(self) -> AllocatedState:
+        """Return what is held at this moment; the caller may add to it."""
+        self._follow()
         held = self._held.copy()
         for under_way in self._claims.under_way():
             # What was written already and is still waited for is counted as written.
             written = self._claims.get(under_way.namespace, under_way.name)
             if written is None or written.status.allocation is None:
                 held.add(allocation_of(under_way))
-        return Allocator(
-            held,
-            self._inventory,
-            self._handle.snapshot.listers.device_classes.get,
-            rng=self._rng,
-            clock=self._handle.clock,
-            timeout_seconds=self._timeout_seconds,
-        )
-
-    def _offered(self) -> Inventory:
-        return Inventory(self._slices.all(), features=self._features)
+        return held
 
     def _empty(self) -> AllocatedState:
-        return AllocatedState(consumable_capacity=self._features.consumable_capacity)
+        return AllocatedState(consumable_capacity=self._by_capacity)
 
-    def _follow_slices(self) -> None:
-        log = self._slices.log
-        changed = log.since(self._slices_at)
-        self._slices_at = log.position
-        if changed is None:
-            self._inventory = self._offered()
-            return
-        for _, name in changed:
-            found = self._slices.get(name)
-            if found is None:
-                self._inventory.remove(name)
-            else:
-                self._inventory.put(found)
-
-    def _follow_claims(self) -> None:
+    def _follow(self) -> None:
         shown, newer = self._claims.shown_log, self._claims.log
         changed = None if self._shown_at < 0 else shown.since(self._shown_at)
         more = None if self._newer_at < 0 else newer.since(self._newer_at)
@@ -100,6 +69,58 @@ class Books:
         if held is not None:
             self._held.add(held)
             self._counted[key] = held
+
+
+class Books:
+    """The devices of the cluster, and which claims hold them.
+
+    Parameters
+    ----------
+    handle
+        Where slices, classes and claims are found, and what draws share ids.
+    filter_timeout_seconds
+        How long the search on one node may take; 0 means as long as it needs.
+    """
+
+    def __init__(self, handle: Handle, *, filter_timeout_seconds: float) -> None:
+        self._handle = handle
+        self._timeout_seconds = filter_timeout_seconds
+        self._features = _features(handle.gates)
+        self._slices = handle.snapshot.listers.resource_slices
+        self._inventory = self._offered()
+        self._slices_at = self._slices.log.position
+        by_capacity = self._features.consumable_capacity
+        self._holdings = Holdings(handle.snapshot.claims, consumable_capacity=by_capacity)
+        self._rng = handle.streams.stream("shares of devices")
+
+    def allocator(self) -> Allocator:
+        """Return an allocator for one cycle."""
+        self._follow_slices()
+        return Allocator(
+            self._holdings.now(),
+            self._inventory,
+            self._handle.snapshot.listers.device_classes.get,
+            rng=self._rng,
+            clock=self._handle.clock,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+    def _offered(self) -> Inventory:
+        return Inventory(self._slices.all(), features=self._features)
+
+    def _follow_slices(self) -> None:
+        log = self._slices.log
+        changed = log.since(self._slices_at)
+        self._slices_at = log.position
+        if changed is None:
+            self._inventory = self._offered()
+            return
+        for _, name in changed:
+            found = self._slices.get(name)
+            if found is None:
+                self._inventory.remove(name)
+            else:
+                self._inventory.put(found)
 
 
 def _features(gates: FeatureGates) -> Features:
