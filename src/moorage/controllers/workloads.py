@@ -17,6 +17,7 @@ from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.controllers.accounts import NamespaceContents
 from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.cron_job import CronJobController
 from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.elastic_quotas import ElasticQuotaController
@@ -61,6 +62,7 @@ class WorkloadControllers:
             DeploymentController(around),
             ReplicaSetController(around),
             JobController(around),
+            CronJobController(around),
             StatefulSetController(around),
             DaemonSetController(around),
             PodGroupController(around),
