@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-import time
 from pathlib import Path
 
 import msgspec
 
-from moorage.base.clock import NS_PER_SECOND
+from moorage.base.clock import NS_PER_SECOND, SystemClock
 
 # Number of the line before and after it: they differ while it is being written.
 _LINE = struct.Struct("=QqqdqQ")
 _NO_END = 2**63 - 1
+_MACHINE = SystemClock()
 
 
 class TimeState(msgspec.Struct, frozen=True):
@@ -57,16 +57,16 @@ class Timeline:
     @classmethod
     def create(cls, path: Path, now_ns: int) -> Timeline:
         """Make the file; time begins at a moment, and runs as the machine's."""
-        path.write_bytes(_LINE.pack(0, time.monotonic_ns(), now_ns, 1.0, _NO_END, 0))
+        path.write_bytes(_LINE.pack(0, _MACHINE.monotonic_ns(), now_ns, 1.0, _NO_END, 0))
         return cls(path)
 
     def now_ns(self) -> int:
         """Wall-clock time of the cluster, nanoseconds since the Unix epoch."""
         if self._own is not None:
             real_ns, cluster_ns = self._own
-            return cluster_ns + time.monotonic_ns() - real_ns
+            return cluster_ns + _MACHINE.monotonic_ns() - real_ns
         real_ns, cluster_ns, speed, end_ns = self._read()
-        return min(cluster_ns + round((time.monotonic_ns() - real_ns) * speed), end_ns)
+        return min(cluster_ns + round((_MACHINE.monotonic_ns() - real_ns) * speed), end_ns)
 
     def monotonic_ns(self) -> int:
         """Time for durations and deadlines: it never runs backwards, so it is the same."""
@@ -90,7 +90,7 @@ class Timeline:
 
     def let_go(self) -> None:
         """Let time run on as the machine's, in this process alone: so that it can end."""
-        self._own = (time.monotonic_ns(), self.now_ns())
+        self._own = (_MACHINE.monotonic_ns(), self.now_ns())
 
     def real_seconds(self, seconds: float) -> float:
         """Return how long seconds of the cluster will take, infinite while it stands still."""
@@ -106,7 +106,7 @@ class Timeline:
     def _write(self, speed: float, end_ns: int) -> None:
         now_ns = self.now_ns()
         number = _LINE.unpack(self._memory[:])[0] + 1
-        line = _LINE.pack(number, time.monotonic_ns(), now_ns, speed, end_ns, number)
+        line = _LINE.pack(number, _MACHINE.monotonic_ns(), now_ns, speed, end_ns, number)
         # Piece by piece, the numbers first and last: whoever reads in between sees them differ.
         self._memory[:8] = line[:8]
         self._memory[8:] = line[8:]
