@@ -14,13 +14,20 @@ from moorage.apiserver.schema.check import prune
 from moorage.apiserver.schema.language import parse_table
 from tests.apiserver_kinds.builders import KINDS, container, pod, workload
 
-# Fields of the official client, which follows Kubernetes 1.37, that 1.36 does not have.
+# Fields of the official client, which follows Kubernetes 1.37, that 1.36 does not have, or drops
+# while a gate is off that is off by default (lists of values: DRAListTypeAttributes).
 NEWER = {
     "CSINode": {"status"},
     "EmptyDirVolumeSource": {"mode"},
     "JobSpec": {"scheduling"},
     "KeyToPath": {"user"},
+    "Device": {"nodeAllocatableResources"},
+    "DeviceAttribute": {"bools", "ints", "strings", "versions"},
+    "DeviceCounterConsumption": {"compatibilityGroups"},
+    "DeviceRequestAllocationResult": {"skipNodeOperations"},
+    "DeviceSubRequest": {"derivedAttributes"},
     "DownwardAPIVolumeFile": {"user"},
+    "ExactDeviceRequest": {"derivedAttributes"},
     "ClusterTrustBundleProjection": {"user"},
     "PodCertificateProjection": {"user"},
     "ServiceAccountTokenProjection": {"user"},
@@ -29,6 +36,7 @@ NEWER = {
     "PersistentVolumeClaimStatus": {"healthStatus"},
     "PodSpec": {"evictionResponders"},
     "PodStatus": {"volumeHealth"},
+    "ResourceSliceSpec": {"partitionTypeAttribute", "skipNodeOperations"},
     "VolumeMount": {"bindMountOptions"},
 }
 FILE_VOLUMES = (
