@@ -16,7 +16,7 @@ from moorage.api.devices import (
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.plugins.dynamic_resources import CLAIMS
-from moorage.plugins.resource_claims.attempt import Attempt
+from moorage.plugins.resource_claims.attempt import Attempt, with_allocation
 from moorage.plugins.resource_claims.extended import is_in_memory
 from moorage.plugins.resource_claims.pod_claims import is_reserved_for
 from moorage.snapshot.pod_info import PodInfo
@@ -39,6 +39,9 @@ def publish(state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
     for each in attempt.claims:
         under_way = snapshot.claims.find_under_way(each.uid)
         claim = each.claim if under_way is None else under_way.claim
+        if each.allocation is not None:
+            # A claim the pod names twice is written twice, and no version is compared.
+            claim = with_allocation(claim, each.allocation)
         if claim.status.allocation is None or is_reserved_for(pod.pod, claim):
             continue
         reserved = [*claim.status.reserved_for, own]
