@@ -181,8 +181,8 @@ Examples:
 
 Each plugin gets pods that give it work, on a cluster that takes a pod between two measurements:
 the time of its PreFilter and Filter over all nodes, and of its PreScore, Score and NormalizeScore
-over those that fit, nothing reused. DynamicResources is left out: it holds every pod it would
-have work with. The JSON has the plugins alone.
+over those that fit, nothing reused. DynamicResources is left out: what it costs is a matter
+of the devices it searches. The JSON has the plugins alone.
 """
 
 
