@@ -60,9 +60,16 @@ def slice_(
     )
 
 
+def model(name: str, value: str, **fields: Any) -> dict[str, Any]:
+    return device(name, attributes={"model": value, "numa": int(name[-1]) % 2}, **fields)
+
+
 def gpus(*names: str, **slice_fields: Any) -> ResourceSlice:
     """A slice of plain devices."""
     return slice_("s1", *(device(name) for name in names), **slice_fields)
+
+
+MIXED = slice_("s1", model("d0", "t4"), model("d1", "a100"), model("d2", "t4"), model("d3", "a100"))
 
 
 def class_(name: str = "gpu", *expressions: str, **spec: Any) -> DeviceClass:
