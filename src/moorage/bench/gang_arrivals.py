@@ -214,7 +214,14 @@ class ArrivalRun:
         The way.
     watch
         Measures how long the run takes.
+
+    Attributes
+    ----------
+    idle_seconds_max
+        How long a job may wait though all of it fits, where groups are promised that it does not.
     """
+
+    idle_seconds_max = _IDLE_SECONDS_MAX
 
     def __init__(self, jobs: Sequence[Job], *, nodes: int, mode: Mode, watch: Clock) -> None:
         self._jobs = {job.name: job for job in jobs}
@@ -237,9 +244,8 @@ class ArrivalRun:
         BrokenPromiseError
             Not what a group attempt promises (only in that mode).
         """
-        clock = ManualClock()
         began_ns = self._watch.monotonic_ns()
-        run_virtual(self._play(clock), clock)
+        self._run()
         wall_seconds = (self._watch.monotonic_ns() - began_ns) / NS_PER_SECOND
         all_done = len(self._done) == len(self._jobs)
         makespan = max(self._done.values()) if all_done else self._now
@@ -262,7 +268,11 @@ class ArrivalRun:
     def _room(self) -> int:
         return self._nodes * _NODE_CPU
 
-    async def _play(self, clock: ManualClock) -> None:
+    def _run(self) -> None:
+        clock = ManualClock()
+        run_virtual(self._play(clock, VirtualCluster), clock)
+
+    async def _play(self, clock: Clock, made_by: type[VirtualCluster]) -> None:
         around: list[_Bindings] = []
 
         def counted(inner: Transport) -> Transport:
@@ -273,7 +283,7 @@ class ArrivalRun:
         config = LoadedConfiguration()
         if self._mode != "default":
             config = parse_config(_COSCHEDULING.replace("MODE", self._mode))
-        async with VirtualCluster(
+        async with made_by(
             clock, nodes=nodes, config=config, around=counted, renew_seconds=_RENEW_SECONDS
         ) as cluster:
             scheduler, bindings = cluster.scheduler, around[0]
@@ -333,7 +343,7 @@ class ArrivalRun:
                 continue
             idle = now - self._fits_since.setdefault(name, now)
             self._idle = max(self._idle, idle)
-            if self._mode == "trial" and idle > _IDLE_SECONDS_MAX:
+            if self._mode == "trial" and idle > self.idle_seconds_max:
                 raise BrokenPromiseError(f"{name} of {job.size} waits, {free} places are free")
         return new
 
