@@ -78,6 +78,7 @@ def test_types_are_the_ones_promised():
         "v1 events Event True",
         "v1 resourcequotas ResourceQuota True",
         "v1 limitranges LimitRange True",
+        "v1 endpoints Endpoints True",
         "apps/v1 deployments.apps Deployment True",
         "apps/v1 replicasets.apps ReplicaSet True",
         "apps/v1 statefulsets.apps StatefulSet True",
@@ -85,6 +86,11 @@ def test_types_are_the_ones_promised():
         "apps/v1 controllerrevisions.apps ControllerRevision True",
         "batch/v1 jobs.batch Job True",
         "batch/v1 cronjobs.batch CronJob True",
+        "autoscaling/v2 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
+        "networking.k8s.io/v1 ingresses.networking.k8s.io Ingress True",
+        "networking.k8s.io/v1 ingressclasses.networking.k8s.io IngressClass False",
+        "networking.k8s.io/v1 networkpolicies.networking.k8s.io NetworkPolicy True",
+        "discovery.k8s.io/v1 endpointslices.discovery.k8s.io EndpointSlice True",
         "policy/v1 poddisruptionbudgets.policy PodDisruptionBudget True",
         "scheduling.k8s.io/v1 priorityclasses.scheduling.k8s.io PriorityClass False",
         "scheduling.k8s.io/v1alpha2 podgroups.scheduling.k8s.io PodGroup True",
@@ -107,4 +113,11 @@ def test_types_are_the_ones_promised():
         "ClusterRoleBinding False",
         "apiextensions.k8s.io/v1 customresourcedefinitions.apiextensions.k8s.io "
         "CustomResourceDefinition False",
+        "admissionregistration.k8s.io/v1 "
+        "validatingwebhookconfigurations.admissionregistration.k8s.io "
+        "ValidatingWebhookConfiguration False",
+        "admissionregistration.k8s.io/v1 "
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io "
+        "MutatingWebhookConfiguration False",
+        "apiregistration.k8s.io/v1 apiservices.apiregistration.k8s.io APIService False",
     ]

@@ -266,4 +266,4 @@ def test_every_kind_can_be_made_shown_and_selected(plural):
     fields = kind.selectable_fields(stored)
     assert fields.keys() == kind.selectable_fields({}).keys()
     assert fields["metadata.name"] == "x"
-    assert set(kind.subresources) <= {"status", "binding", "eviction", "scale"}
+    assert set(kind.subresources) <= {"status", "binding", "eviction", "scale", "token"}

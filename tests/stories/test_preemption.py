@@ -107,6 +107,8 @@ class Faulty:
         self.rng = rng
         self.share = share
         self.faults = 0
+        self.unknown = 0
+        """Calls that were acted upon, of which the caller does not know it."""
 
     async def request(self, call: Call) -> Answer:
         evicting = "/pods/low" in call.path and call.method in ("PATCH", "DELETE")
@@ -118,6 +120,7 @@ class Faulty:
             raise TransportError("the connection was dropped before the call")
         if kind == 1:
             await self.inner.request(call)
+            self.unknown += 1
             raise TransportError("the connection was dropped before the answer")
         code = (409, 429, 500)[kind - 2]
         text = b'{"kind":"Status","status":"Failure","message":"fault","code":%d}' % code
@@ -296,7 +299,9 @@ def test_a_wave_lands_whatever_happens_to_the_calls(seed: int, https: bool):
             await cluster.until(lambda: seen.bound.keys() >= set(wave))
         left = [name for name in lows if cluster.phase_of(name) == "Running"]
         assert faulty[0].faults
-        assert len(left) == len(lows) - len(wave)
+        evicted = len(lows) - len(left)
+        # An attempt may come before the watch has shown an eviction that nobody was told of.
+        assert len(wave) <= evicted <= len(wave) + (faulty[0].unknown if https else 0)
         assert set(left) | seen.gone == set(lows)
         assert not set(left) & seen.gone
         await cluster.until(lambda: len(cluster.scheduler.core.queue.nominator) == 0)
