@@ -36,6 +36,7 @@ from moorage.framework.preemption import NARROWING, Candidate, Narrowing
 from moorage.framework.runner import PostFilterAnswer, PostFilterOutcome, post_filter_one
 from moorage.framework.status import Code, Status, error, unresolvable, unschedulable
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.table import NodeTable
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +74,19 @@ class Heard:
         self.statuses: dict[str, Status] = {}
         self.scores: dict[str, int] = {}
         self.only = ""
+        self._rows: tuple[tuple[str, ...], int, list[int]] = ((), -1, [])
+
+    def rows_of(self, names: tuple[str, ...], table: NodeTable) -> list[int]:
+        """Return the rows of the nodes that are there; not to be changed.
+
+        The same names are looked up for filters, for scores and for the choice, so what came of
+        them last is kept for as long as no node comes or goes.
+        """
+        known, at, rows = self._rows
+        if known is not names or at != table.columns.structure:
+            rows = table.rows_of(names)
+            self._rows = names, table.columns.structure, rows
+        return rows
 
     def add_scores(self, scores: Mapping[str, int], factor: int) -> None:
         """Add an extender's scores, each multiplied; sums stay within `_SCORE_BOUND`."""
@@ -154,7 +168,7 @@ class ExtendedCycle(Cycle):
         """Ask one extender after the other, each about what the one before left."""
         left = tuple(names)
         for extender in self.profile.extenders:
-            left, nodes = self._still_there(left)
+            left, nodes = self._still_there(left, heard)
             if not left:
                 break
             if not (extender.filters and extender.interested(pod)):
@@ -177,7 +191,7 @@ class ExtendedCycle(Cycle):
 
     async def _ask_scores(self, pod: Pod, heard: Heard) -> None:
         """Ask all extenders at once; one that fails adds nothing."""
-        _, nodes = self._still_there(heard.passed)
+        _, nodes = self._still_there(heard.passed, heard)
 
         async def ask(extender: Extender) -> None:
             try:
@@ -191,9 +205,11 @@ class ExtendedCycle(Cycle):
         if scoring:
             await self.together([ask(extender) for extender in scoring])
 
-    def _still_there(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], list[Node]]:
+    def _still_there(
+        self, names: tuple[str, ...], heard: Heard
+    ) -> tuple[tuple[str, ...], list[Node]]:
         """Leave out the nodes that are gone, and return the objects of the others."""
-        rows = self.snapshot.table.rows_of(names)
+        rows = heard.rows_of(names, self.snapshot.table)
         if len(rows) < len(names):
             names = tuple(self.snapshot.names[row] for row in rows)
         return names, list(map(self.snapshot.table.nodes.__getitem__, rows))
@@ -203,7 +219,7 @@ class ExtendedCycle(Cycle):
     def _accepted(self, rows: Rows, heard: Heard) -> Rows:
         if not len(rows):
             return rows
-        accepted = self.snapshot.table.rows_of(heard.passed)
+        accepted = heard.rows_of(heard.passed, self.snapshot.table)
         return rows if len(accepted) == self.snapshot.num_nodes else rows[np.isin(rows, accepted)]
 
     def _moved(self, rows: Rows, heard: Heard) -> bool:
