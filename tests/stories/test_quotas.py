@@ -22,6 +22,8 @@ from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.plugins.quota_builders import quota_manifest
+from tests.stories.gangs import Cluster, coscheduling, of_object, play, pod_group
+from tests.stories.gangs import nodes as nodes_of_gangs
 from tests.stories.over_https import OverHttps, run_scaled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -153,3 +155,26 @@ def test_without_the_definition_pods_are_scheduled_as_without_quotas(https: bool
         await cluster.until(lambda: all(cluster.placements().values()))
 
     tell(story, https=https)
+
+
+def test_a_gang_under_a_quota_below_its_use_is_told_so_and_starts_when_it_is_raised():
+    async def story(live: Cluster) -> None:
+        bounds = {"cpu": 3}, {"cpu": 3, "memory": "8Gi"}
+        await give(live, "default", *bounds)
+        await live.create(pod_manifest("a", cpu="1"))
+        await live.until(lambda: live.bound("a") == 1)
+        quotas = live.scheduler.core.snapshot.listers.elastic_quotas
+        lowered = {"spec": {"max": {"cpu": "500m"}}}
+        await live.patch(ELASTIC_QUOTAS, "quota", lowered, namespace="default")
+        await live.until(lambda: _max_cpu(quotas.get("quota", "default")) == "500m")
+        await live.create(pod_group(least=2), of_object("g0"), of_object("g1"))
+        await live.until(lambda: "more than Max" in live.message_of("g1"))
+        await aio.sleep(2)
+        told = [each["message"] for each in await live.events("g", reason="FailedScheduling")]
+        assert any("because ElasticQuota default is more than Max" in text for text in told)
+        assert live.bound("a", "g0", "g1") == 1
+        raised = {"spec": {"max": {"cpu": 3}}}
+        await live.patch(ELASTIC_QUOTAS, "quota", raised, namespace="default")
+        await live.until(lambda: live.bound("a", "g0", "g1") == 3, seconds=30)
+
+    play(story, cluster=nodes_of_gangs(3), config=coscheduling(extra="CapacityScheduling"))
