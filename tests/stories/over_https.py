@@ -104,8 +104,8 @@ def _without_lease(config: LoadedConfiguration) -> LoadedConfiguration:
     return msgspec.structs.replace(config, scheduler=scheduler)
 
 
-def run_scaled(main: Callable[[Clock], Coroutine[Any, Any, T]]) -> T:
-    """Run a story in a loop whose time, and whose clock, run `SPEED` times faster."""
-    clock = ScaledClock(SPEED, SystemClock().now_ns())
-    with asyncio.Runner(loop_factory=lambda: ScaledLoop(SPEED)) as runner:
+def run_scaled(main: Callable[[Clock], Coroutine[Any, Any, T]], *, speed: float = SPEED) -> T:
+    """Run a story in a loop whose time, and whose clock, run so many times faster."""
+    clock = ScaledClock(speed, SystemClock().now_ns())
+    with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
         return runner.run(main(clock))
