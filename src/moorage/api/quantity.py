@@ -115,6 +115,21 @@ def canonical(quantity: Quantity) -> str:
     return f"{sign}{number}{_DECIMAL_NAME[power]}"
 
 
+def from_nano(nano: int, *, binary: bool) -> str:
+    """Return an amount in nano units as the API server would store it.
+
+    Parameters
+    ----------
+    nano
+        The amount.
+    binary
+        In binary units, where it is a whole number of 1024.
+    """
+    if binary and nano % (1024 * NANO) == 0:
+        return canonical(f"{nano // (1024 * NANO)}Ki")
+    return canonical(f"{nano}n")
+
+
 @lru_cache(maxsize=65536, typed=True)
 def _parse(value: Quantity) -> _Parsed:
     text = _text(value)

@@ -1,9 +1,13 @@
-"""Does a toleration accept a taint; read by TaintToleration, NodeUnschedulable and spreading."""
+"""Does a toleration accept a taint, of a node or of a device.
+
+Read by TaintToleration, NodeUnschedulable, spreading and the allocation of devices.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from moorage.api.devices import DeviceTaint, DeviceToleration
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
 
@@ -15,7 +19,7 @@ SCHEDULING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 """The effects that keep a pod off a node."""
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
+def tolerates(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
     """Whether one toleration accepts one taint.
 
     Notes
@@ -33,7 +37,9 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists"
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+def tolerated(
+    taint: Taint | DeviceTaint, tolerations: Iterable[Toleration | DeviceToleration]
+) -> bool:
     """Whether any of the tolerations accepts the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 

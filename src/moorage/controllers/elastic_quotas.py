@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from moorage.api.pod import Pod
-from moorage.api.quantity import NANO, canonical
+from moorage.api.quantity import from_nano
 from moorage.api.requests import pod_requests
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.client.objects import Key
@@ -19,7 +19,6 @@ from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.views import Whole
 
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
-_KIBI: Final = 1024 * NANO
 
 
 class ElasticQuotaController(Controller):
@@ -85,9 +84,4 @@ def quota_used(quota: Whole, running: Iterable[Pod]) -> dict[str, str]:
     for pod in running:
         for name, nano in pod_requests(pod, use_status=True, pod_level=True).items():
             total[name] = total.get(name, 0) + nano
-    return {name: _spelled(name, nano) for name, nano in total.items()}
-
-
-def _spelled(name: str, nano: int) -> str:
-    binary = name.startswith(_BYTES) and nano % _KIBI == 0
-    return canonical(f"{nano // _KIBI}Ki" if binary else f"{nano}n")
+    return {name: from_nano(nano, binary=name.startswith(_BYTES)) for name, nano in total.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moorage.api.quantity import canonical, parse_quantity
+from moorage.api.quantity import canonical, from_nano, parse_quantity
 from moorage.apiserver.kind import Context
 from moorage.apiserver.kinds.tree import Json, attach, child, objects, text
 from moorage.apiserver.kinds.usage import Amounts, amounts, pod_totals
@@ -126,6 +126,4 @@ def spelled(nano: int, like: str) -> str:
     like
         The quantity it stands beside.
     """
-    if str(like).endswith("i") and nano % (1024 * 10**9) == 0:
-        return canonical(f"{nano // (1024 * 10**9)}Ki")
-    return canonical(f"{nano}n")
+    return from_nano(nano, binary=str(like).endswith("i"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, NoReturn, Protocol
 
-from moorage.api.devices import DeviceTaint, DeviceToleration
+from moorage.api.taints import tolerated
 from moorage.plugins.devices.cel import SelectorFault
 from moorage.plugins.devices.contract import AllocationError
 from moorage.plugins.devices.offered import AttributeValue, DeviceKind, OfferedDevice
@@ -48,20 +48,7 @@ def raise_fault(found: FaultAt, alternative: Alternative, device: OfferedDevice)
 
 def is_tainted(device: OfferedDevice, alternative: Alternative) -> bool:
     """Whether a taint keeps the request off the device."""
-    return any(
-        not any(_tolerates(toleration, taint) for toleration in alternative.tolerations)
-        for taint in device.taints
-    )
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in {"", "Equal"}:
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+    return any(not tolerated(taint, alternative.tolerations) for taint in device.taints)
 
 
 class ConstraintState(Protocol):
