@@ -7,15 +7,14 @@ from typing import Any, Protocol
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import PODS
-from moorage.base.clock import Clock, ManualClock
+from moorage.base.clock import Clock
 from moorage.client.transport import Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
-from tests.stories.over_https import OverHttps, run_scaled
+from tests.stories.over_https import OverHttps, run_story
 
 _CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -145,28 +144,26 @@ class Play(Protocol):
 
 def play(story: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
     """Run a story in virtual time (see `Play`)."""
-    clock = ManualClock()
-
-    async def main() -> None:
-        await _told(story, Cluster(clock, **_settings(settings)))
-
-    run_virtual(main(), clock)
+    _play(story, settings, https=False)
 
 
 def play_over_https(story: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
     """Run a story over HTTPS (see `Play`)."""
+    _play(story, settings, https=True)
+
+
+def _play(
+    story: Callable[[Cluster], Awaitable[None]],
+    settings: dict[str, Any],
+    *,
+    https: bool,
+) -> None:
+    made_by = ClusterOverHttps if https else Cluster
+    nodes_of_it = settings.pop("cluster")
 
     async def main(clock: Clock) -> None:
-        await _told(story, ClusterOverHttps(clock, **_settings(settings)))
+        async with made_by(clock, nodes=nodes_of_it, **settings) as live:
+            await story(live)
+            live.settled()
 
-    run_scaled(main)
-
-
-def _settings(settings: dict[str, Any]) -> dict[str, Any]:
-    return {"nodes": settings.pop("cluster"), **settings}
-
-
-async def _told(story: Callable[[Cluster], Awaitable[None]], live: Cluster) -> None:
-    async with live:
-        await story(live)
-        live.settled()
+    run_story(main, https=https)

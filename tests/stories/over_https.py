@@ -20,13 +20,14 @@ from moorage.apiserver.certs import Authority, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
 from moorage.base.aio import ScaledLoop
-from moorage.base.clock import Clock, ScaledClock, SystemClock
+from moorage.base.clock import Clock, ManualClock, ScaledClock, SystemClock
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import LeaderElection
 from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
 
 SPEED = 30.0
 _PATIENCE_SECONDS = 900.0  # half a real minute
@@ -109,3 +110,11 @@ def run_scaled(main: Callable[[Clock], Coroutine[Any, Any, T]], *, speed: float 
     clock = ScaledClock(speed, SystemClock().now_ns())
     with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
         return runner.run(main(clock))
+
+
+def run_story(main: Callable[[Clock], Coroutine[Any, Any, T]], *, https: bool) -> T:
+    """Run a story in the time that goes with where it is told."""
+    if https:
+        return run_scaled(main)
+    clock = ManualClock()
+    return run_virtual(main(clock), clock)

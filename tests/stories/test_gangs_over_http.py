@@ -1,7 +1,7 @@
 """A gang over real HTTP: server, nodes and controllers of a sandbox, and a scheduler beside it.
 
-What gangs do is told in ``test_gangs.py`` in virtual time; here only that the parts find each
-other over the wire: labels, watch of the custom resource, its status, and what kubectl prints.
+What gangs do is told in ``test_gangs.py``; here only that the parts as the sandbox starts them find
+each other over the wire: labels, watch of the custom resource, its status, and what kubectl prints.
 """
 
 from __future__ import annotations

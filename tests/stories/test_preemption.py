@@ -15,7 +15,7 @@ import pytest
 from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import Clock, ManualClock
+from moorage.base.clock import Clock
 from moorage.base.errors import ApiError, TransportError
 from moorage.base.rng import Random, Streams
 from moorage.client.requests import Selection
@@ -26,8 +26,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.controllers.disruption import DisruptionController
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
-from tests.stories.over_https import OverHttps, run_scaled
+from tests.stories.over_https import OverHttps, run_story
 
 Story = Callable[[VirtualCluster], Awaitable[None]]
 
@@ -160,11 +159,7 @@ def play(
             finally:
                 await tasks.cancel_all()
 
-    if https:
-        run_scaled(main)
-    else:
-        clock = ManualClock()
-        run_virtual(main(clock), clock)
+    run_story(main, https=https)
 
 
 @asynccontextmanager

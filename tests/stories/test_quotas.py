@@ -16,15 +16,14 @@ from moorage.api.resources import (
     PODS,
 )
 from moorage.base import aio
-from moorage.base.clock import Clock, ManualClock
+from moorage.base.clock import Clock
 from moorage.config.load import load_config
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from tests.plugins.quota_builders import quota_manifest
 from tests.stories.gangs import Cluster, coscheduling, of_object, play, pod_group
 from tests.stories.gangs import nodes as nodes_of_gangs
-from tests.stories.over_https import OverHttps, run_scaled
+from tests.stories.over_https import OverHttps, run_story
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Story = Callable[[VirtualCluster], Awaitable[None]]
@@ -43,11 +42,7 @@ def tell(story: Story, *, https: bool, nodes: int = 2) -> None:
                 await cluster.create(namespace)
             await story(cluster)
 
-    if https:
-        run_scaled(main)
-    else:
-        clock = ManualClock()
-        run_virtual(main(clock), clock)
+    run_story(main, https=https)
 
 
 async def give(cluster: VirtualCluster, namespace: str, *bounds: Mapping[str, Any] | None) -> None:
