@@ -5,14 +5,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
+from typing import Any
 
 import pytest
 
-from moorage.api.resources import CONFIG_MAPS
+from moorage.api.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from moorage.base import aio
 from moorage.base.errors import ApiError
 from moorage.client.writes import Client
 from tests.sandbox.crash import CLIENTS, client_of, lost_in, server_on, stored
+
+
+async def _furnished(client: Client) -> None:
+    """Wait until the controllers have given every namespace what is its due, and write no more."""
+    async with asyncio.timeout(30):
+        while True:
+            listed = [
+                await client.list(kind) for kind in (NAMESPACES, SERVICE_ACCOUNTS, CONFIG_MAPS)
+            ]
+            spaces, accounts, maps = (_items(each) for each in listed)
+            due = {each["metadata"]["name"] for each in spaces}
+            if all(
+                due <= {each["metadata"]["namespace"] for each in found}
+                for found in (accounts, maps)
+            ):
+                return
+            await aio.sleep(0.05)
+
+
+def _items(listed: Any) -> list[Any]:
+    return list(listed["items"])
 
 
 async def _write_big_ones(client: Client, kept: list[str]) -> None:
@@ -34,6 +58,7 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load
 
 async def test_a_full_disk_refuses_writes_and_serves_again_when_there_is_room(tmp_path):
     async with server_on(tmp_path) as server, client_of(tmp_path) as client:
+        await _furnished(client)
         files = resource.RLIMIT_FSIZE
         _, no_limit = resource.prlimit(server.process.pid, files)
         # No file of the server may grow beyond this: what a full disk is to a program.
