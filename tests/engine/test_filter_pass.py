@@ -155,3 +155,43 @@ def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, a
     assert followed.pending(profile) == fresh.pending(profile)
     expected_counts = Counter("abcdefghi"[reason - 1] for _, _, reason in rows if reason)
     assert followed.reason_counts(table) == expected_counts
+
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("row"), rewrites.map(lambda some: some[:1])),
+        st.tuples(st.just("answer"), several.map(lambda some: some[:1])),
+        st.tuples(st.just("rows"), several),
+        st.tuples(st.just("merge"), several),
+        st.tuples(st.just("extend"), st.integers(0, ROWS - 1)),
+        st.tuples(st.just("copy"), st.none()),
+    ),
+    max_size=6,
+)
+
+
+@given(several, changes)
+def test_rows_found_by_code_are_the_ones_that_have_it_now(before, given_changes):
+    """Whatever was found is forgotten by every way in which a verdict changes."""
+    verdict = recorded(before)
+    for how, given_change in [("", None), *given_changes]:
+        if how == "row":
+            for row, plugin, code, reason in given_change:
+                verdict.put_row(row, (plugin, code, reason) if code else PASSES)
+        elif how == "answer":
+            for index, rows in given_change:
+                codes, reasons = zip(*rows, strict=True)
+                answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
+                verdict.record(index, answer)
+        elif how == "rows":
+            verdict.put(np.array([2, 0]), recorded(given_change).at(np.array([1, 3])))
+        elif how == "merge":
+            verdict.merge(recorded(given_change))
+        elif how == "extend":
+            verdict.extend(given_change, Code.UNSCHEDULABLE, 1)
+        elif how == "copy":
+            verdict = verdict.copy()
+        for code in Code:
+            found = verdict.rows_with(code).tolist()
+            assert found == [row for row, (_, has, _) in enumerate(rows_of(verdict)) if has == code]
+            assert not verdict.rows_with(code).flags.writeable

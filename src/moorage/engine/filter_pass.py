@@ -82,6 +82,7 @@ class FilterPass:
         "_last",
         "_pending",
         "_reason_n",
+        "_rows",
         "_shared",
         "_suspect",
         "_tally",
@@ -98,6 +99,7 @@ class FilterPass:
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
         self._tally: _Tally | None = None  # rows by verdict, since somebody asked
+        self._rows: dict[int, NDArray[np.int64]] = {}  # by code, where somebody asked
 
     @classmethod
     def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
@@ -110,20 +112,16 @@ class FilterPass:
     @property
     def code_n(self) -> CodeArray:
         """uint8: `Code` of the first failing plugin, 0 where the row passed."""
-        self._settle()
-        assert self._code_n is not None, "settled"
-        return self._code_n
+        return self._settled()[0]
 
     @property
     def reason_n(self) -> ReasonArray:
         """int32: its interned reasons."""
-        self._settle()
-        assert self._reason_n is not None, "settled"
-        return self._reason_n
+        return self._settled()[1]
 
     def record(self, index: int, answer: FilterAnswer) -> None:
         """Take over an answer where it fails and no plugin of a lower index failed."""
-        self._tally = None
+        self._forget()
         self._suspect = self._suspect or answer.is_broken
         if index > self._last:
             new = self.plugin_n == PASSED
@@ -165,18 +163,21 @@ class FilterPass:
         plugin = self.plugin_n.item(position)
         if plugin == PASSED:
             return PASSES
-        return plugin, self.code_n.item(position), self.reason_n.item(position)
+        code_n, reason_n = self._settled()
+        return plugin, code_n.item(position), reason_n.item(position)
 
     def put_row(self, position: int, verdict: RowVerdict) -> None:
         """Overwrite one row with a verdict, which is yes or no."""
         before = self.verdict_at(position)
         if before == verdict:
             return
-        self._own()
         if self._tally is not None:
             self._tally.count(before, -1)
             self._tally.count(verdict, +1)
-        plugin, self.code_n[position], self.reason_n[position] = verdict
+        if self._rows and before[1] != verdict[1]:
+            self._rows = {}
+        code_n, reason_n = self._own()
+        plugin, code_n[position], reason_n[position] = verdict
         self.plugin_n[position] = plugin
         if plugin != PASSED:
             self._last = max(self._last, plugin)
@@ -220,6 +221,18 @@ class FilterPass:
         passed: BoolArray = self.plugin_n == PASSED
         return passed
 
+    def rows_with(self, code: Code) -> NDArray[np.int64]:
+        """Return int64: positions of the rows whose verdict has this code, ascending.
+
+        Not to be changed: kept until another row has it, for a wave of preemptors asks for the
+        same thousands of rows each time.
+        """
+        found = self._rows.get(code)
+        if found is None:
+            found = self._rows[code] = (self.code_n == np.uint8(code)).nonzero()[0]
+            found.flags.writeable = False
+        return found
+
     def status(self, profile: Profile, position: int) -> Status:
         """Return the verdict on one row as a `Status`."""
         return verdict_status(profile, self.verdict_at(position))
@@ -241,9 +254,9 @@ class FilterPass:
 
     def extend(self, position: int, code: Code, reason: int) -> None:
         """Let an extender fail a row."""
-        self._own()
-        self._tally = None
-        self.code_n[position], self.reason_n[position] = code, reason
+        code_n, reason_n = self._own()
+        self._forget()
+        code_n[position], reason_n[position] = code, reason
         self.plugin_n[position] = EXTENDED
         self._last, self._suspect = PASSED, True
 
@@ -254,8 +267,14 @@ class FilterPass:
             self._tally = _Tally(self.plugin_n, self.code_n, self.reason_n)
         return self._tally
 
-    def _settle(self) -> None:
-        """Take over what is pending, so that codes and reasons can be read."""
+    def _forget(self) -> None:
+        """Forget what was counted and found: rows were given other verdicts."""
+        self._tally = None
+        if self._rows:
+            self._rows = {}
+
+    def _settled(self) -> tuple[CodeArray, ReasonArray]:
+        """Take over what is pending, and return codes and reasons to be read."""
         if self._code_n is None or self._reason_n is None:
             n = len(self.plugin_n)
             self._code_n, self._reason_n = np.zeros(n, np.uint8), np.zeros(n, np.int32)
@@ -266,15 +285,19 @@ class FilterPass:
                 self._code_n += answer.code_n * new
                 self._reason_n += answer.reason_n * new
             self._pending = []
+        return self._code_n, self._reason_n
 
-    def _own(self) -> None:
-        """Settle, so that codes and reasons can be written."""
-        self._unshare(self.code_n, self.reason_n)
+    def _own(self) -> tuple[CodeArray, ReasonArray]:
+        """Return codes and reasons to be written."""
+        code_n, reason_n = self._settled()
+        return self._unshare(code_n, reason_n) if self._shared else (code_n, reason_n)
 
-    def _unshare(self, code_n: CodeArray, reason_n: ReasonArray) -> None:
+    def _unshare(self, code_n: CodeArray, reason_n: ReasonArray) -> tuple[CodeArray, ReasonArray]:
         if self._shared:
             self._code_n, self._reason_n = code_n.copy(), reason_n.copy()
             self._shared = False
+            return self._code_n, self._reason_n
+        return code_n, reason_n
 
     def _take(
         self,
@@ -283,19 +306,19 @@ class FilterPass:
         reason_n: ReasonArray,
         plugin_n: CodeArray | np.uint8,
     ) -> None:
-        self._own()
-        self._tally = None
-        np.putmask(self.code_n, where_n, code_n)
-        np.putmask(self.reason_n, where_n, reason_n)
+        own_code_n, own_reason_n = self._own()
+        self._forget()
+        np.putmask(own_code_n, where_n, code_n)
+        np.putmask(own_reason_n, where_n, reason_n)
         np.putmask(self.plugin_n, where_n, plugin_n)
 
     def _put(
         self, rows: NDArray[np.int64], other: FilterPass, positions: BoolArray | slice
     ) -> None:
-        self._own()
-        self._tally = None
-        self.code_n[rows] = other.code_n[positions]
-        self.reason_n[rows] = other.reason_n[positions]
+        code_n, reason_n = self._own()
+        self._forget()
+        code_n[rows] = other.code_n[positions]
+        reason_n[rows] = other.reason_n[positions]
         self.plugin_n[rows] = other.plugin_n[positions]
         self._heed(other)
 
