@@ -140,21 +140,22 @@ def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, a
     for text in "abcdefghi":
         table.intern(text)
     if asked:
-        followed.reason_counts(table)
+        followed.tally.reason_counts(table)
     for row, plugin, code, reason in after:
         verdict = (plugin, code, reason) if code else PASSES
         followed.put_row(row, verdict)
         assert followed.verdict_at(row) == verdict
+        assert followed.passing.tolist() == followed.passed.nonzero()[0].tolist()
     rows = rows_of(followed)
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     fresh = FilterPass.of(
         columns[1].astype(np.uint8), columns[2].astype(np.int32), columns[0].astype(np.uint8)
     )
-    assert followed.reason_counts(table) == fresh.reason_counts(table)
-    assert followed.rejectors(profile) == fresh.rejectors(profile)
-    assert followed.pending(profile) == fresh.pending(profile)
+    assert followed.tally.reason_counts(table) == fresh.tally.reason_counts(table)
+    assert followed.tally.rejectors(profile) == fresh.tally.rejectors(profile)
+    assert followed.tally.pending(profile) == fresh.tally.pending(profile)
     expected_counts = Counter("abcdefghi"[reason - 1] for _, _, reason in rows if reason)
-    assert followed.reason_counts(table) == expected_counts
+    assert followed.tally.reason_counts(table) == expected_counts
 
 
 changes = st.lists(

@@ -156,7 +156,7 @@ def test_run_filters_over_some_rows_answers_in_their_order():
         NO.by("A"),
     ]
     assert verdict.passed.tolist() == [False, True, False]
-    assert verdict.rejectors(given) == {"A"}
+    assert verdict.tally.rejectors(given) == {"A"}
 
 
 def test_run_filters_raises_the_status_the_attempt_ends_with():

@@ -216,7 +216,7 @@ class Cycle:
         if nominated is not None:
             view, verdict = with_row(view, verdict, nominated[2], nominated[1])
         self._sampler.rotation.advance(len(view), self.snapshot.num_nodes)
-        rejectors = frozenset() if nominated is None else nominated[1].rejectors(self.profile)
+        rejectors = frozenset() if nominated is None else nominated[1].tally.rejectors(self.profile)
         return Search(
             outcome,
             view,
@@ -311,9 +311,9 @@ class Cycle:
         entry = search.entry
         if entry is not None and search.verdict is entry.verdict:
             if entry.feasible is None:
-                entry.feasible = search.verdict.passed.nonzero()[0]
+                entry.feasible = search.verdict.passing
             return entry.feasible
-        positions = search.verdict.passed.nonzero()[0]
+        positions = search.verdict.passing
         return positions if search.view.is_all else search.view.row_numbers()[positions]
 
     # -- 4. scoring ----------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.diagnosis import count_reasons
+from moorage.framework.diagnosis import Diagnosis, count_reasons
 from moorage.framework.profile import Profile
+from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import (
     BROKEN_BY_CODE,
     SUCCESS,
@@ -39,22 +40,56 @@ PASSES: Final[RowVerdict] = (PASSED, 0, 0)
 """The verdict on a row that no plugin failed."""
 
 
-class _Tally:
-    """How many rows have a verdict, by each of its parts; rows that passed count as well."""
+_NOWHERE: Final = np.empty(0, np.int64)
+_NOWHERE.flags.writeable = False
 
-    __slots__ = ("pending", "plugins", "reasons")
+
+class Tally:
+    """How many rows have a verdict, by each of its parts; rows that passed count as well.
+
+    Followed row by row: from one preemptor to the next hardly any of thousands is judged anew.
+
+    Attributes
+    ----------
+    diagnosed
+        What `diagnose` said of these numbers last, and after which outcome of PreFilter.
+    """
+
+    __slots__ = ("_pending", "_plugins", "_reasons", "diagnosed")
 
     def __init__(self, plugin_n: CodeArray, code_n: CodeArray, reason_n: ReasonArray) -> None:
-        self.plugins = _counted(plugin_n)
-        self.reasons = _counted(reason_n)
-        self.pending = _counted(plugin_n[code_n == Code.PENDING])
+        self._plugins = _counted(plugin_n)
+        self._reasons = _counted(reason_n)
+        self._pending = _counted(plugin_n[code_n == Code.PENDING])
+        self.diagnosed: tuple[PreFilterOutcome, Diagnosis] | None = None
 
-    def count(self, verdict: RowVerdict, step: int) -> None:
-        plugin, code, reason = verdict
-        self.plugins[plugin] = self.plugins.get(plugin, 0) + step
-        self.reasons[reason] = self.reasons.get(reason, 0) + step
-        if code == Code.PENDING:
-            self.pending[plugin] = self.pending.get(plugin, 0) + step
+    def move(self, before: RowVerdict, after: RowVerdict) -> None:
+        """Follow one row from a verdict to another."""
+        self.diagnosed = None
+        for (plugin, code, reason), step in ((before, -1), (after, +1)):
+            self._plugins[plugin] = self._plugins.get(plugin, 0) + step
+            self._reasons[reason] = self._reasons.get(reason, 0) + step
+            if code == Code.PENDING:
+                self._pending[plugin] = self._pending.get(plugin, 0) + step
+
+    @property
+    def passed(self) -> int:
+        """Number of rows that passed."""
+        return self._plugins.get(PASSED, 0)
+
+    def rejectors(self, profile: Profile) -> frozenset[str]:
+        """Return the plugins that rejected any row."""
+        counts = self._plugins
+        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts.get(i))
+
+    def pending(self, profile: Profile) -> frozenset[str]:
+        """Return the plugins that answered Pending for any row."""
+        return frozenset(profile.filters[i].name for i, count in self._pending.items() if count)
+
+    def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
+        """Return how many rows fail for each single reason."""
+        counts = sorted(self._reasons.items())
+        return count_reasons((reasons.reasons(i), count) for i, count in counts if i and count)
 
 
 def _counted(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
@@ -98,7 +133,7 @@ class FilterPass:
         self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers for rows not in them
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
-        self._tally: _Tally | None = None  # rows by verdict, since somebody asked
+        self._tally: Tally | None = None  # rows by verdict, since somebody asked
         self._rows: dict[int, NDArray[np.int64]] = {}  # by code, where somebody asked
 
     @classmethod
@@ -172,8 +207,7 @@ class FilterPass:
         if before == verdict:
             return
         if self._tally is not None:
-            self._tally.count(before, -1)
-            self._tally.count(verdict, +1)
+            self._tally.move(before, verdict)
         if self._rows and before[1] != verdict[1]:
             self._rows = {}
         code_n, reason_n = self._own()
@@ -216,6 +250,21 @@ class FilterPass:
         return broken
 
     @property
+    def tally(self) -> Tally:
+        """The rows counted by verdict; kept up to date while rows are put one by one."""
+        if self._tally is None:
+            self._tally = Tally(self.plugin_n, *self._settled())
+        return self._tally
+
+    @property
+    def passing(self) -> NDArray[np.int64]:
+        """int64: positions of the rows that passed, ascending; not to be changed."""
+        if self._tally is not None and not self._tally.passed:
+            return _NOWHERE  # known without a look at each row
+        passing: NDArray[np.int64] = (self.plugin_n == PASSED).nonzero()[0]
+        return passing
+
+    @property
     def passed(self) -> BoolArray:
         """bool, (rows of the view,): whether each row passed."""
         passed: BoolArray = self.plugin_n == PASSED
@@ -237,21 +286,6 @@ class FilterPass:
         """Return the verdict on one row as a `Status`."""
         return verdict_status(profile, self.verdict_at(position))
 
-    def rejectors(self, profile: Profile) -> frozenset[str]:
-        """Return the plugins that rejected any row."""
-        counts = self._tallied().plugins
-        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts.get(i))
-
-    def pending(self, profile: Profile) -> frozenset[str]:
-        """Return the plugins that answered Pending for any row."""
-        counts = self._tallied().pending
-        return frozenset(profile.filters[i].name for i, count in counts.items() if count)
-
-    def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
-        """Return how many rows fail for each single reason."""
-        counts = sorted(self._tallied().reasons.items())
-        return count_reasons((reasons.reasons(i), count) for i, count in counts if i and count)
-
     def extend(self, position: int, code: Code, reason: int) -> None:
         """Let an extender fail a row."""
         code_n, reason_n = self._own()
@@ -261,11 +295,6 @@ class FilterPass:
         self._last, self._suspect = PASSED, True
 
     # -- codes and reasons ---------------------------------------------------------------------
-
-    def _tallied(self) -> _Tally:
-        if self._tally is None:
-            self._tally = _Tally(self.plugin_n, self.code_n, self.reason_n)
-        return self._tally
 
     def _forget(self) -> None:
         """Forget what was counted and found: rows were given other verdicts."""

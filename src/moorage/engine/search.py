@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from moorage.engine.filter_pass import FilterPass
+from moorage.engine.filter_pass import FilterPass, Tally
 from moorage.engine.shape_entry import Entry
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
@@ -67,7 +67,7 @@ class Search(msgspec.Struct, frozen=True):
 
 def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
     """Say why no row passed; the PostFilter part is added later."""
-    outcome, verdict = search.pre_filter, search.verdict
+    outcome = search.pre_filter
     num_nodes = snapshot.num_nodes if search.within is None else len(search.within)
     if outcome.status.rejected:
         pending = outcome.status.code is Code.PENDING
@@ -77,16 +77,27 @@ def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
             pending_plugins=outcome.plugins if pending else frozenset(),
             pre_filter_message=outcome.status.message,
         )
-    counts = verdict.reason_counts(profile.handle.reasons)
-    left_out = num_nodes - len(search.view)
+    tally, left_out = search.verdict.tally, num_nodes - len(search.view)
+    if left_out:
+        return _diagnosed(profile, search, tally, num_nodes, left_out)
+    # Nothing but PreFilter and the numbers has a say then: replicas are told the same.
+    if tally.diagnosed is None or tally.diagnosed[0] is not outcome:
+        tally.diagnosed = outcome, _diagnosed(profile, search, tally, num_nodes, 0)
+    return tally.diagnosed[1]
+
+
+def _diagnosed(
+    profile: Profile, search: Search, tally: Tally, num_nodes: int, left_out: int
+) -> Diagnosis:
+    outcome, counts = search.pre_filter, tally.reason_counts(profile.handle.reasons)
     if left_out and outcome.node_names is not None:
         for reason in search.absent_status.reasons:
             counts[reason] = counts.get(reason, 0) + left_out
     return Diagnosis(
         num_nodes=num_nodes,
         reason_counts=counts,
-        unschedulable_plugins=outcome.plugins | verdict.rejectors(profile),
-        pending_plugins=verdict.pending(profile),
+        unschedulable_plugins=outcome.plugins | tally.rejectors(profile),
+        pending_plugins=tally.pending(profile),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 
 import msgspec
 
@@ -15,7 +16,7 @@ from moorage.framework.status import Status
 NO_NODES = "no nodes available to schedule pods"
 
 
-class Diagnosis(msgspec.Struct, frozen=True):
+class Diagnosis(msgspec.Struct, frozen=True, dict=True):
     """The outcome of an attempt that found no node.
 
     Parameters
@@ -41,7 +42,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     pre_filter_message: str = ""
     post_filter_message: str = ""
 
-    @property
+    @cached_property
     def message(self) -> str:
         """The text of the ``FailedScheduling`` event and the ``PodScheduled`` condition."""
         text = f"0/{self.num_nodes} nodes are available:"
@@ -57,6 +58,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     def with_post_filter(self, message: str) -> Diagnosis:
         """Return the same diagnosis with the PostFilter part filled in."""
+        if message == self.post_filter_message:
+            return self
         return msgspec.structs.replace(self, post_filter_message=message)
 
 
