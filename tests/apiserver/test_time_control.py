@@ -20,7 +20,8 @@ BEGIN = "2026-01-01T00:00:00.000000Z"
 def machine(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the machine's time, nanoseconds, to be changed by the test."""
     elapsed = [0]
-    monkeypatch.setattr("time.monotonic_ns", lambda: elapsed[0])
+    machine_time = "moorage.base.clock.SystemClock.monotonic_ns"
+    monkeypatch.setattr(machine_time, staticmethod(lambda: elapsed[0]))
     return elapsed
 
 

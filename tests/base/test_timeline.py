@@ -19,7 +19,8 @@ START_NS = 1_767_225_600 * NS_PER_SECOND
 def machine(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the machine's time, nanoseconds, to be changed by the test."""
     elapsed = [5 * NS_PER_SECOND]
-    monkeypatch.setattr("time.monotonic_ns", lambda: elapsed[0])
+    machine_time = "moorage.base.clock.SystemClock.monotonic_ns"
+    monkeypatch.setattr(machine_time, staticmethod(lambda: elapsed[0]))
     return elapsed
 
 

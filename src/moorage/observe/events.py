@@ -24,7 +24,8 @@ class EventFacts:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.now_ns = clock.monotonic_ns
+        """Returns the time to hand in as the beginning, monotonic nanoseconds."""
         self._durations: dict[str, Durations] = {}
 
     @property
@@ -32,13 +33,9 @@ class EventFacts:
         """Seconds, by the label of the cluster event."""
         return {event: told.histogram for event, told in self._durations.items()}
 
-    def now_ns(self) -> int:
-        """Return the time to hand in as the beginning, monotonic nanoseconds."""
-        return self._clock.monotonic_ns()
-
     def handled(self, event: str, *, since_ns: int) -> None:
         """Note that a cluster event was taken in."""
         told = self._durations.get(event)
         if told is None:
             told = self._durations[event] = Durations(_BUCKETS)
-        told.add(self._clock.monotonic_ns() - since_ns)
+        told.add(self.now_ns() - since_ns)

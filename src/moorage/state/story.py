@@ -88,7 +88,7 @@ class Stories:
     def __init__(
         self, clock: Clock, *, entries_max: int = _ENTRIES_MAX, finished_max: int = _FINISHED_MAX
     ) -> None:
-        self._clock = clock
+        self._now_ns = clock.now_ns
         self._entries_max = entries_max
         self._finished_max = finished_max
         self._by_uid: dict[str, Story] = {}
@@ -109,7 +109,7 @@ class Stories:
             story = self._by_uid[uid] = Story(uid, key)
         if self._uid_by_key.get(key) != uid:
             self._uid_by_key[key] = uid
-        story.append(StoryEntry(self._clock.now_ns(), what, cause), self._entries_max)
+        story.append(StoryEntry(self._now_ns(), what, cause), self._entries_max)
 
     def of(self, uid: str) -> tuple[StoryEntry, ...]:
         """Return what is known to have happened to a pod, oldest first; empty if unknown."""
