@@ -364,6 +364,11 @@ def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext 
             f"{access.server}: the certificate authority is no PEM certificate: {error}; "
             "check certificate-authority"
         ) from error
+    # As Go's clients, and the same on every Python: whatever the kubeconfig names is trusted, root
+    # or not, and an authority without key identifiers (openssl's, older clouds') is one too. Python
+    # added the first and forbade the second in 3.13.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if access.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
