@@ -10,6 +10,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,8 @@ async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(
     ]
     await watch.close()
     await kept.close()
-    assert [r.name for n, r in Journal(tmp_path / "db").records() if n == "configmaps"] == ["b"]
+    with closing(Journal(tmp_path / "db")) as journal:
+        assert [r.name for n, r in journal.records() if n == "configmaps"] == ["b"]
 
 
 async def test_what_follows_from_a_refused_write_is_taken_back_too(tmp_path, caplog):
