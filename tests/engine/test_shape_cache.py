@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.points import PreFilterResult, Reads
-from moorage.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from moorage.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import LABELS
 from moorage.snapshot.snapshot import Snapshot
@@ -233,12 +234,16 @@ SAID: dict[str, tuple[PreFilterResult | None, Status]] = {
 
 
 @given(
-    said=st.lists(st.tuples(st.sampled_from(sorted(SAID)), st.sampled_from(sorted(SAID)))),
+    said=st.lists(st.tuples(*[st.sampled_from(sorted(SAID))] * 2)),
     kept=st.sampled_from(["skips", "lets go on", "restricts"]),
+    knows=st.sets(st.sampled_from("AC")),
 )
-@settings(max_examples=50)
-def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept):
-    """Two plugins are asked afresh for each pod, the one between them for the first."""
+@settings(max_examples=80)
+def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept, knows):
+    """Two plugins are asked afresh for each pod, the one between them for the first.
+
+    Some know beforehand as long as what they skip; one skips whatever happens, and says so.
+    """
     snapshot = Snapshot()
     for name in NAMES:
         snapshot.table.add_node(node(name))
@@ -246,7 +251,11 @@ def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept):
 
     def fresh(name: str) -> Fake:
         asked = lambda state, info, snapshot: SAID[now[name]]  # noqa: E731
-        return Fake(name, pre_filter=asked, filter_node=answers(SUCCESS))
+        known: dict[str, Any] = {}
+        if name in knows:
+            known["skips_spec"] = answers(True)
+            known["skips_while"] = lambda snapshot: now[name] == "skips"
+        return Fake(name, pre_filter=asked, filter_node=answers(SUCCESS), **known)
 
     between = Fake(
         "B",
@@ -255,7 +264,13 @@ def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept):
         filter_reads=Reads.NODE,
         shape_parts=(),
     )
-    plugins = profile(fresh("A"), between, fresh("C"), snapshot=snapshot)
+    skipping = Fake(
+        "D",
+        pre_filter=answers((None, SKIP)),
+        skips_spec=answers(True),
+        filter_node=answers(unschedulable("D was not skipped")),
+    )
+    plugins = profile(fresh("A"), between, fresh("C"), skipping, snapshot=snapshot)
     reusing = Cycle(plugins, snapshot, smallest_name)
     plain = Cycle(plugins, snapshot, smallest_name, reuse=False)
     for now["A"], now["C"] in said:
@@ -263,3 +278,83 @@ def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept):
         assert summary(found) == summary(expected)
         assert found.state.skip_filter == expected.state.skip_filter
         assert found.diagnosis == expected.diagnosis
+
+
+class Sampling:
+    """A meter that samples the attempts it is told to."""
+
+    def __init__(self, *sampled: bool) -> None:
+        self._sampled = iter(sampled)
+        self.took_by = Counter[tuple[str, str, str]]()
+
+    def sample(self) -> bool:
+        return next(self._sampled)
+
+    def start(self) -> None:
+        pass
+
+    def lap(self, point: str, code: Code) -> None:
+        pass
+
+    def now_ns(self) -> int:
+        return 0
+
+    def called(self, plugin: str, point: str) -> None:
+        pass
+
+    def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
+        self.took_by[plugin, point, code.text] += 1
+
+
+@pytest.mark.parametrize(
+    ("skips", "sampled", "asked"),
+    [
+        pytest.param({}, [False] * 3, 3, id="a plugin that says nothing is asked each time"),
+        pytest.param(
+            {"skips_spec": answers(True)},
+            [False] * 3,
+            1,
+            id="one that knows the pod is asked with the others the first time",
+        ),
+        pytest.param(
+            {"skips_spec": answers(True)}, [False, True, True], 3, id="a sampled attempt asks all"
+        ),
+        pytest.param(
+            {"skips_spec": answers(False), "skips_while": answers(True)},
+            [False] * 3,
+            3,
+            id="one that does not know the pod is asked each time",
+        ),
+        pytest.param(
+            {"skips_spec": answers(True), "skips_while": answers(False)},
+            [False] * 3,
+            3,
+            id="one whose condition does not hold is asked each time",
+        ),
+        pytest.param(
+            {"skips_spec": answers(RuntimeError("broken"))},
+            [False] * 3,
+            3,
+            id="one that breaks when it should know is asked each time",
+        ),
+    ],
+)
+def test_who_is_asked_for_pre_filter(skips, sampled, asked):
+    calls = []
+
+    def pre_filter(state: Any, info: PodInfo, snapshot: Snapshot) -> Any:
+        calls.append(info.name)
+        return None, SKIP
+
+    snapshot = Snapshot()
+    snapshot.table.add_node(node("n1"))
+    plugin = Fake("A", pre_filter=pre_filter, filter_node=answers(SUCCESS), **skips)
+    meter = Sampling(*sampled)
+    plugins = profile(plugin, snapshot=snapshot)
+    cycle = Cycle(plugins, snapshot, smallest_name, meter=meter)
+    for _ in sampled:
+        decision = cycle.decide(PodInfo(pod("p")))
+        assert summary(decision) == ("bind", "n1", "")
+        assert decision.state.skip_filter == {"A"}
+    assert len(calls) == asked
+    assert meter.took_by["A", "PreFilter", "Skip"] == sum(sampled)

@@ -144,6 +144,22 @@ class PreFilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
+class SkippingPlugin(PreFilterPlugin, Protocol):
+    """A PreFilter plugin that knows pods it skips without being asked about each. Optional.
+
+    One that skips them only while nothing in the cluster concerns such pods says so by
+    ``skips_while(snapshot)``, which is asked in every attempt and must be quick.
+    """
+
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether PreFilter skips every pod that agrees with this one in what `SPEC` holds.
+
+        It must have no other effect then: nothing is left in the cycle state.
+        """
+        ...
+
+
+@runtime_checkable
 class RowFilterPlugin(Plugin, Protocol):
     """A Filter plugin that can also judge one row, cheaper than through arrays. Optional."""
 

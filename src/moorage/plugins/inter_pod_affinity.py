@@ -147,6 +147,15 @@ class InterPodAffinity:
         state.write(_PRE_FILTER, counted)
         return None, SUCCESS
 
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod itself requires nothing; what others require see `skips_while`."""
+        wanted = pod.part(POD_AFFINITY).value
+        return not (wanted.error or wanted.required or wanted.required_anti)
+
+    def skips_while(self, snapshot: Snapshot) -> bool:
+        """Whether no pod on a node has any term, so that none can keep others off."""
+        return not len(snapshot.affinity_terms)
+
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Count one pod more on a row."""
         self._move(state, pod, added, row=row, step=+1)

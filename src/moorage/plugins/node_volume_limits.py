@@ -67,6 +67,10 @@ class NodeVolumeLimits:
         del state, snapshot
         return None, SUCCESS if pod.part(VOLUMES).value.attachable else SKIP
 
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volume that could be attached."""
+        return not pod.part(VOLUMES).value.attachable
+
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows whose limit for a driver the pod's volumes would exceed."""
         del state

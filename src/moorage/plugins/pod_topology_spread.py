@@ -77,6 +77,13 @@ class PodTopologySpread:
         state.write(_PRE_FILTER, HardSkew.counted(found.hard, layout))
         return None, SUCCESS
 
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no hard constraint, and by default gets none."""
+        own = pod.part(SPREAD).value
+        if own.explicit:
+            return own.hard_error is None and not own.hard
+        return not self._defaults.any_hard
+
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Count a pod more on a row.
 

@@ -67,6 +67,11 @@ class DefaultConstraints:
         self._services = _ServiceIndex(listers)
         self._known: OrderedDict[tuple[int, str, str], _Known] = OrderedDict()
 
+    @property
+    def any_hard(self) -> bool:
+        """Whether any default constraint keeps pods off nodes."""
+        return bool(self._hard)
+
     def of(self, pod: Pod, labels: _Labels) -> Constraints:
         """Return the default constraints of a pod; none where nothing selects or owns it.
 

@@ -169,6 +169,10 @@ class VolumeBinding:
         state.write(_STATE, _Claims(tuple(bound), tuple(delayed)))
         return None, SUCCESS
 
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no claims."""
+        return not claims_of(pod)
+
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows that cannot reach, bind or make the pod's volumes.
 

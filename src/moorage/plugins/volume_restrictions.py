@@ -96,6 +96,11 @@ class VolumeRestrictions:
         state.write(_STATE, _Restrictions(volumes.disks, frozenset(names), conflicts))
         return None, SUCCESS
 
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volume that could clash."""
+        volumes = pod.part(VOLUMES).value
+        return not volumes.disks and not volumes.claims
+
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Count the claims of a pod that is put on a row."""
         del pod, row

@@ -92,6 +92,10 @@ class VolumeZone:
         state.write(_STATE, entries)
         return None, SUCCESS
 
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no claims, whose volumes might have zones."""
+        return not claims_of(pod)
+
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows that have zone or region labels, but not those of every volume.
 

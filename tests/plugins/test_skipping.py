@@ -1,0 +1,136 @@
+"""Plugins that know beforehand whom their PreFilter skips are right, and leave nothing behind.
+
+What is made of it is tested in ``tests/engine/test_shape_cache.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.codec import from_dict
+from moorage.api.pod import TopologySpreadConstraint
+from moorage.config.plugin_args import PodTopologySpreadArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import SkippingPlugin
+from moorage.framework.status import Code
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.snapshot.pod_info import PodInfo
+from tests.plugins.builders import cluster, make, node, pod
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+TERM: dict[str, Any] = {"topologyKey": "zone", "labelSelector": {}}
+BROKEN = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
+WISH = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}
+
+
+def spread(when: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": when, **more}]
+
+
+SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
+ZONE, BINDING, LIMITS = "VolumeZone", "VolumeBinding", "NodeVolumeLimits"
+CLASH = "VolumeRestrictions"
+EVERYBODY = {SPREAD, AFFINITY, ZONE, BINDING, LIMITS, CLASH}
+
+PODS = [
+    pytest.param({}, EVERYBODY, id="a pod that asks for nothing"),
+    pytest.param(
+        {"topology_spread_constraints": spread("ScheduleAnyway")}, EVERYBODY, id="soft spread"
+    ),
+    pytest.param(
+        {"topology_spread_constraints": spread("DoNotSchedule")},
+        EVERYBODY - {SPREAD},
+        id="hard spread",
+    ),
+    pytest.param(
+        {"topology_spread_constraints": spread("DoNotSchedule", labelSelector=BROKEN)},
+        EVERYBODY - {SPREAD},
+        id="hard spread that cannot be read",
+    ),
+    pytest.param({"affinity": WISH}, EVERYBODY, id="preferred affinity"),
+    pytest.param(
+        {"affinity": {"podAffinity": {REQUIRED: [TERM]}}},
+        EVERYBODY - {AFFINITY},
+        id="required affinity",
+    ),
+    pytest.param(
+        {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}},
+        EVERYBODY - {AFFINITY},
+        id="required anti-affinity",
+    ),
+    pytest.param(
+        {"affinity": {"podAffinity": {REQUIRED: [{**TERM, "labelSelector": BROKEN}]}}},
+        EVERYBODY - {AFFINITY},
+        id="affinity that cannot be read",
+    ),
+    pytest.param(
+        {"volumes": [{"name": "v", "emptyDir": {}}]}, EVERYBODY, id="a volume of the node's own"
+    ),
+    pytest.param(
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        {SPREAD, AFFINITY},
+        id="a claim",
+    ),
+    pytest.param(
+        {"volumes": [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]},
+        EVERYBODY - {CLASH, LIMITS},
+        id="a disk",
+    ),
+]
+
+
+def camel(spec: dict[str, Any]) -> dict[str, Any]:
+    renamed = {"topology_spread_constraints": "topologySpreadConstraints"}
+    return {renamed.get(key, key): value for key, value in spec.items()}
+
+
+@pytest.mark.parametrize("others", [pytest.param(False, id="alone"), pytest.param(True, id="met")])
+@pytest.mark.parametrize(("spec", "expected"), PODS)
+def test_who_says_beforehand_that_it_skips_does_skip(spec, expected, others):
+    """A pod with terms of its own on a node makes that of InterPodAffinity depend on it."""
+    there = {"n1": [pod("other", affinity={"podAntiAffinity": {REQUIRED: [TERM]}})]}
+    snapshot = cluster(node("n1", labels={"zone": "a"}), pods=there if others else {})
+    asked, said = PodInfo(pod("asked", **camel(spec))), set()
+    for name in EVERYBODY:
+        plugin = make(name, snapshot)[0]
+        assert isinstance(plugin, SkippingPlugin)
+        if plugin.skips_spec(asked):
+            said.add(name)
+            state = CycleState()
+            holds = getattr(plugin, "skips_while", lambda snapshot: True)(snapshot)
+            assert holds == (name != AFFINITY or not others)
+            if holds:
+                result, status = plugin.pre_filter(state, asked, snapshot)
+                assert (result, status.code) == (None, Code.SKIP)
+                assert vars_of(state) == {}
+    assert said == expected
+
+
+def vars_of(state: CycleState) -> dict[Any, object]:
+    return state._values
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        pytest.param("ScheduleAnyway", True, id="soft defaults keep no pod off a node"),
+        pytest.param("DoNotSchedule", False, id="hard defaults may"),
+    ],
+)
+def test_default_constraints_concern_pods_that_bring_none(when, expected):
+    written = tuple(from_dict(TopologySpreadConstraint, each) for each in spread(when))
+    args = PodTopologySpreadArgs(default_constraints=written, defaulting_type="List")
+    plugin = make(SPREAD, cluster(node()), args=args)[0]
+    assert plugin.skips_spec(PodInfo(pod())) is expected
+    soft = camel({"topology_spread_constraints": spread("ScheduleAnyway")})
+    assert plugin.skips_spec(PodInfo(pod(**soft)))
+
+
+def test_nobody_else_says_it_beforehand():
+    """A plugin that begins to is held to it by the tests above."""
+    snapshot = cluster(node())
+    names = {entry.name for entry in in_tree_registry()}
+    assert {n for n in names if isinstance(make(n, snapshot)[0], SkippingPlugin)} == EVERYBODY
