@@ -154,8 +154,8 @@ def test_every_node_is_a_candidate_where_the_option_says_so(
     counts: list[int] = []
     run = Search.run
 
-    def counting(self: Search, rows: Any, wanted: int) -> None:
-        run(self, rows, wanted)
+    def counting(self: Search, rows: Any, first: int, wanted: int) -> None:
+        run(self, rows, first, wanted)
         counts.append(self.tried)
 
     monkeypatch.setattr(Search, "run", counting)

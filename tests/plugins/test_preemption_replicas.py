@@ -25,7 +25,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.preemption import PREEMPTION, TRIED, PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
-from moorage.plugins.preemption_search import Search
+from moorage.plugins.preemption_dry_runs import DryRuns
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -262,14 +262,14 @@ def test_after_a_change_replicas_are_decided_as_if_afresh(
 
 def test_a_replica_tries_only_rows_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[list[int]] = []
-    trying = Search._try
+    trying = DryRuns._try
 
-    def noted(self: Search, due: Any) -> None:
+    def noted(self: DryRuns, due: Any) -> None:
         tried.append(due.tolist())
         trying(self, due)
 
     world = full(World(100, 1))
-    monkeypatch.setattr(Search, "_try", noted)
+    monkeypatch.setattr(DryRuns, "_try", noted)
     cycle = world.reusing
     cycle.decide(world.pod(3, 1))
     assert [sorted(rows) for rows in tried] == [list(range(12))]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from moorage.engine.filter_pass import PASSES, RowVerdict, verdict_status
 from moorage.framework.profile import Profile
-from moorage.framework.status import Status
+from moorage.framework.status import SUCCESS, Status
 from moorage.snapshot.shifted import RowSums
 
 
@@ -21,23 +21,41 @@ class SummedRow:
     ----------
     profile
         The attempt's.
-    ask
-        What the Filters that read sums say of the row if it held more.
+    row
+        Which row.
+    ask, soonest
+        What the Filters that read sums say of a row if it held more, and the index of their first.
     by_node
-        What those say of it that read its node alone, with any pods and without.
+        What those say of the row that read its node alone, with any pods and without.
     nominated
         What the pods hold that are nominated there first; None where there are none.
     """
 
+    __slots__ = (
+        "_amounts",
+        "_ask",
+        "_by_node",
+        "_nominated",
+        "_pods",
+        "_profile",
+        "_row",
+        "_soonest",
+    )
+
     def __init__(
         self,
         profile: Profile,
-        ask: Callable[[RowSums], RowVerdict],
+        row: int,
+        ask: Callable[[int, RowSums], RowVerdict],
+        *,
+        soonest: int,
         by_node: RowVerdict,
         nominated: RowSums | None,
     ) -> None:
         self._profile = profile
+        self._row = row
         self._ask = ask
+        self._soonest = soonest
         self._by_node = by_node
         self._nominated = nominated
         self._amounts: dict[str, int] = {}
@@ -52,7 +70,8 @@ class SummedRow:
 
     def judge(self) -> Status:
         """Run every Filter on the row as it is now."""
-        return verdict_status(self._profile, self._verdict())
+        found = self._verdict()
+        return SUCCESS if found is PASSES else verdict_status(self._profile, found)
 
     def put_back(self, amounts: Mapping[str, int]) -> bool:
         """Put a pod back if the row still passes with it; return whether it does."""
@@ -63,17 +82,15 @@ class SummedRow:
         return False
 
     def _verdict(self) -> RowVerdict:
-        found = min(self._by_node, self._ask(RowSums(self._amounts, self._pods)))
-        beside = self._nominated
-        if beside is None:
-            return found
-        first = self._ask(
-            RowSums(
-                {
-                    name: self._amounts.get(name, 0) + beside.amounts.get(name, 0)
-                    for name in self._amounts.keys() | beside.amounts.keys()
-                },
-                self._pods + beside.pods,
-            )
-        )
+        """Return the verdict beside nominated pods where it fails as soon, or the one without."""
+        mine, beside, by_node = self._amounts, self._nominated, self._by_node
+        first = PASSES
+        if beside is not None:
+            both = dict(mine)
+            for name, amount in beside.amounts.items():
+                both[name] = both.get(name, 0) + amount
+            first = self._ask(self._row, RowSums(both, self._pods + beside.pods))
+            if first[0] == self._soonest:  # without those pods none of them fails sooner
+                return first if first[0] <= by_node[0] else by_node
+        found = min(by_node, self._ask(self._row, RowSums(mine, self._pods)))
         return first if first is not PASSES and first[0] <= found[0] else found

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filter_pass import FilterPass, RowVerdict
+from moorage.engine.filter_pass import PASSED, FilterPass, RowVerdict
 from moorage.engine.filtering import (
     CycleError,
     ask_filter,
@@ -32,7 +32,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.framework.what_if import Room, TakesArraysError
-from moorage.snapshot.nominated_rows import NominatedSums
+from moorage.snapshot.nominated_rows import NominatedLevel, NominatedSums
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import RowSums, ShiftedSums
@@ -92,9 +92,9 @@ class NodeStatuses(Mapping[str, Status]):
         return self._absent if position is None else self._verdict.status(self._profile, position)
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
-        """Return int64: the rows whose status has this code, ascending."""
+        """Return int64: the rows whose status has this code, ascending; not to be changed."""
         if self._view.is_all:
-            return np.flatnonzero(self._verdict.code_n == code)
+            return self._verdict.rows_with(code)
         found = np.full(self._snapshot.num_nodes, self._absent.code is code)
         found[self._view.row_numbers()] = self._verdict.code_n == code
         return np.flatnonzero(found)
@@ -135,6 +135,8 @@ class SearchWhatIf:
         self._attempt = attempt
         self._statuses = statuses
         self._by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
+        # The pods nominated first, which nothing changes while the attempt goes on.
+        self._level: tuple[NominatedLevel, int | None] | None = None
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
         """Return int64: the rows whose status in the search has this code, ascending."""
@@ -168,26 +170,29 @@ class SearchWhatIf:
         """Try things out on one row by its sums; None where it takes arrays."""
         at, by_sums = self._attempt, self._by_sums
         known = None if at.entry is None else at.entry.by_node
-        if (
-            by_sums is None
-            or known is None
-            or any(i not in at.profile.row_filters for i in by_sums)
-        ):
+        if by_sums is None or known is None:
             return None
-        nominated: RowSums | None = None
-        if at.snapshot.nominations:
-            level, own = at.snapshot.nominated_level(at.pod)
-            if own == row:
-                return None
-            nominated = level.at(row)
+        if self._level is None:
+            self._level = at.snapshot.nominated_level(at.pod)
+        level, own = self._level
+        if own == row:
+            return None
+        return SummedRow(
+            at.profile,
+            row,
+            self._ask,
+            soonest=by_sums[0] if by_sums else PASSED,
+            by_node=known.verdict_at(row),
+            nominated=level.at(row),
+        )
 
-        def ask(more: RowSums) -> RowVerdict:
-            found = judge_row(at.profile, by_sums, at.state, at.pod, row, more=more)
-            if found is None:
-                raise TakesArraysError
-            return found
-
-        return SummedRow(at.profile, ask, known.verdict_at(row), nominated)
+    def _ask(self, row: int, more: RowSums) -> RowVerdict:
+        """Ask the Filters that read sums about one row that holds more."""
+        at = self._attempt
+        found = judge_row(at.profile, self._by_sums or (), at.state, at.pod, row, more=more)
+        if found is None:
+            raise TakesArraysError
+        return found
 
     def _nominated(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NominatedSums] | None:
         """Return where in the rows nominated pods come first, and what they add; None: nowhere."""

@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
@@ -96,7 +93,7 @@ class DefaultPreemption:
         refusal = self._group_refusal(pod) or self._refusal(state.read(WHAT_IF), pod)
         if refusal:
             return self._evaluator.refused(refusal)
-        return self._evaluator.preempt(state, pod, self._order)
+        return self._evaluator.preempt(state, pod, self._where)
 
     def post_filter_group(
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
@@ -150,15 +147,15 @@ class DefaultPreemption:
 
     # -- where ---------------------------------------------------------------------------------
 
-    def _order(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    def _where(self, potential: int) -> tuple[int, int]:
         """Begin anywhere, and be content with a share of the nodes."""
+        args = self._args
         enough = enough_candidates(
-            len(rows),
-            percentage=self._args.min_candidate_nodes_percentage,
-            absolute=self._args.min_candidate_nodes_absolute,
+            potential,
+            percentage=args.min_candidate_nodes_percentage,
+            absolute=args.min_candidate_nodes_absolute,
         )
-        first = self._draws.randrange(len(rows))
-        return np.concatenate((rows[first:], rows[:first])), enough
+        return self._draws.randrange(potential), enough
 
 
 def _is_being_preempted(pod: Pod) -> bool:

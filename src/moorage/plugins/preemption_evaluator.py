@@ -32,8 +32,9 @@ from moorage.framework.preemption import (
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption_budgets import Budgets
+from moorage.plugins.preemption_dry_runs import Surroundings, costs_of_one
 from moorage.plugins.preemption_known import Replicas
-from moorage.plugins.preemption_search import Search, Surroundings, costs_of_one
+from moorage.plugins.preemption_search import Search
 from moorage.plugins.preemption_victims import VictimRules
 from moorage.snapshot.importance import Importance
 from moorage.snapshot.pod_info import PodInfo
@@ -103,7 +104,7 @@ class Evaluator:
         self,
         state: CycleState,
         pod: PodInfo,
-        order: Callable[[Rows], tuple[Rows, int]],
+        where: Callable[[int], tuple[int, int]],
         rules: VictimRules | None = None,
     ) -> Answer:
         """Find the node that loses least, or say why there is none.
@@ -112,9 +113,9 @@ class Evaluator:
         ----------
         state, pod
             The attempt that found no node.
-        order
-            Takes the rows worth a try, at least one; returns them in the order in which they are
-            tried, and how many candidates are enough.
+        where
+            Takes how many rows are worth a try, at least one; returns which of them is tried
+            first, and how many candidates are enough.
         rules
             Who may be evicted; every pod of lower priority when None.
 
@@ -129,7 +130,8 @@ class Evaluator:
         search = Search(self.around, what_if, pod, now_ns=self._clock.now_ns(), rules=rules)
         rows = what_if.rows_with(Code.UNSCHEDULABLE)
         if len(rows):
-            search.run(*order(rows))
+            first, enough = where(len(rows))
+            search.run(rows, first, enough)
             state.write(TRIED, search.tried)
         ties = search.best()
         if state.find(EXPLAIN):

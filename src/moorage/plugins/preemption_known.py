@@ -57,6 +57,9 @@ class KnownRows:
     ----------
     state_n
         uint8, (n,): `UNKNOWN`, `NO_CANDIDATE`, `BREAKING` or `CLEAN`; not to be changed.
+    alike
+        Whether all candidates there ever were lose the same, as where nodes are filled alike: then
+        nothing has to be compared.
     """
 
     def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
@@ -64,6 +67,9 @@ class KnownRows:
         self._budgets = budgets
         self._basis: object = None
         self._positions: Sequence[int] = (0, 0, 0, 0)
+        # Whether a row was tried by itself, and what the first candidate loses.
+        self._mixed, self.alike = False, True
+        self._loss: Sequence[int] | None = None
         # Rows whose states hold for one search: tried by themselves, or the preemptor's own.
         self._passing: list[int] = []
         self._latest = NEVER
@@ -84,31 +90,36 @@ class KnownRows:
         # By identity: the level is another object after it had to start afresh.
         basis = (level, table.columns.structure, self._budgets.generation)
         logs = (table.node_log, table.pod_log, table.version_log, level.log)
+        positions = [log.position for log in logs]
         if basis != self._basis or len(self._runs) >= _RUNS_MOST:
             self._basis = basis
             self._forget_all()
         else:
-            for log, position in zip(logs, self._positions, strict=True):
-                changed = log.since(position)
-                if changed is None:
-                    self.state_n[:] = UNKNOWN
-                else:
-                    for row in changed:
-                        self.state_n[row] = UNKNOWN
-        self._positions = [log.position for log in logs]
-        for row in self._passing:
-            self.state_n[row] = UNKNOWN
-        self._passing = []
+            for log, before, now in zip(logs, self._positions, positions, strict=True):
+                if before != now:
+                    self._mark(log.since(before))
+        self._positions = positions
+        if self._passing:
+            self._mark(self._passing)
+            self._passing = []
         if own is not None:
             self.state_n[own] = UNKNOWN
             self._passing.append(own)
+
+    def _mark(self, changed: Sequence[int] | None) -> None:
+        """Have rows tried again, all of them where it is not known which."""
+        if changed is None:
+            self.state_n[:] = UNKNOWN
+            return
+        for row in changed:
+            self.state_n[row] = UNKNOWN
 
     def states(self, rows: IntArray, now_ns: int) -> StateArray:
         """Return uint8: the states of some rows.
 
         Rows with a pod that is started now or later, as clocks may say, are never known.
         """
-        states: StateArray = self.state_n[rows]
+        states: StateArray = self.state_n.take(rows)
         if self._latest >= now_ns:
             states[self._latest_n[rows] >= now_ns] = UNKNOWN
         return states
@@ -131,15 +142,25 @@ class KnownRows:
         self._latest = max(self._latest, int(latest.max(initial=NEVER)))
         self._costs_nc[rows] = costs
         states = np.where(costs[:, 0] == 0, np.uint8(CLEAN), np.uint8(BREAKING))
-        states[~victims.victim.any(axis=1)] = NO_CANDIDATE
+        candidate = victims.victim.any(axis=1)
+        states[~candidate] = NO_CANDIDATE
         self.state_n[rows] = states
+        if self.alike and (losses := costs[candidate].tolist()):
+            self._compare(losses[0])
+            if losses.count(losses[0]) < len(losses):
+                self.alike = False
         self._passing += rows[victims.verdict.broken].tolist()
         self._run_n[rows] = len(self._runs)
         self._position_n[rows] = np.arange(len(rows))
         self._runs.append(victims)
 
     def put_row(
-        self, row: int, victims: RowVictims, costs: Sequence[int] | None, *, latest: int
+        self,
+        row: int,
+        victims: RowVictims,
+        costs: Sequence[int] | None = None,
+        *,
+        latest: int = NEVER,
     ) -> None:
         """Keep the outcome of one row.
 
@@ -150,7 +171,7 @@ class KnownRows:
         victims, costs
             What the dry run found, and what the row loses; None where it is no candidate.
         latest
-            When the last of its pods was started.
+            When the last of its pods was started; `NEVER` where that does not matter.
         """
         self._latest_n[row] = latest
         self._latest = max(self._latest, latest)
@@ -163,6 +184,7 @@ class KnownRows:
         self._put_costs(row, costs)
         self._passing.append(row)
         self._mixed = True
+        self.alike = False  # what has not started is spelled in two ways
 
     def found(self, row: int) -> RowVictims:
         """Return what the last dry run found for a row."""
@@ -193,11 +215,21 @@ class KnownRows:
         else:
             self.state_n[row] = BREAKING if costs[0] else CLEAN
             self._costs_nc[row] = costs
+            self._compare(costs)
+
+    def _compare(self, costs: Sequence[int]) -> None:
+        """Note what a candidate loses."""
+        if self._loss is None:
+            self._loss = tuple(costs)
+        elif self._loss != tuple(costs):
+            self.alike = False
 
     def _forget_all(self) -> None:
         n = self._snapshot.num_nodes
         self.state_n: StateArray = np.full(n, UNKNOWN, np.uint8)
         self._mixed = False
+        self.alike = True
+        self._loss = None
         self._costs_nc = np.zeros((n, CRITERIA), np.int64)
         self._latest_n = np.zeros(n, np.int64)
         self._latest = NEVER

@@ -8,67 +8,25 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/preemption
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error
-from moorage.framework.what_if import TakesArraysError, WhatIf
-from moorage.plugins.preemption_budgets import Budgets
-from moorage.plugins.preemption_known import (
-    BREAKING,
-    CLEAN,
-    NEVER,
-    NO_CANDIDATE,
-    UNKNOWN,
-    KnownRows,
-    Replicas,
-    StateArray,
-)
-from moorage.plugins.preemption_sums import (
-    CRITERIA,
-    PRIORITY_SHIFT,
-    Protection,
-    comparable,
-    costs_of,
-    costs_of_row,
-    dry_run_many,
-    dry_run_row,
-)
-from moorage.plugins.preemption_victims import (
-    LowerPriority,
-    VictimRules,
-    by_importance,
-    started_ns,
-)
-from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
+from moorage.framework.what_if import WhatIf
+from moorage.plugins.preemption_dry_runs import DryRuns, Surroundings
+from moorage.plugins.preemption_known import BREAKING, CLEAN, NO_CANDIDATE
+from moorage.plugins.preemption_sums import CRITERIA
+from moorage.plugins.preemption_victims import VictimRules, by_importance
+from moorage.snapshot.importance import NOT_STARTED, start_ns
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
 
 # Rows tried beyond those that are missing: a guess between one more lot and waste.
 _MORE_ROWS = 16
-# With more rows arrays cost less; a guess.
-_ROWS_IN_SCALARS = 8
 
 IntArray = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _NO_ROWS = np.empty(0, np.int64)
-
-
-class Surroundings(msgspec.Struct):
-    """What every search looks at: the cluster, its pods by rank, budgets, what replicas met.
-
-    `rows_for_candidates` is how many rows the last search tried for how many candidates: the next
-    one will hardly do with fewer. It decides how many are tried at once, never which count.
-    """
-
-    snapshot: Snapshot
-    importance: Importance
-    budgets: Budgets
-    replicas: Replicas
-    rows_for_candidates: tuple[int, int] = (1, 1)
 
 
 class Search:
@@ -84,6 +42,11 @@ class Search:
         Wall-clock time, nanoseconds.
     rules
         Who may be evicted; every pod of lower priority when None.
+
+    Attributes
+    ----------
+    tried
+        How many rows were tried out.
     """
 
     def __init__(
@@ -96,15 +59,10 @@ class Search:
         rules: VictimRules | None = None,
     ) -> None:
         self._around = around
-        self._what_if = what_if
-        self._pod = pod
+        self._independent = what_if.independent
         self._now_ns = now_ns
-        self._by_priority = rules is None
-        self._rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
-        known = around.replicas.rows(what_if, pod) if rules is None else None
-        self._known = known or KnownRows(around.snapshot, around.budgets)
-        # What rows tried one by one came to; of the others it is known.
-        self._single: dict[int, Candidate | Status] = {}
+        self._runs = DryRuns(around, what_if, pod, now_ns=now_ns, rules=rules)
+        self.tried = 0
         self._tried: list[IntArray] = []
         self._found: list[IntArray] = []
         self._all_clean = True
@@ -112,24 +70,36 @@ class Search:
         self._kept: tuple[IntArray, IntArray] | None = None
         self._made: dict[int, Candidate] = {}
 
-    def run(self, rows: IntArray, wanted: int) -> None:
-        """Try rows in this order until enough are candidates, one without broken budgets."""
+    def run(self, rows: IntArray, first: int, wanted: int) -> None:
+        """Try rows until enough are candidates, one without broken budgets.
+
+        Parameters
+        ----------
+        rows
+            The rows worth a try.
+        first
+            Which of them is tried first; the others follow in order, those before it last.
+        wanted
+            How many candidates are enough.
+        """
         self._wanted = wanted
         at = clean = total = 0
         while at < len(rows) and not (clean and total >= wanted):
-            lot = rows[at : at + self._rows_at_once(wanted - total, at, total)]
-            states = self._states(lot)
-            unbroken = states == CLEAN
-            found = np.flatnonzero(states >= BREAKING)
-            at += len(lot)
-            size = len(lot)
-            if total + len(found) >= wanted and (clean or unbroken.any()):
+            at_once = self._rows_at_once(wanted - total, at, total)
+            lot = _lot(rows, first + at, min(at_once, len(rows) - at))
+            states = self._runs.states(lot)
+            found = (states >= BREAKING).nonzero()[0]
+            # As bytes: looking for one of them takes a fraction of what a comparison takes.
+            text, size = states.tobytes(), len(lot)
+            at += size
+            if total + len(found) >= wanted and (clean or CLEAN in text):
                 missing = wanted - total
-                last = int(found[missing - 1]) if missing > 0 else 0
-                size = max(last, 0 if clean else int(unbroken.argmax())) + 1
-                found = found[: int(np.searchsorted(found, size))]
-            clean += int(np.count_nonzero(unbroken[:size]))
+                last = found.item(missing - 1) if missing > 0 else 0
+                size = max(last, 0 if clean else text.index(CLEAN)) + 1
+                found = found[: found.searchsorted(size)]
+            clean += text.count(CLEAN, 0, size) if BREAKING in text else len(found)
             total += len(found)
+            self.tried += size
             self._tried.append(lot[:size])
             self._found.append(lot[found])
         self._all_clean = clean == total
@@ -138,7 +108,7 @@ class Search:
 
     def _rows_at_once(self, missing: int, tried: int, found: int) -> int:
         """Return how many rows to try next: as many as will do at the rate so far, and a few."""
-        if not self._what_if.independent:
+        if not self._independent:
             return 1
         if missing <= 0:  # only one is missing that breaks no budget, and nobody knows where
             return tried
@@ -147,11 +117,6 @@ class Search:
             return max(missing * rows // candidates, tried) * 9 // 8 + _MORE_ROWS
         return missing * tried // found * 9 // 8 + _MORE_ROWS
 
-    @property
-    def tried(self) -> int:
-        """How many rows were tried out."""
-        return sum(map(len, self._tried))
-
     # -- what came of it -----------------------------------------------------------------------
 
     def best(self) -> IntArray:
@@ -159,9 +124,11 @@ class Search:
 
         In no order; empty when there is no candidate.
         """
+        if self._all_clean and self._runs.known.alike:
+            return self._joined()[: self._wanted]
         rows, costs = self._candidates()
         if len(rows) and (costs == costs[0]).all():
-            return rows  # as of nodes that are filled alike, and cheaper than looking five times
+            return rows  # cheaper than looking five times
         for criterion in range(CRITERIA):
             if len(rows) <= 1:
                 break
@@ -178,14 +145,14 @@ class Search:
         for each anew, so the one that is asked last seems to have started last.
         """
         ranks = self._around.importance.name_ranks()[ties]
-        first = int(ties[ranks.argmin()])
-        earliest_ns = self._known.earliest_ns(first)
+        first = ties.item(ranks.argmin())
+        earliest_ns = self._runs.known.earliest_ns(first)
         waits = earliest_ns == NOT_STARTED
         if earliest_ns == self._now_ns:  # one started now, or not started and tried by itself
             victims = self.candidate(first).victims
             starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
             waits = NOT_STARTED in starts and min(starts) > self._now_ns
-        return int(ties[ranks.argmax()]) if waits else first
+        return ties.item(ranks.argmax()) if waits else first
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return every candidate, those that break no budget first, each in the order tried."""
@@ -194,13 +161,13 @@ class Search:
 
     def candidate(self, row: int) -> Candidate:
         """Return one candidate."""
-        found = self._single.get(row)
+        found = self._runs.single.get(row)
         if isinstance(found, Candidate):
             return found
         assert found is None, f"row {row} is no candidate: {found}"
         made = self._made.get(row)
         if made is None:
-            outcome = self._known.found(row)
+            outcome = self._runs.known.found(row)
             pods = self._around.importance.pods(row)
             victims = [pods[rank] for rank in outcome.ranks]
             if outcome.mixed:
@@ -211,7 +178,7 @@ class Search:
 
     def rejected(self) -> dict[str, Status]:
         """Return why the other tried nodes are no candidates, in the order tried."""
-        state_n = self._known.state_n
+        state_n = self._runs.known.state_n
         return {
             self._name(row): self._status(row)
             for rows in self._tried
@@ -224,10 +191,14 @@ class Search:
             self._kept = self._capped()
         return self._kept
 
-    def _capped(self) -> tuple[IntArray, IntArray]:
+    def _joined(self) -> IntArray:
+        """Return the rows of all candidates in the order tried."""
         found = self._found
-        rows = found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
-        costs = self._known.costs(rows, self._now_ns)
+        return found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
+
+    def _capped(self) -> tuple[IntArray, IntArray]:
+        rows = self._joined()
+        costs = self._runs.known.costs(rows, self._now_ns)
         if self._all_clean:
             return rows[: self._wanted], costs[: self._wanted]
         clean = np.flatnonzero(costs[:, 0] == 0)[: self._wanted]
@@ -236,125 +207,28 @@ class Search:
         return rows[order], costs[order]
 
     def _status(self, row: int) -> Status:
-        found = self._single.get(row)
+        found = self._runs.single.get(row)
         if found is not None:
             assert isinstance(found, Status), f"row {row} is a candidate"
             return found
-        outcome = self._known.found(row)
+        outcome = self._runs.known.found(row)
         if not outcome.lower:
-            return self._rules.nobody(self._name(row))
+            return self._runs.rules.nobody(self._name(row))
         status = outcome.status
         return status if not status.ok else _without_victims(self._name(row))
-
-    # -- trying --------------------------------------------------------------------------------
-
-    def _states(self, rows: IntArray) -> StateArray:
-        """Return the states of rows, tried where they have to be."""
-        states = self._known.states(rows, self._now_ns)
-        due = rows[states == UNKNOWN]
-        if not len(due):
-            return states
-        self._try(due)
-        return self._known.state_n[rows]
-
-    def _try(self, due: IntArray) -> None:
-        if not self._what_if.independent:
-            self._one_by_one(due)
-            return
-        if self._row_by_row(due):
-            return
-        ranked = self._around.importance.take(due)
-        together = comparable(ranked, self._now_ns) & self._rules.by_priority(due)
-        if not together.all():
-            self._one_by_one(due[~together])
-            due, ranked = due[together], _some(ranked, together)
-        if not len(due):
-            return
-        protection = self._protection(due, ranked)
-        with self._what_if.on_rows(due) as sums:
-            victims = dry_run_many(sums, ranked, self._pod.priority, protection)
-        self._known.put(due, ranked, victims, costs_of(ranked, victims))
-
-    def _row_by_row(self, rows: IntArray) -> bool:
-        """Try a few rows in scalars; False where that takes arrays, and nothing is lost then."""
-        if len(rows) > _ROWS_IN_SCALARS or not self._by_priority:
-            return False
-        try:
-            return all(self._tried_by_sums(row) for row in rows.tolist())
-        except TakesArraysError:
-            return False
-
-    def _tried_by_sums(self, row: int) -> bool:
-        trial = self._what_if.on_sums(row)
-        if trial is None:
-            return False
-        pods = self._around.importance.take_row(row)
-        starts = [start for pod in pods if (start := start_ns(pod)) != NOT_STARTED]
-        latest = max(starts, default=NEVER)
-        if latest >= self._now_ns:
-            return False
-        first = sum([pod.priority >= self._pod.priority for pod in pods])
-        budgets = self._around.budgets
-        violating: tuple[int, ...] = ()
-        if budgets.protect_any():
-            violating = budgets.violating_ranks(row, pods, first)
-        victims = dry_run_row(trial, pods, range(first, len(pods)), violating)
-        costs = None
-        if victims.ranks:
-            costs = (victims.violations, *costs_of_row(pods, victims.ranks))
-        self._known.put_row(row, victims, costs, latest=latest)
-        return True
-
-    def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
-        """Return in what order pods are put back, where a budget counts one of them."""
-        budgets = self._around.budgets
-        if not budgets.protect_any():
-            return None
-        lower = ranked.priority < self._pod.priority
-        order = np.tile(np.arange(lower.shape[1]), (len(rows), 1))
-        violating = np.zeros_like(lower)
-        lower_pods = lower.sum(axis=1).tolist()
-        for position, row in enumerate(rows.tolist()):
-            pods = self._around.importance.pods(row)
-            # Ranks go by priority: the lower pods are the last ones.
-            broken = budgets.violating_ranks(row, pods, len(pods) - lower_pods[position])
-            if broken:
-                violating[position, broken] = True
-                others = [rank for rank in range(lower.shape[1]) if rank not in broken]
-                order[position] = [*broken, *others]
-        return Protection(order, violating) if violating.any() else None
-
-    def _one_by_one(self, rows: IntArray) -> None:
-        for row in rows.tolist():
-            found = self._single[row] = self._try_one(row)
-            costs = costs_of_one(found, self._now_ns) if isinstance(found, Candidate) else None
-            self._known.note(row, costs)
-
-    def _try_one(self, row: int) -> Candidate | Status:
-        with self._what_if.on_row(row) as trial:
-            return self._rules.dry_run(trial, row)
 
     def _name(self, row: int) -> str:
         return self._around.snapshot.names[row]
 
 
-def costs_of_one(candidate: Candidate, now_ns: int) -> tuple[int, ...]:
-    """Return what a candidate loses by each criterion, the weightiest first; less is better."""
-    victims = candidate.victims
-    top = max(pod.priority for pod in victims)
-    return (
-        candidate.violations,
-        top,
-        sum(pod.priority + PRIORITY_SHIFT for pod in victims),
-        len(victims),
-        -min(started_ns(pod, now_ns) for pod in victims if pod.priority == top),
-    )
+def _lot(rows: IntArray, first: int, size: int) -> IntArray:
+    """Return so many rows from a position on, as if the first came after the last."""
+    first %= len(rows)
+    end = first + size
+    if end <= len(rows):
+        return rows[first:end]
+    return np.concatenate((rows[first:], rows[: end - len(rows)]))
 
 
 def _without_victims(node_name: str) -> Status:
     return error(f'expected at least one victim pod on node "{node_name}"')
-
-
-def _some(ranked: RankedPods, at: Mask) -> RankedPods:
-    requests = {name: array[at] for name, array in ranked.requests.items()}
-    return RankedPods(ranked.priority[at], ranked.start_ns[at], requests)

@@ -9,12 +9,13 @@ Rules mirrored: those of `preemption_victims`, to which tests hold it equal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.status import Status
+from moorage.framework.status import SUCCESS, Status
 from moorage.framework.what_if import RowsTrial, RowsVerdict, SumsTrial
 from moorage.snapshot.importance import NOT_STARTED, RankedPods, start_ns
 from moorage.snapshot.pod_info import PodInfo
@@ -69,17 +70,18 @@ class Victims(msgspec.Struct, frozen=True):
         """Return what was found for one row."""
         lower: list[bool] = self.lower[index].tolist()
         victim: list[bool] = self.victim[index].tolist()
-        order, violating = list(range(len(lower))), [False] * len(lower)
-        if self.protection is not None:
-            order = self.protection.order[index].tolist()
-            violating = self.protection.violating[index].tolist()
-        ranks = tuple([rank for rank in order if victim[rank]])
+        status = self.verdict.status(index)
+        if self.protection is None:
+            ranks = tuple([rank for rank, evicted in enumerate(victim) if evicted])
+            return RowVictims(ranks, 0, mixed=False, lower=any(lower), status=status)
+        violating: list[bool] = self.protection.violating[index].tolist()
+        ranks = tuple([rank for rank in self.protection.order[index].tolist() if victim[rank]])
         return RowVictims(
-            ranks=ranks,
-            violations=sum([violating[rank] for rank in ranks]),
+            ranks,
+            sum([violating[rank] for rank in ranks]),
             mixed=any(violating) and lower != violating,
             lower=any(lower),
-            status=self.verdict.status(index),
+            status=status,
         )
 
 
@@ -105,6 +107,10 @@ class RowVictims(msgspec.Struct, frozen=True):
     mixed: bool
     lower: bool
     status: Status
+
+
+NOBODY: Final = RowVictims((), 0, mixed=False, lower=False, status=SUCCESS)
+"""Of a row without pods of lower priority; Filters need not be asked."""
 
 
 def comparable(ranked: RankedPods, now_ns: int) -> Mask:
@@ -168,7 +174,23 @@ def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
     return np.stack([broken, top, total, count, -earliest], axis=1)
 
 
-def dry_run_row(
+def judged_without(trial: SumsTrial, pods: Sequence[PodInfo]) -> Status:
+    """Take pods off one row, in whatever order, and return what every Filter says.
+
+    Raises
+    ------
+    TakesArraysError
+        It takes `dry_run_many`.
+    """
+    less: dict[str, int] = {}
+    for pod in pods:
+        for name, amount in pod.part(RESOURCES).value.balanced.items():
+            less[name] = less.get(name, 0) - amount
+    trial.shift(less, -len(pods))
+    return trial.judge()
+
+
+def put_back_on_row(
     trial: SumsTrial, pods: Sequence[PodInfo], lower: range, violating: Sequence[int]
 ) -> RowVictims:
     """Find the victims of one row, as `dry_run_many` does.
@@ -176,9 +198,9 @@ def dry_run_row(
     Parameters
     ----------
     trial
-        The row.
+        The row, which passes without its pods of lower priority.
     pods
-        Its pods by rank.
+        All its pods by rank.
     lower
         The ranks of lower priority than the preemptor's: the last ones.
     violating
@@ -189,20 +211,16 @@ def dry_run_row(
     TakesArraysError
         It takes `dry_run_many`.
     """
-    requests = {rank: pods[rank].part(RESOURCES).value.balanced for rank in lower}
-    for amounts in requests.values():
-        trial.shift({name: -amount for name, amount in amounts.items()}, -1)
-    status = trial.judge()
-    ranks: tuple[int, ...] = ()
-    if status.ok:
-        order = [*violating, *(rank for rank in lower if rank not in violating)]
-        ranks = tuple([rank for rank in order if not trial.put_back(requests[rank])])
+    order = [*violating, *(rank for rank in lower if rank not in violating)]
+    ranks = tuple(
+        [rank for rank in order if not trial.put_back(pods[rank].part(RESOURCES).value.balanced)]
+    )
     return RowVictims(
-        ranks=ranks,
-        violations=sum(rank in violating for rank in ranks),
+        ranks,
+        sum(rank in violating for rank in ranks),
         mixed=0 < len(violating) < len(lower),
-        lower=bool(lower),
-        status=status,
+        lower=True,
+        status=SUCCESS,
     )
 
 

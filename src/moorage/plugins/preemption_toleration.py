@@ -110,20 +110,21 @@ class PreemptionToleration:
             classes=self._classes.current(),
             now_ns=self._clock.now_ns(),
         )
-        return self._evaluator.preempt(state, pod, self._order, rules)
+        return self._evaluator.preempt(state, pod, self._where, rules)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Have the gate looked at again when a pod goes; who moves is for others to say."""
         return (gate_looked_at(),)
 
-    def _order(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    def _where(self, potential: int) -> tuple[int, int]:
         """Begin anywhere, and be content with a share of the nodes."""
+        args = self._args
         enough = enough_candidates(
-            len(rows),
-            percentage=self._args.min_candidate_nodes_percentage,
-            absolute=self._args.min_candidate_nodes_absolute,
+            potential,
+            percentage=args.min_candidate_nodes_percentage,
+            absolute=args.min_candidate_nodes_absolute,
         )
-        return np.roll(rows, -self._draws.randrange(len(rows))), enough
+        return self._draws.randrange(potential), enough
 
 
 class Toleration(msgspec.Struct, frozen=True):
