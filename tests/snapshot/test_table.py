@@ -344,3 +344,25 @@ def test_the_column_of_an_image_goes_with_its_last_node():
     assert (columns.has(("image", "app:1")), snapshot.image_state("app:1")) == (False, None)
     snapshot.table.add_node(node("n3", **with_image))
     assert snapshot.image_presence("app:1").tolist() == [False, True]
+
+
+def test_pods_are_counted_right_before_and_after_the_arrays_grew():
+    snapshot = cluster(node("n0"), pods={"n0": [pod("before", requests={"cpu": "1"})]})
+    for number in range(1, 200):
+        snapshot.table.add_node(node(f"n{number}"))
+        snapshot.table.add_pod(pod(f"p{number}", requests={"cpu": "1"}), f"n{number}")
+    snapshot.table.remove_pod("uid-before")
+    validate(snapshot)
+    assert snapshot.requested("cpu").tolist() == [0] + [1000] * 199
+    assert snapshot.pod_count.tolist() == [0] + [1] * 199
+
+
+def test_sums_beyond_an_integer_wrap_and_come_back():
+    huge = 2**62
+    snapshot = cluster(node("n1"), pods={"n1": [pod("p1", requests={"memory": f"{huge}"})]})
+    for name in ("p2", "p3"):
+        snapshot.table.add_pod(pod(name, requests={"memory": f"{huge}"}), "n1")
+    assert snapshot.requested("memory").tolist() == [3 * huge - 2**64]
+    for name in ("p1", "p2"):
+        snapshot.table.remove_pod(f"uid-{name}")
+    assert snapshot.requested("memory").tolist() == [huge]

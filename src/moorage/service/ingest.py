@@ -22,7 +22,7 @@ from moorage.service.facts import Facts
 from moorage.service.pod_writes import PodWrites
 from moorage.service.waiting import WaitingPods
 from moorage.snapshot.listers import Lister
-from moorage.snapshot.pod_info import info_of
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import RESOURCES
 from moorage.state.cache import Cache
 from moorage.state.queue import SchedulingQueue
@@ -117,23 +117,30 @@ class PodStore:
     """The newest version of every pod the API showed and did not delete."""
 
     def __init__(self) -> None:
-        self._pods: dict[tuple[str, str], Pod] = {}
+        # As the scheduler looks at them: a newer version has most of what was compiled of this one.
+        self._infos: dict[tuple[str, str], PodInfo] = {}
 
     def get(self, namespace: str, name: str) -> Pod | None:
         """Return a pod, or None."""
-        return self._pods.get((namespace, name))
+        found = self._infos.get((namespace, name))
+        return None if found is None else found.pod
+
+    def info(self, namespace: str, name: str) -> PodInfo | None:
+        """Return a pod as the scheduler looks at it, or None."""
+        return self._infos.get((namespace, name))
 
     def all(self) -> Collection[Pod]:
         """Return every pod."""
-        return self._pods.values()
+        return [info.pod for info in self._infos.values()]
 
     def put(self, pod: Pod) -> None:
         """Keep a new version."""
-        self._pods[pod.key] = pod
+        info = info_of(pod)
+        self._infos[info.namespace, info.name] = info
 
     def remove(self, pod: Pod) -> None:
         """Forget a pod."""
-        self._pods.pop(pod.key, None)
+        self._infos.pop(pod.key, None)
 
 
 class NodeIngest(_Changing):
@@ -249,13 +256,13 @@ class PodIngest(_Changing):
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Take in a changed pod; one that cannot be read leaves the version before in place."""
-        if not self._readable(new):
+        before = self._store.info(*new.key)
+        if not self._readable(new, before):
             return
-        before = self._store.get(*new.key)
         if before is None:
             self.on_add(new)  # no version before could be read
             return
-        old = before
+        old = before.pod
         self._store.put(new)
         if self._writes is not None:
             self._writes.seen(new)
@@ -294,9 +301,9 @@ class PodIngest(_Changing):
             self._unassigned_delete(pod)
             self._events.handled(UNSCHEDULABLE_POD_DELETE.label, since_ns=began_ns)
 
-    def _readable(self, pod: Pod) -> bool:
+    def _readable(self, pod: Pod, before: PodInfo | None = None) -> bool:
         try:
-            info_of(pod).part(RESOURCES)
+            info_of(pod, like=before).part(RESOURCES)
         except ValueError as problem:
             self._report(pod, problem)
             return False

@@ -82,6 +82,7 @@ class PodColumns:
         self._row = np.full(_FIRST_CAPACITY, _FREE, np.int64)
         self._label_set = np.full(_FIRST_CAPACITY, _FREE, np.int64)
         self._live = np.zeros(_FIRST_CAPACITY, np.bool_)
+        self._see_cells()
         self._free = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._slots: dict[str, int] = {}
         self._label_sets = LabelSets()
@@ -98,20 +99,23 @@ class PodColumns:
             self._grow()
         slot = self._slots[uid] = self._free.pop()
         label_set = self._label_sets.use(namespace, labels)
-        self._row[slot], self._label_set[slot], self._live[slot] = row, label_set, live
-        self._count(slot, +1)
+        self._row_cells[slot], self._label_set_cells[slot] = row, label_set
+        self._live_cells[slot] = live
+        if self._counts:
+            self._count(slot, +1)
 
     def remove(self, uid: str) -> None:
         """Take a pod off its row."""
         slot = self._slots.pop(uid)
-        self._count(slot, -1)
-        self._label_sets.release(int(self._label_set[slot]))
-        self._row[slot] = self._label_set[slot] = _FREE
+        if self._counts:
+            self._count(slot, -1)
+        self._label_sets.release(self._label_set_cells[slot])
+        self._row_cells[slot] = self._label_set_cells[slot] = _FREE
         self._free.append(slot)
 
     def move(self, uid: str, row: int) -> None:
         """Note that a pod's node has a new row number; count columns moved with the row."""
-        self._row[self._slots[uid]] = row
+        self._row_cells[self._slots[uid]] = row
 
     def counts(self, key: CountKey) -> NDArray[np.int64]:
         """Return int64, (n,): matching pods on each row, read-only."""
@@ -134,6 +138,7 @@ class PodColumns:
         twin = PodColumns(columns)
         twin._row, twin._label_set = self._row.copy(), self._label_set.copy()
         twin._live, twin._free = self._live.copy(), self._free[:]
+        twin._see_cells()
         twin._slots, twin._label_sets = dict(self._slots), self._label_sets.copy()
         twin._next_count, twin._uses = self._next_count, self._uses
         for key, count in self._counts.items():
@@ -165,10 +170,8 @@ class PodColumns:
         return np.flatnonzero(matching[self._label_set])
 
     def _count(self, slot: int, step: int) -> None:
-        if not self._counts:
-            return
-        namespace, labels = self._label_sets.item(int(self._label_set[slot]))
-        row, live = int(self._row[slot]), bool(self._live[slot])
+        namespace, labels = self._label_sets.item(self._label_set_cells[slot])
+        row, live = self._row_cells[slot], bool(self._live_cells[slot])
         for count in self._by_selector.candidates(namespace, labels):
             if count.means(namespace, labels, live=live):
                 self._columns.ensure(count.column)[row] += step
@@ -190,4 +193,11 @@ class PodColumns:
         self._row = np.concatenate([self._row, np.full(old, _FREE, np.int64)])
         self._label_set = np.concatenate([self._label_set, np.full(old, _FREE, np.int64)])
         self._live = np.concatenate([self._live, np.zeros(old, np.bool_)])
+        self._see_cells()
         self._free = list(range(2 * old - 1, old - 1, -1))
+
+    def _see_cells(self) -> None:
+        """Look at the arrays cell by cell, as pods that come and go do: NumPy is slow at that."""
+        self._row_cells = self._row.data
+        self._label_set_cells = self._label_set.data
+        self._live_cells = self._live.data

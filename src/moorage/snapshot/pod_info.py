@@ -6,8 +6,17 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from moorage.api.pod import Pod
-from moorage.snapshot.shape import NODE_NAME, SPEC, SPEC_BESIDE_VOLUMES, Part, PartKind
+from moorage.snapshot.shape import (
+    NODE_NAME,
+    SPEC,
+    SPEC_BESIDE_VOLUMES,
+    Part,
+    PartKind,
+    same_spec,
+)
 
 T = TypeVar("T")
 
@@ -30,14 +39,17 @@ class PodInfo:
 
     __slots__ = ("_own", "_parts", "_spec", "key", "name", "namespace", "pod", "priority", "uid")
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(
+        self, pod: Pod, *, spec: Part[dict[PartKind[Any], Part[Any]]] | None = None
+    ) -> None:
+        metadata = pod.metadata
         self.pod = pod
-        self.uid = pod.metadata.uid
-        self.namespace = pod.metadata.namespace
-        self.name = pod.metadata.name
-        self.key = f"{self.namespace}/{self.name}"
+        self.uid = metadata.uid
+        self.namespace = metadata.namespace
+        self.name = metadata.name
+        self.key = f"{metadata.namespace}/{metadata.name}"
         self.priority = pod.spec.priority or 0
-        self._spec = SPEC.of(pod)
+        self._spec = SPEC.of(pod) if spec is None else spec
         self._parts = self._spec.value
         self._own: dict[PartKind[Any], Part[Any]] | None = None
 
@@ -63,6 +75,16 @@ class PodInfo:
         """Whether a node's columns are the same with this version of a pod as with the other."""
         deleting = bool(self.pod.metadata.deletion_timestamp)
         return self._spec is other._spec and deleting == bool(other.pod.metadata.deletion_timestamp)
+
+    def version(self, pod: Pod) -> PodInfo:
+        """Return another version of the pod, which has the same parts where the specs agree."""
+        return PodInfo(pod, spec=self._spec if same_spec(pod, self.pod) else None)
+
+    def placed(self, node_name: str) -> PodInfo:
+        """Return the pod as it will be on a node; `info_of` knows it."""
+        spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
+        pod = msgspec.structs.replace(self.pod, spec=spec)
+        return _met(PodInfo(pod, spec=self._spec))
 
     def part(self, kind: PartKind[T]) -> Part[T]:
         """Return the shared, compiled part of this kind."""
@@ -101,11 +123,30 @@ class PodInfo:
 _lately: OrderedDict[int, PodInfo] = OrderedDict()
 
 
-def info_of(pod: Pod) -> PodInfo:
-    """Return a pod as the scheduler looks at it; the same object for one met lately."""
+def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
+    """Return a pod as the scheduler looks at it; the same object for one met lately.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    like
+        An earlier version of it, if one is at hand: most versions have its parts.
+    """
     found = _lately.get(id(pod))
     if found is None or found.pod is not pod:
-        found = _lately[id(pod)] = PodInfo(pod)
-        if len(_lately) > _LATELY_MOST:
-            _lately.popitem(last=False)
+        found = _met(PodInfo(pod) if like is None else like.version(pod))
     return found
+
+
+def meet(info: PodInfo) -> None:
+    """Note that a pod is about to be looked at, so that `info_of` knows it."""
+    if _lately.get(id(info.pod)) is not info:
+        _met(info)
+
+
+def _met(info: PodInfo) -> PodInfo:
+    _lately[id(info.pod)] = info
+    if len(_lately) > _LATELY_MOST:
+        _lately.popitem(last=False)
+    return info

@@ -197,6 +197,8 @@ def _resource_fields(pod: Pod) -> object:
 def _status_fields(pod: Pod) -> tuple[object, ...]:
     """Return what requests depend on in a status: resize state, not phases and restarts."""
     status = pod.status
+    if not (status.container_statuses or status.init_container_statuses or status.conditions):
+        return (), (), status.resources, status.allocated_resources, ()
     return (
         [(c.name, c.resources, c.allocated_resources) for c in status.container_statuses],
         [(c.name, c.resources, c.allocated_resources) for c in status.init_container_statuses],
@@ -272,6 +274,23 @@ def _spec(pod: Pod, **without: Any) -> object:
         msgspec.structs.replace(pod.spec, **without) if without else pod.spec,
         *_status_fields(pod),
     )
+
+
+def same_spec(pod: Pod, other: Pod) -> bool:
+    """Whether two pods agree in all that `SPEC` is made of; a node name is no part of that.
+
+    Compared in a fraction of the time it takes to encode one of them.
+    """
+    mine, others = pod.metadata, other.metadata
+    if mine.namespace != others.namespace or mine.labels != others.labels:
+        return False
+    spec = pod.spec
+    if spec is not other.spec:
+        if spec.node_name != other.spec.node_name:
+            spec = msgspec.structs.replace(spec, node_name=other.spec.node_name)
+        if spec != other.spec:
+            return False
+    return pod.status is other.status or _status_fields(pod) == _status_fields(other)
 
 
 # Replicas usually agree in everything below, so one lookup finds all their parts at once; pods

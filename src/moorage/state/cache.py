@@ -23,13 +23,12 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-import msgspec
-
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.base.errors import CacheCorruptedError, CacheError
 from moorage.snapshot.pod_groups import PodGroups
+from moorage.snapshot.pod_info import info_of
 from moorage.state.cache_records import CacheCounts, CacheDump
 from moorage.state.contracts import NodeTableLike
 from moorage.state.lifecycle import Lifecycle, PodState
@@ -277,8 +276,7 @@ class Cache:
         TRANSITIONS[hold, move](self, pod, node_name)
 
     def _assume(self, pod: Pod, node_name: str) -> None:
-        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-        assumed = msgspec.structs.replace(pod, spec=spec)
+        assumed = info_of(pod).placed(node_name).pod
         self.lifecycle.move(pod, PodState.ASSUMED, cause=f"assumed on {node_name}")
         self._assumed[pod.uid] = None
         self._put(assumed, node_name)
