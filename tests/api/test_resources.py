@@ -45,6 +45,15 @@ def test_paths(path, expected):
         pytest.param("events.events.k8s.io", r.EVENTS, id="plural and group"),
         pytest.param("deployments.v1.apps", r.DEPLOYMENTS, id="plural, version and group"),
         pytest.param("deployment.apps", r.DEPLOYMENTS, id="singular and group"),
+        pytest.param("hpa", r.HORIZONTAL_POD_AUTOSCALERS, id="the preferred version comes first"),
+        pytest.param(
+            "hpa.v1.autoscaling", r.HORIZONTAL_POD_AUTOSCALERS_V1, id="short name, version, group"
+        ),
+        pytest.param(
+            "horizontalpodautoscalers.v1.autoscaling",
+            r.HORIZONTAL_POD_AUTOSCALERS_V1,
+            id="a version that is not preferred",
+        ),
         pytest.param("deployments.batch", None, id="another group"),
         pytest.param("widgets", None, id="unknown"),
     ],
@@ -56,7 +65,9 @@ def test_found_as_a_person_names_it(name, expected):
 def test_every_type_is_found_by_kind_and_plural():
     for rt in r.RESOURCES:
         assert r.by_kind(rt.kind, rt.api_version) is rt
-        assert r.by_plural(rt.plural, rt.group) is rt
+    assert [rt for rt in r.RESOURCES if r.by_plural(rt.plural, rt.group) is not rt] == [
+        r.HORIZONTAL_POD_AUTOSCALERS_V1
+    ]
     assert r.by_kind("Event") is r.CORE_EVENTS
     assert r.by_plural("events") is r.CORE_EVENTS
     assert r.by_kind("Pod", "apps/v1") is None
@@ -87,6 +98,7 @@ def test_types_are_the_ones_promised():
         "batch/v1 jobs.batch Job True",
         "batch/v1 cronjobs.batch CronJob True",
         "autoscaling/v2 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
+        "autoscaling/v1 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
         "networking.k8s.io/v1 ingresses.networking.k8s.io Ingress True",
         "networking.k8s.io/v1 ingressclasses.networking.k8s.io IngressClass False",
         "networking.k8s.io/v1 networkpolicies.networking.k8s.io NetworkPolicy True",

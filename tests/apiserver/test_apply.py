@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from moorage.apiserver.applying.field_sets import from_fields_v1, shown, to_fields_v1
 from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.applying.values import compare, fields_of
+from moorage.apiserver.applying.versions import Version
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.schema.layout import DEDUCED
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
@@ -446,14 +447,18 @@ TREES = st.recursive(
 OBJECTS = st.dictionaries(st.sampled_from("xyz"), TREES, max_size=3)
 
 
+def as_it_is(obj: Any) -> Any:
+    return obj
+
+
 def writing(manager: str) -> Writing:
     return Writing(
         manager=manager,
-        api_version="v1",
+        version=Version("v1", DEDUCED, as_it_is, as_it_is),
+        find=lambda name: None,
         subresource="",
         has_status=False,
         now=ZERO,
-        layout=DEDUCED,
     )
 
 

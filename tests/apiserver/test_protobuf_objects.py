@@ -154,9 +154,10 @@ async def test_a_field_that_is_not_read_is_refused_rather_than_dropped():
 
 
 def schema_of(message: str) -> Iterator[Any]:
+    version, _, name = message.rpartition(".")
     for package in (catalog.CORE, catalog.META, *catalog.PACKAGES.values()):
-        if f"{package}.{message}" in catalog.DEFINITIONS:
-            yield catalog.DEFINITIONS[f"{package}.{message}"]
+        if package.endswith(version) and f"{package}.{name}" in catalog.DEFINITIONS:
+            yield catalog.DEFINITIONS[f"{package}.{name}"]
 
 
 @pytest.mark.parametrize("message", sorted(MESSAGES))

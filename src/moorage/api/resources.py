@@ -84,6 +84,13 @@ HORIZONTAL_POD_AUTOSCALERS = _type(
     short="hpa",
     scope="all",
 )
+HORIZONTAL_POD_AUTOSCALERS_V1 = _type(
+    "autoscaling/v1",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    short="hpa",
+    scope="all",
+)
 INGRESSES = _type("networking.k8s.io/v1", "Ingress", "ingresses", short="ing")
 INGRESS_CLASSES = _type("networking.k8s.io/v1", "IngressClass", "ingressclasses", scope="cluster")
 NETWORK_POLICIES = _type("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", short="netpol")
@@ -170,6 +177,7 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     JOBS,
     CRON_JOBS,
     HORIZONTAL_POD_AUTOSCALERS,
+    HORIZONTAL_POD_AUTOSCALERS_V1,
     INGRESSES,
     INGRESS_CLASSES,
     NETWORK_POLICIES,
@@ -198,10 +206,11 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     MUTATING_WEBHOOK_CONFIGURATIONS,
     API_SERVICES,
 )
-"""Every type, core first. Where a name is used twice (``events``) the core one comes first."""
+"""Every type, core first. Where a name is used twice (``events``) the core one comes first, and of
+a type in several versions the preferred one."""
 
 _BY_KIND: Final = {(rt.api_version, rt.kind): rt for rt in RESOURCES}
-_BY_PLURAL: Final = {(rt.group, rt.plural): rt for rt in RESOURCES}
+_BY_PLURAL: Final = {(rt.group, rt.plural): rt for rt in reversed(RESOURCES)}
 
 
 def by_kind(kind: str, api_version: str | None = None) -> ResourceType | None:
@@ -221,15 +230,16 @@ def by_plural(plural: str, group: str | None = None) -> ResourceType | None:
 def by_name(name: str) -> ResourceType | None:
     """Find a type as a person would name it on a command line.
 
-    Accepts plural, singular, short name or kind in any case, and ``plural.group`` or
-    ``plural.version.group``.
+    Accepts plural, singular, short name or kind in any case, alone or with ``.group`` or
+    ``.version.group`` behind it.
     """
     word = name.lower()
     first, _, rest = word.partition(".")
     for rt in RESOURCES:
-        if word in {rt.plural, rt.singular, *rt.short_names}:
+        names = {rt.plural, rt.singular, *rt.short_names}
+        if word in names:
             return rt
-        if first in {rt.plural, rt.singular} and rest in {rt.group, f"{rt.version}.{rt.group}"}:
+        if first in names and rest in {rt.group, f"{rt.version}.{rt.group}"}:
             return rt
     return None
 

@@ -12,7 +12,7 @@ change (never ``old``, never what ``lookup`` returned).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -142,6 +142,29 @@ class ScalePaths(msgspec.Struct, frozen=True):
     selector: tuple[str, ...] | None = ("spec", "selector")
 
 
+class Translation(msgspec.Struct, frozen=True):
+    """What a kind is stored as, where that is another version of it.
+
+    Parameters
+    ----------
+    stored
+        The version stored.
+    to_stored, from_stored
+        Make one form of the other; they change nothing in what they are given, but may share it.
+    renamed
+        Fields at the top whose names differ, as here and as stored; for field selectors.
+    stored_rules
+        An object is judged, defaulted and compared with the one before in its stored form, by the
+        rules of the version stored: what is one field there may be spread over several here.
+    """
+
+    stored: ResourceType
+    to_stored: Callable[[Obj], Obj]
+    from_stored: Callable[[Obj], Obj]
+    renamed: Mapping[str, str] = {}
+    stored_rules: bool = False
+
+
 class Layout(Protocol):
     """How one value of an object merges under server-side apply (structured-merge-diff v6)."""
 
@@ -238,6 +261,11 @@ class Kind(Protocol):
     @property
     def shape(self) -> Shape:
         """What its objects look like."""
+        ...
+
+    @property
+    def translation(self) -> Translation | None:
+        """What it is stored as; None where it is stored as it is."""
         ...
 
     @property

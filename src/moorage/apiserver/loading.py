@@ -148,15 +148,16 @@ class Loader:
             return
         kept = {field: meta[field] for field in _KEPT if meta.get(field)}
         managed = meta.get("managedFields")
-        kind.default(obj)
-        stamp_new(obj, self._world.clock, self._world.rng)
+        ruled = served.to_ruled(obj)
+        meta = ruled["metadata"]
+        stamp_new(ruled, self._world.clock, self._world.rng)
         meta |= kept
-        errors = kind.validate(obj, None, subresource=None)
+        errors = served.rules.validate(ruled, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, name, errors)
         if managed:
             meta["managedFields"] = managed
-        self._staged[key] = (served, served.to_stored(obj))
+        self._staged[key] = (served, served.stored_from_ruled(ruled))
 
     def _served(self, obj: Obj) -> Served | None:
         version, kind = obj.get("apiVersion"), obj.get("kind")

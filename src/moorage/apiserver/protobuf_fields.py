@@ -4,9 +4,10 @@ Place in the flow: read once at import by `moorage.apiserver.protobuf_objects`; 
 fields are those of `moorage.apiserver.schema`. Facts from the generated.proto files of kubernetes
 v1.36 staging/src/k8s.io/{api,apimachinery}; numbers never change there.
 
-A line is ``Message = field=number ...``. ``?`` marks a field that says something even when it is
-zero or false (a pointer in Go); of the others such values mean that they were left out. ``^`` marks
-a message whose fields belong to the one around it. A status is never read: creating drops it.
+A line is ``Message = field=number ...``, with the version before the name (``v1.Message``) where
+versions differ. ``?`` marks a field that says something even when it is zero or false (a pointer in
+Go); of the others such values mean that they were left out. ``^`` marks a message whose fields
+belong to the one around it. A status is never read: creating drops it.
 """
 
 from __future__ import annotations
@@ -169,7 +170,9 @@ IngressRuleValue = http=1
 HTTPIngressRuleValue = paths=1
 HTTPIngressPath = path=1 backend=2 pathType?=3
 HorizontalPodAutoscaler = metadata=1 spec=2
-HorizontalPodAutoscalerSpec = scaleTargetRef=1 minReplicas?=2 maxReplicas=3 metrics=4
+v1.HorizontalPodAutoscalerSpec = scaleTargetRef=1 minReplicas?=2 maxReplicas=3
+    targetCPUUtilizationPercentage?=4
+v2.HorizontalPodAutoscalerSpec = scaleTargetRef=1 minReplicas?=2 maxReplicas=3 metrics=4
 CrossVersionObjectReference = kind=1 name=2 apiVersion=3
 MetricSpec = type=1 resource=4
 ResourceMetricSource = name=1 target=2

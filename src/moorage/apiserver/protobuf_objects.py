@@ -46,7 +46,9 @@ def read_object(body: bytes, resource: ResourceType) -> Obj:
 
 class _Reader:
     def message(self, raw: bytes, definition: Definition, *, depth: int) -> Obj:
-        name = catalog.short_name(definition.name)
+        name = catalog.go_name(definition.name)
+        if name not in MESSAGES:
+            name = catalog.short_name(definition.name)
         if depth > _DEPTH_MAX:
             raise malformed(f"more than {_DEPTH_MAX} messages within each other", name)
         obj: Obj = {}

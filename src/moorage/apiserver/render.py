@@ -57,7 +57,7 @@ class Renderer:
         if self.form is Form.OBJECT:
             return self._served.data(record)
         if self.form is Form.METADATA:
-            return encode(partial_metadata(record.decode()))
+            return self._metadata(record)
         table = self._table([record])
         table["metadata"] = {"resourceVersion": str(record.version)}
         return encode(table)
@@ -69,7 +69,7 @@ class Renderer:
             return encode(self._table(records) | {"metadata": list_meta})
         if self.form is Form.METADATA:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            items: Iterable[bytes] = (encode(partial_metadata(r.decode())) for r in records)
+            items: Iterable[bytes] = map(self._metadata, records)
         else:
             head = {"kind": self._served.kind.shape.list_kind, "apiVersion": resource.api_version}
             items = map(self._served.data, records)
@@ -81,7 +81,7 @@ class Renderer:
         if self.form is Form.OBJECT:
             data = self._served.data(record)
         elif self.form is Form.METADATA:
-            data = self.one(record)
+            data = self._metadata(record)
         else:
             table = self._table([record])
             table["metadata"] = {"resourceVersion": str(record.version)}
@@ -104,6 +104,9 @@ class Renderer:
         elif self.form is Form.TABLE:
             obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": []}
         return watch_line("BOOKMARK", obj | {"metadata": meta})
+
+    def _metadata(self, record: Record) -> bytes:
+        return encode(partial_metadata(self._served.from_stored(record.decode())))
 
     def _table(self, records: Sequence[Record]) -> dict[str, Any]:
         objs = (self._served.from_stored(record.decode()) for record in records)

@@ -1,58 +1,26 @@
-"""Events in two API versions over one store; every other kind is stored as it is served.
+"""What is served, where it is stored, and one object in several API versions over one store.
 
 A `Served` pairs a kind with the shelf its objects lie on and with the translation between the
-form a client sees and the form stored. Events are stored as core/v1; custom resources in the
-version their definition says, and the versions differ in their name only.
+form a client sees and the form stored. Most kinds are stored as they are served; a kind that is
+another version of one says how it is translated (`moorage.apiserver.kind.Translation`). Custom
+resources are stored in the version their definition says, and the versions differ in their name
+only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kind import Kind, Obj, Translation
 from moorage.apiserver.record import Record
 from moorage.apiserver.status import unknown_path
 
 _encode = msgspec.json.Encoder().encode
 
-# core/v1 name -> events.k8s.io/v1 name, of the fields that differ
-# (kubernetes v1.36 pkg/apis/events/v1/conversion.go).
-_EVENT_FIELDS: Mapping[str, str] = {
-    "involvedObject": "regarding",
-    "message": "note",
-    "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp",
-    "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount",
-    "reportingComponent": "reportingController",
-}
-_EVENT_FIELDS_BACK = {new: core for core, new in _EVENT_FIELDS.items()}
 EVENTS = "events"
-EVENTS_API = "events.k8s.io/v1"
-
-
-def event_to_core(obj: Obj) -> Obj:
-    """Return an events.k8s.io/v1 event as core/v1; top-level keys are renamed, values shared."""
-    core = {_EVENT_FIELDS_BACK.get(key, key): value for key, value in obj.items()}
-    core["apiVersion"] = "v1"
-    # Core events always show these, empty or not.
-    core.setdefault("involvedObject", {})
-    core.setdefault("source", {})
-    core.setdefault("reportingComponent", "")
-    core.setdefault("reportingInstance", "")
-    for name in ("firstTimestamp", "lastTimestamp"):
-        core.setdefault(name, None)
-    return core
-
-
-def event_from_core(obj: Obj) -> Obj:
-    """Return a core/v1 event as events.k8s.io/v1; top-level keys are renamed, values shared."""
-    new = {_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}
-    new["apiVersion"] = EVENTS_API
-    return new
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -63,8 +31,7 @@ class Served(msgspec.Struct, frozen=True):
     kind
         Its rules.
     stored_kind
-        Rules of the form stored; another kind for events.k8s.io events, and for versions of
-        custom resources that are not the stored one.
+        Rules of the form stored; another kind for a version that is not the stored one.
     custom
         It comes from a definition: what is stored may be in any version.
     """
@@ -83,17 +50,63 @@ class Served(msgspec.Struct, frozen=True):
         """Whether what is stored differs from what is served."""
         return self.kind is not self.stored_kind
 
+    @property
+    def rules(self) -> Kind:
+        """The kind by whose rules objects are judged; the form these know is called ruled."""
+        return self.stored_kind if self._stored_rules else self.kind
+
+    @property
+    def _stored_rules(self) -> bool:
+        translation = self._translation
+        return translation is not None and translation.stored_rules
+
+    @property
+    def _translation(self) -> Translation | None:
+        return self.kind.translation if self.translated else None
+
     def to_stored(self, obj: Obj) -> Obj:
         """Return the stored form of a served object."""
         if self.custom:
             return obj | {"apiVersion": self.stored_kind.resource.api_version}
-        return event_to_core(obj) if self.translated else obj
+        return self._translation.to_stored(obj) if self._translation else obj
 
     def from_stored(self, obj: Obj) -> Obj:
         """Return the served form of a stored object."""
         if self.custom:
             return obj | {"apiVersion": self.kind.resource.api_version}
-        return event_from_core(obj) if self.translated else obj
+        return self._translation.from_stored(obj) if self._translation else obj
+
+    def to_ruled(self, obj: Obj, *, status: bool = False) -> Obj:
+        """Return a served object, which is changed, with defaults in the form the rules know.
+
+        Parameters
+        ----------
+        obj
+            What was sent, checked against the schema.
+        status
+            Only its status will count.
+        """
+        if self._stored_rules:
+            self.kind.default(obj)
+            obj = self.to_stored(obj)
+        if status:
+            # All else will be taken from the old object, which has its defaults.
+            self.rules.default_status(obj)
+        else:
+            self.rules.default(obj)
+        return obj
+
+    def ruled_from_stored(self, obj: Obj) -> Obj:
+        """Return a stored object in the form the rules know."""
+        return obj if self._stored_rules else self.from_stored(obj)
+
+    def stored_from_ruled(self, obj: Obj) -> Obj:
+        """Return the stored form of an object in the form the rules know."""
+        return obj if self._stored_rules else self.to_stored(obj)
+
+    def served_from_ruled(self, obj: Obj) -> Obj:
+        """Return the served form of an object in the form the rules know."""
+        return self.from_stored(obj) if self._stored_rules else obj
 
     def data(self, record: Record) -> bytes:
         """Return a record's bytes in the served form."""
@@ -112,10 +125,11 @@ class Served(msgspec.Struct, frozen=True):
 
     def stored_field(self, label: str) -> str:
         """Translate a field selector's label to the stored form's."""
-        if self.custom or not self.translated:
+        translation = self._translation
+        if translation is None:
             return label
         head, dot, rest = label.partition(".")
-        return _EVENT_FIELDS_BACK.get(head, head) + dot + rest
+        return translation.renamed.get(head, head) + dot + rest
 
 
 class Catalog:
@@ -126,7 +140,7 @@ class Catalog:
     Parameters
     ----------
     kinds
-        One for each built-in resource; events may be there twice (core and events.k8s.io).
+        One for each built-in resource and version.
     """
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
@@ -136,13 +150,12 @@ class Catalog:
         # Name of a definition -> its versions as served, and one of them for its shelf.
         self._custom: dict[str, tuple[tuple[Served, ...], Served]] = {}
         by_path = {(k.resource.api_version, k.resource.plural): k for k in self.kinds}
-        core_events = by_path.get(("v1", EVENTS))
         self._served: dict[tuple[str, str], Served] = {}
         for path, kind in by_path.items():
-            stored = kind
-            if path == (EVENTS_API, EVENTS) and core_events is not None:
-                stored = core_events
-            self._served[path] = Served(kind, stored)
+            stored = kind.translation.stored if kind.translation else kind.resource
+            # A server that lacks the version stored stores the other.
+            found = by_path.get((stored.api_version, stored.plural), kind)
+            self._served[path] = Served(kind, found)
         self._builtin_served = dict(self._served)
         self._by_plural: dict[str, Served] = {}
         for path in sorted(self._served):
@@ -192,10 +205,14 @@ class Catalog:
         StatusError
             404: no such resource.
         """
-        found = self._served.get((api_version, plural))
+        found = self.get(api_version, plural)
         if found is None:
             raise unknown_path()
         return found
+
+    def get(self, api_version: str, plural: str) -> Served | None:
+        """Return a served resource; None when there is no such resource."""
+        return self._served.get((api_version, plural))
 
     def by_plural(self, plural: str) -> Served:
         """Return a built-in resource by plural alone; the first by API version where two share it.

@@ -19,6 +19,7 @@ from moorage.apiserver.applying.calls import (
     refresh_last_applied,
 )
 from moorage.apiserver.applying.managers import Writing, applied, track
+from moorage.apiserver.applying.versions import Version
 from moorage.apiserver.bodies import check_fields, check_kind, decode_json, decode_object
 from moorage.apiserver.deleting import NAMESPACES, Deleter, check_dry_run
 from moorage.apiserver.expiry import EventExpiry
@@ -136,9 +137,9 @@ class Writer:
         StatusError
             400, 403, 404, 409, 422 as in Kubernetes.
         """
-        kind, world = target.served.kind, self._world
+        served, kind, world = target.served, target.served.rules, self._world
         agree_with_path(obj, target)
-        kind.default(obj)
+        obj = served.to_ruled(obj)
         meta = obj["metadata"]
         self._name(target, meta)
         stamp_new(obj, world.clock, world.rng)
@@ -150,11 +151,11 @@ class Writer:
         errors = kind.validate(obj, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
-        self._admission.check(target.served, obj, None)
+        self._admission.check(served, obj, None)
         key = (meta.get("namespace") or "", meta["name"])
-        if world.store.shelf(target.served.shelf).get(key) is not None:
+        if world.store.shelf(served.shelf).get(key) is not None:
             raise already_exists(kind.resource, meta["name"])
-        return self._save(target.served, obj, dry_run=dry_run)
+        return self._save(served, obj, dry_run=dry_run)
 
     def update(self, target: Target, request: Request, query: Query) -> Written:
         """Replace an object, or its status, by the one sent.
@@ -239,15 +240,19 @@ class Writer:
 
     def _writing(self, target: Target, request: Request, query: Query) -> Writing:
         """Return what managers of fields have to know of a call."""
-        kind = target.served.kind
+        served = target.served
         return Writing(
             manager=manager_name(request, query),
-            api_version=kind.resource.api_version,
+            version=_version_of(served),
+            find=partial(self._find_version, served),
             subresource=target.subresource,
-            has_status="status" in kind.subresources,
+            has_status="status" in served.kind.subresources,
             now=rfc3339(self._world.clock.now_ns()),
-            layout=kind.shape.layout(),
         )
+
+    def _find_version(self, served: Served, api_version: str) -> Version | None:
+        other = self._world.catalog.get(api_version, served.kind.resource.plural)
+        return _version_of(other) if other and other.shelf == served.shelf else None
 
     def _replace(
         self,
@@ -262,18 +267,13 @@ class Writer:
         ``writing`` says who writes, and is asked only where somebody keeps account; it is None
         for an apply, which has settled whose the fields are.
         """
-        served, kind = target.served, target.served.kind
+        served, kind = target.served, target.served.rules
         sent = new["metadata"].get("managedFields")
         _check_preconditions(target, record, new["metadata"])
         agree_with_path(new, target)
-        old_stored = record.decode()
-        old = served.from_stored(old_stored)
+        old = served.ruled_from_stored(record.decode())
         subresource = target.subresource or None
-        if subresource == "status":
-            # All else will be taken from the old object, which has its defaults.
-            kind.default_status(new)
-        else:
-            kind.default(new)
+        new = served.to_ruled(new, status=subresource == "status")
         keep_system_fields(new, old)
         new["metadata"]["resourceVersion"] = str(record.version)
         kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
@@ -283,7 +283,8 @@ class Writer:
         if writing is None:
             _set_managed(new, sent)
         elif "managedFields" in old["metadata"]:
-            _set_managed(new, track(old, new, sent, writing()))
+            seen = (served.served_from_ruled(old), served.served_from_ruled(new))
+            _set_managed(new, track(*seen, sent, writing()))
         if new == old:
             return record
         if subresource is None:
@@ -295,10 +296,10 @@ class Writer:
             saved = self._save(served, new, dry_run=False)
             self._namespaces.settle(saved.name)
             return saved
-        return self._deleter.finish(served, record, served.to_stored(new))
+        return self._deleter.finish(served, record, served.stored_from_ruled(new))
 
     def _save(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
-        stored = served.to_stored(obj)
+        stored = served.stored_from_ruled(obj)
         if dry_run:
             return unsaved_record(stored)
         record = self._world.put(served, stored)
@@ -316,6 +317,12 @@ class Writer:
             meta["name"] = generate_name(prefix, self._world.rng)
             if shelf.get((meta.get("namespace") or "", meta["name"])) is None:
                 return
+
+
+def _version_of(served: Served) -> Version:
+    kind = served.kind
+    layout = kind.shape.layout()
+    return Version(kind.resource.api_version, layout, served.to_stored, served.from_stored)
 
 
 def _set_managed(new: Obj, managed: list[Obj] | None) -> None:

@@ -11,6 +11,7 @@ annotation says it applied on its own side.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -19,11 +20,11 @@ from moorage.apiserver.applying.field_sets import (
     FieldSet,
     Path,
     from_fields_v1,
-    prefixes,
     shown,
     to_fields_v1,
 )
-from moorage.apiserver.applying.values import compare, fields_of, merged, without
+from moorage.apiserver.applying.values import fields_of, merged
+from moorage.apiserver.applying.versions import Comparison, Find, Version, pruned
 from moorage.apiserver.kind import Layout, Obj
 from moorage.apiserver.status import StatusError
 
@@ -85,9 +86,10 @@ class Manager(msgspec.Struct, frozen=True):
     fields: FieldSet = frozenset()
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells entries apart."""
-        return (self.name, self.operation, self.subresource)
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells entries apart; an applier has one, in the version it applied last."""
+        version = self.api_version if self.operation == UPDATE else ""
+        return (self.name, self.operation, self.subresource, version)
 
     @property
     def described(self) -> str:
@@ -108,24 +110,34 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     manager
         Who writes.
-    api_version
-        Version the object is written in.
+    version
+        The version the object is written in.
+    find
+        The other versions it can be seen in.
     subresource
         Empty for the object itself.
     has_status
         The kind has a subresource ``status``: the two do not write each other's fields.
     now
         RFC 3339.
-    layout
-        How objects of the kind are taken apart.
     """
 
     manager: str
-    api_version: str
+    version: Version
+    find: Find
     subresource: str
     has_status: bool
     now: str
-    layout: Layout
+
+    @property
+    def api_version(self) -> str:
+        """Name of the version the object is written in."""
+        return self.version.name
+
+    @property
+    def layout(self) -> Layout:
+        """How objects of that version are taken apart."""
+        return self.version.layout
 
     def managed(self, paths: Iterable[Path]) -> FieldSet:
         """Return those paths that somebody can manage through this write."""
@@ -181,16 +193,21 @@ def write_managers(managers: Iterable[Manager]) -> list[Obj]:
 
 
 def _capped(managers: list[Manager]) -> list[Manager]:
-    """Merge the oldest updaters into one where there are too many."""
+    """Merge the oldest updaters of a version into one where there are too many."""
     updaters = [each for each in managers if each.operation == UPDATE and not each.subresource]
-    if len(updaters) <= _UPDATERS_MAX:
-        return managers
-    updaters.sort(key=lambda each: (each.time, each.name))
-    oldest = updaters[: len(updaters) - _UPDATERS_MAX + 1]
-    fields = frozenset().union(*(each.fields for each in oldest))
-    newest = oldest[-1]
-    rest = [each for each in managers if each not in oldest]
-    return [*rest, Manager(OLD, UPDATE, newest.api_version, newest.time, "", fields)]
+    left = len(updaters)
+    by_version: dict[str, list[Manager]] = {}
+    for each in sorted(updaters, key=lambda each: (each.time, each.name)):
+        if left > _UPDATERS_MAX:
+            oldest = by_version.setdefault(each.api_version, [])
+            oldest.append(each)
+            left -= len(oldest) > 1
+    for version, oldest in by_version.items():
+        if len(oldest) > 1:
+            fields = frozenset().union(*(each.fields for each in oldest))
+            managers = [each for each in managers if each not in oldest]
+            managers.append(Manager(OLD, UPDATE, version, oldest[-1].time, "", fields))
+    return managers
 
 
 def applied(
@@ -222,12 +239,13 @@ def applied(
     mine = next((each for each in managers if each.key == me.key), None)
     others = [each for each in managers if each.key != me.key]
     new = _without_dropped(merged(live, config, writing.layout), mine, wanted, (others, writing))
-    changed, gone = compare(live, new, writing.layout)
+    change = Comparison(live, new, writing.version, writing.find)
     if not force:
-        _refuse_conflicts(others, changed, _forgiven(live, writing))
-    others = [_less(each, changed | gone, writing.now) for each in others]
-    time = mine.time if mine is not None and mine.fields == wanted else writing.now
-    return new, write_managers([*others, msgspec.structs.replace(me, fields=wanted, time=time)])
+        _refuse_conflicts(others, change, _forgiven(live, writing))
+    others = _outdone(others, change, writing)
+    if mine is not None and (mine.fields, mine.api_version) == (wanted, me.api_version):
+        me = msgspec.structs.replace(me, time=mine.time)
+    return new, write_managers([*others, msgspec.structs.replace(me, fields=wanted)])
 
 
 def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
@@ -251,15 +269,32 @@ def _without_dropped(
 ) -> Obj:
     """Remove what the manager applied last time and does not any more, unless another has it."""
     others, writing = around
-    if mine is None or mine.fields <= wanted:
+    same = mine is not None and mine.api_version == writing.api_version
+    if mine is None or (same and mine.fields <= wanted):
         return new
-    kept = prefixes(wanted).union(*(prefixes(each.fields) for each in others))
-    dropped = {path for path in mine.fields if path not in kept}
-    result: Obj = without(new, writing.layout, dropped, kept)
-    return result
+    version = writing.version if same else writing.find(mine.api_version)
+    if version is None:
+        return new
+    kept: dict[str, FieldSet] = {writing.api_version: wanted}
+    for each in others:
+        kept[each.api_version] = kept.get(each.api_version, frozenset()) | each.fields
+    return pruned(new, writing.version, (mine.fields, version), kept, writing.find)
 
 
-def _less(manager: Manager, taken: set[Path], now: str) -> Manager:
+def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) -> list[Manager]:
+    """Return the other managers without what a write changes or removes.
+
+    Those of a version that is not served any more go: nobody can tell what their fields are.
+    """
+    left = []
+    for each in others:
+        found = change.in_version(each.api_version)
+        if found is not None:
+            left.append(_less(each, writing.managed(found[0]) | found[1], writing.now))
+    return left
+
+
+def _less(manager: Manager, taken: AbstractSet[Path], now: str) -> Manager:
     left = manager.fields - taken
     if left == manager.fields:
         return manager
@@ -287,11 +322,12 @@ def _last_applied(live: Obj, writing: Writing) -> set[Path]:
     return fields_of(found, writing.layout) if isinstance(found, dict) else set()
 
 
-def _refuse_conflicts(others: list[Manager], changed: set[Path], forgiven: set[Path]) -> None:
+def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[Path]) -> None:
     """Raise the 409 that names every field somebody else manages."""
-    conflicts = [
-        (each, path) for each in others for path in sorted(each.fields & changed - forgiven)
-    ]
+    conflicts = []
+    for each in others:
+        changed, _ = change.in_version(each.api_version) or (set(), set())
+        conflicts += [(each, path) for path in sorted(each.fields & changed - forgiven)]
     if not conflicts:
         return
     causes = [
@@ -337,18 +373,14 @@ def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
         managers = read_managers(kept)
     if not managers:
         return None
-    changed, gone = compare(old, new, writing.layout)
+    change = Comparison(old, new, writing.version, writing.find)
+    changed, gone = change.in_version(writing.api_version) or (set(), set())
     managed = writing.managed(changed)
     me = Manager(writing.manager, UPDATE, writing.api_version, writing.now, writing.subresource)
-    result = []
-    mine: FieldSet = frozenset()
-    for each in managers:
-        if each.key == me.key:
-            mine = each.fields
-            me = msgspec.structs.replace(me, time=each.time)
-        else:
-            result.append(_less(each, set(managed) | gone, writing.now))
-    fields = (mine | managed) - gone
-    if fields != mine:
-        me = msgspec.structs.replace(me, time=writing.now)
-    return write_managers([*result, msgspec.structs.replace(me, fields=fields)])
+    mine = next((each for each in managers if each.key == me.key), None)
+    others = [each for each in managers if each.key != me.key]
+    before = mine.fields if mine is not None else frozenset()
+    fields = (before | managed) - gone
+    time = mine.time if mine is not None and fields == before else writing.now
+    me = msgspec.structs.replace(me, fields=fields, time=time)
+    return write_managers([*_outdone(others, change, writing), me])

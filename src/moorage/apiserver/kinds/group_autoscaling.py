@@ -1,6 +1,7 @@
 """The kinds of the group ``autoscaling``: kept, nothing is measured here and nothing scaled.
 
-Place in the flow: one table of `moorage.apiserver.kinds.registry`. Mirrors kubernetes v1.36
+Place in the flow: one table of `moorage.apiserver.kinds.registry`. Stored is v2, served are v2 and
+v1 (`autoscaler_v1` translates). Mirrors kubernetes v1.36
 pkg/apis/autoscaling/{v2/defaults.go,validation} and pkg/printers/internalversion/printers.go.
 """
 
@@ -9,7 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
-from moorage.apiserver.kind import Column, FieldError, invalid, not_supported, required
+from moorage.apiserver.kind import (
+    Column,
+    FieldError,
+    Translation,
+    invalid,
+    not_supported,
+    required,
+)
+from moorage.apiserver.kinds.autoscaler_v1 import (
+    CPU_PERCENT_DEFAULT,
+    autoscaler_from_v2,
+    autoscaler_to_v2,
+    cpu_metric,
+    drop_annotations,
+)
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNKNOWN, age, name_of
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
@@ -21,11 +36,6 @@ _SOURCES = {
     "Object": "object",
     "Pods": "pods",
     "Resource": "resource",
-}
-# How an autoscaler without metrics works: at 80 % of the cpu that was requested.
-_CPU: Json = {
-    "type": "Resource",
-    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
 }
 _UP: Json = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max"}
 _DOWN: Json = {"selectPolicy": "Max"}
@@ -44,10 +54,11 @@ _COLUMNS = (
 
 
 def _default(obj: Json) -> None:
+    drop_annotations(obj)
     spec = attach(obj, "spec")
     fill(spec, {"minReplicas": 1})
     if not spec.get("metrics"):
-        spec["metrics"] = [{**_CPU, "resource": dict(_CPU["resource"])}]
+        spec["metrics"] = [cpu_metric(CPU_PERCENT_DEFAULT)]
     behavior = spec.get("behavior")
     if isinstance(behavior, dict):
         for key, rules, policies in (
@@ -59,6 +70,10 @@ def _default(obj: Json) -> None:
             if not found.get("policies"):
                 found["policies"] = [dict(policy) for policy in policies]
     fill(attach(obj, "status"), {"desiredReplicas": 0})
+
+
+def _default_v1(obj: Json) -> None:
+    fill(attach(obj, "spec"), {"minReplicas": 1})
 
 
 def _check(new: Json, old: Json | None) -> list[FieldError]:
@@ -120,6 +135,11 @@ def _cells(obj: Json, now_ns: int) -> list[Any]:
     ]
 
 
+def _cells_v1(obj: Json, now_ns: int) -> list[Any]:
+    return _cells(autoscaler_to_v2(obj), now_ns)
+
+
+# The rules of an object are those of v2 in both versions.
 KINDS = (
     ServedKind(
         resource=resources.HORIZONTAL_POD_AUTOSCALERS,
@@ -128,5 +148,18 @@ KINDS = (
         defaults=_default,
         has_status=True,
         check=_check,
+    ),
+    ServedKind(
+        resource=resources.HORIZONTAL_POD_AUTOSCALERS_V1,
+        columns=_COLUMNS,
+        cells=_cells_v1,
+        defaults=_default_v1,
+        has_status=True,
+        translation=Translation(
+            stored=resources.HORIZONTAL_POD_AUTOSCALERS,
+            to_stored=autoscaler_to_v2,
+            from_stored=autoscaler_from_v2,
+            stored_rules=True,
+        ),
     ),
 )

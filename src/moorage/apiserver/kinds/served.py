@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.api.names import dns_subdomain_faults
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Column, Context, FieldError, Obj, ScalePaths, Shape
+from moorage.apiserver.kind import Column, Context, FieldError, Obj, ScalePaths, Shape, Translation
 from moorage.apiserver.kinds.core_defaults import default_nothing
 from moorage.apiserver.kinds.fields import name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
@@ -83,6 +83,8 @@ class ServedKind:
         Where the counts are that the subresource ``scale`` shows; None without it.
     custom_shape
         What objects look like; None for kinds of the field tables.
+    translation
+        What it is stored as, where that is another version.
     warn
         What a client that writes the object should know besides.
     """
@@ -106,6 +108,7 @@ class ServedKind:
     more_subresources: frozenset[str] = field(default=frozenset())
     scale: ScalePaths | None = None
     custom_shape: Shape | None = None
+    translation: Translation | None = None
     warn: Callable[[Obj], list[str]] = warn_of_nothing
 
     def __post_init__(self) -> None:

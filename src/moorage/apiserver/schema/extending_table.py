@@ -67,3 +67,13 @@ HorizontalPodAutoscalerStatus = conditions:[HorizontalPodAutoscalerCondition]*ty
 HorizontalPodAutoscaler = @ spec:HorizontalPodAutoscalerSpec
     status:HorizontalPodAutoscalerStatus
 """
+
+AUTOSCALING_V1 = """
+CrossVersionObjectReference = apiVersion kind! name!
+HorizontalPodAutoscalerSpec = maxReplicas!:i minReplicas:i
+    scaleTargetRef!:CrossVersionObjectReference targetCPUUtilizationPercentage:i
+HorizontalPodAutoscalerStatus = currentCPUUtilizationPercentage:i currentReplicas!:i
+    desiredReplicas!:i lastScaleTime:t observedGeneration:l
+HorizontalPodAutoscaler = @ spec:HorizontalPodAutoscalerSpec
+    status:HorizontalPodAutoscalerStatus
+"""

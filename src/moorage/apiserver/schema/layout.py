@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from moorage.apiserver.kind import Layout, LayoutForm
-from moorage.apiserver.schema.catalog import DEFINITIONS, short_name
+from moorage.apiserver.schema.catalog import DEFINITIONS, PACKAGES, short_name
 from moorage.apiserver.schema.language import Field, TypeRef
 
 Keys = tuple[tuple[str, Any], ...]
@@ -70,6 +70,8 @@ _ATOMIC_TYPES = frozenset(
         "TypedLocalObjectReference",
     }
 )
+# Full names of those whose namesakes of other versions are taken apart.
+_ATOMIC_NAMES = frozenset({f"{PACKAGES['autoscaling/v1']}.CrossVersionObjectReference"})
 
 
 class _Atomic:
@@ -173,13 +175,17 @@ def list_type(where: str, field: Field) -> str:
 
 def is_atomic(where: str, type_ref: TypeRef) -> bool:
     """Whether an object or a map is owned as a whole."""
-    return where in _ATOMIC_FIELDS or short_name(type_ref.name) in _ATOMIC_TYPES
+    return where in _ATOMIC_FIELDS or _is_atomic_type(type_ref.name)
+
+
+def _is_atomic_type(name: str) -> bool:
+    return short_name(name) in _ATOMIC_TYPES or name in _ATOMIC_NAMES
 
 
 @cache
 def object_layout(name: str) -> Layout:
     """Return the layout of a definition, by its full name."""
-    return ATOMIC if short_name(name) in _ATOMIC_TYPES else _Object(name)
+    return ATOMIC if _is_atomic_type(name) else _Object(name)
 
 
 @cache

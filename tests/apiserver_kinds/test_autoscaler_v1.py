@@ -1,0 +1,447 @@
+"""Scope: autoscalers of autoscaling/v1 and the v2 objects they are stored as, and back.
+
+Rows follow kubernetes v1.36 pkg/apis/autoscaling/v1/conversion.go; what the API makes of them is
+in tests/apiserver/test_autoscalers.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.kinds.autoscaler_v1 import autoscaler_from_v2, autoscaler_to_v2, cpu_metric
+from moorage.apiserver.schema.check import type_errors
+
+PREFIX = "autoscaling.alpha.kubernetes.io/"
+TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
+INGRESS = {"kind": "Ingress", "name": "front", "apiVersion": "networking.k8s.io/v1"}
+SELECTOR = {"matchLabels": {"queue": "slow"}}
+V1, V2 = (
+    next(k for k in all_kinds() if k.resource.api_version == f"autoscaling/{version}")
+    for version in ("v1", "v2")
+)
+
+
+def autoscaler(version: str, *, annotations: Obj | None = None, **parts: Any) -> Obj:
+    meta: Obj = {"name": "web", "namespace": "default"}
+    if annotations:
+        meta["annotations"] = annotations
+    found = {
+        "apiVersion": f"autoscaling/{version}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": meta,
+    }
+    spec = {"scaleTargetRef": TARGET, "minReplicas": 1, "maxReplicas": 3}
+    return found | {"spec": spec | parts.pop("spec", {}), "status": parts.pop("status", {})}
+
+
+def v2(*metrics: Obj, **parts: Any) -> Obj:
+    spec = {"metrics": list(metrics)} | parts.pop("spec", {})
+    status = {"desiredReplicas": 0} | parts.pop("status", {})
+    return autoscaler("v2", spec=spec, status=status, **parts)
+
+
+def v1(annotations: Obj | None = None, **parts: Any) -> Obj:
+    status = {"currentReplicas": 0, "desiredReplicas": 0} | parts.pop("status", {})
+    carried = {PREFIX + key: value for key, value in (annotations or {}).items()}
+    return autoscaler("v1", annotations=carried, status=status, **parts)
+
+
+def metric(kind: str, **source: Any) -> Obj:
+    return {"type": kind, kind[0].lower() + kind[1:]: source}
+
+
+def target(kind: str, **values: Any) -> Obj:
+    return {"type": kind, **values}
+
+
+RULES = {
+    "stabilizationWindowSeconds": 60,
+    "selectPolicy": "Min",
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
+    "tolerance": "50m",
+}
+# A v2 object, and the same in v1; each says all the other does.
+PAIRS = [
+    pytest.param(v2(cpu_metric(50)), v1(spec={"targetCPUUtilizationPercentage": 50}), id="cpu"),
+    pytest.param(
+        v2(metric("Resource", name="cpu", target=target("AverageValue", averageValue="2"))),
+        v1({"metrics": '[{"type":"Resource","resource":{"name":"cpu","targetAverageValue":"2"}}]'}),
+        id="an amount of cpu is no share",
+    ),
+    pytest.param(
+        v2(
+            metric(
+                "ContainerResource",
+                name="memory",
+                container="main",
+                target=target("Utilization", averageUtilization=70),
+            ),
+            cpu_metric(50),
+        ),
+        v1(
+            {
+                "metrics": '[{"type":"ContainerResource","containerResource":{"name":"memory",'
+                '"targetAverageUtilization":70,"container":"main"}}]'
+            },
+            spec={"targetCPUUtilizationPercentage": 50},
+        ),
+        id="the cpu goes behind the others",
+    ),
+    pytest.param(
+        v2(
+            metric(
+                "Pods",
+                metric={"name": "calls", "selector": SELECTOR},
+                target=target("AverageValue", averageValue="1k"),
+            ),
+            metric(
+                "Object",
+                describedObject=INGRESS,
+                metric={"name": "calls"},
+                target=target("Value", value="10k"),
+            ),
+        ),
+        v1(
+            {
+                "metrics": '[{"type":"Pods","pods":{"metricName":"calls","targetAverageValue":"1k",'
+                '"selector":{"matchLabels":{"queue":"slow"}}}},{"type":"Object","object":{"target":'
+                '{"kind":"Ingress","name":"front","apiVersion":"networking.k8s.io/v1"},'
+                '"metricName":"calls","targetValue":"10k"}}]'
+            }
+        ),
+        id="of pods, and of an object",
+    ),
+    pytest.param(
+        v2(
+            metric(
+                "Object",
+                describedObject={"kind": "Service", "name": "web"},
+                metric={"name": "calls"},
+                target=target("AverageValue", averageValue="5"),
+            )
+        ),
+        v1(
+            {
+                "metrics": '[{"type":"Object","object":{"target":{"kind":"Service","name":"web"},'
+                '"metricName":"calls","targetValue":"0","averageValue":"5"}}]'
+            }
+        ),
+        id="of an object, for each pod: the value of zero is none",
+    ),
+    pytest.param(
+        v2(
+            metric("External", metric={"name": "q"}, target=target("Value", value="30")),
+            metric(
+                "External",
+                metric={"name": "q", "selector": SELECTOR},
+                target=target("AverageValue", averageValue="3"),
+            ),
+        ),
+        v1(
+            {
+                "metrics": '[{"type":"External","external":{"metricName":"q","targetValue":"30"}},'
+                '{"type":"External","external":{"metricName":"q","metricSelector":{"matchLabels":'
+                '{"queue":"slow"}},"targetAverageValue":"3"}}]'
+            }
+        ),
+        id="from outside",
+    ),
+    pytest.param(
+        v2(cpu_metric(80), spec={"behavior": {"scaleUp": RULES}}),
+        v1(
+            {
+                "behavior": '{"ScaleUp":{"StabilizationWindowSeconds":60,"SelectPolicy":"Min",'
+                '"Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}],"Tolerance":"50m"},'
+                '"ScaleDown":null}'
+            },
+            spec={"targetCPUUtilizationPercentage": 80},
+        ),
+        id="a behavior has the names of Go",
+    ),
+    pytest.param(
+        v2(
+            cpu_metric(80),
+            status={
+                "observedGeneration": 3,
+                "lastScaleTime": "2026-01-01T00:00:00Z",
+                "currentReplicas": 2,
+                "desiredReplicas": 3,
+                "currentMetrics": [
+                    metric(
+                        "Resource",
+                        name="cpu",
+                        current={"averageUtilization": 90, "averageValue": "450m"},
+                    ),
+                    metric(
+                        "Object",
+                        describedObject=INGRESS,
+                        metric={"name": "calls"},
+                        current={"value": "7", "averageValue": "2"},
+                    ),
+                    metric("Pods", metric={"name": "calls"}, current={"averageValue": "1"}),
+                    metric("External", metric={"name": "q"}, current={"value": "9"}),
+                    metric(
+                        "ContainerResource",
+                        name="cpu",
+                        container="main",
+                        current={"averageValue": "1"},
+                    ),
+                ],
+            },
+        ),
+        v1(
+            {
+                "current-metrics": '[{"type":"Resource","resource":{"name":"cpu",'
+                '"currentAverageUtilization":90,"currentAverageValue":"450m"}},'
+                '{"type":"Object","object":{"target":{"kind":"Ingress","name":"front",'
+                '"apiVersion":"networking.k8s.io/v1"},"metricName":"calls","currentValue":"7",'
+                '"averageValue":"2"}},{"type":"Pods","pods":{"metricName":"calls",'
+                '"currentAverageValue":"1"}},{"type":"External","external":{"metricName":"q",'
+                '"currentValue":"9"}},{"type":"ContainerResource","containerResource":'
+                '{"name":"cpu","currentAverageValue":"1","container":"main"}}]'
+            },
+            spec={"targetCPUUtilizationPercentage": 80},
+            status={
+                "observedGeneration": 3,
+                "lastScaleTime": "2026-01-01T00:00:00Z",
+                "currentReplicas": 2,
+                "desiredReplicas": 3,
+                "currentCPUUtilizationPercentage": 90,
+            },
+        ),
+        id="what was measured",
+    ),
+    pytest.param(
+        v2(
+            cpu_metric(80),
+            status={
+                "conditions": [
+                    {
+                        "type": "ScalingActive",
+                        "status": "False",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z",
+                        "reason": "FailedGetResourceMetric",
+                        "message": "no metrics from <cpu> & co",
+                    },
+                    {"type": "AbleToScale", "status": "True"},
+                ]
+            },
+        ),
+        v1(
+            {
+                "conditions": '[{"type":"ScalingActive","status":"False",'
+                '"lastTransitionTime":"2026-01-01T00:00:00Z","reason":"FailedGetResourceMetric",'
+                '"message":"no metrics from \\u003ccpu\\u003e \\u0026 co"},'
+                '{"type":"AbleToScale","status":"True","lastTransitionTime":null}]'
+            },
+            spec={"targetCPUUtilizationPercentage": 80},
+        ),
+        id="conditions, as Go writes them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("stored", "served"), PAIRS)
+def test_one_object_in_two_versions(stored, served):
+    assert autoscaler_from_v2(stored) == served
+    assert autoscaler_to_v2(served) == stored
+
+
+@pytest.mark.parametrize(("stored", "served"), PAIRS)
+def test_both_forms_have_the_shape_of_their_version(stored, served):
+    assert V2.shape.fits(stored)
+    assert V1.shape.fits(served)
+
+
+def test_without_anything_to_aim_at_it_is_80_percent_of_the_cpu():
+    assert autoscaler_to_v2(v1()) == v2(cpu_metric(80))
+
+
+def test_the_first_share_of_cpu_counts_and_the_last_one_seen():
+    seen = [metric("Resource", name="cpu", current={"averageUtilization": p}) for p in (10, 20)]
+    found = autoscaler_from_v2(v2(cpu_metric(50), cpu_metric(60), status={"currentMetrics": seen}))
+    assert found["spec"]["targetCPUUtilizationPercentage"] == 50
+    assert found["status"]["currentCPUUtilizationPercentage"] == 20
+
+
+def test_a_share_of_cpu_in_the_status_is_a_metric_unless_the_annotation_says_more():
+    status = {"currentCPUUtilizationPercentage": 90}
+    expected = [metric("Resource", name="cpu", current={"averageUtilization": 90})]
+    assert autoscaler_to_v2(v1(status=status))["status"]["currentMetrics"] == expected
+    carried = {"current-metrics": "[]"}
+    assert "currentMetrics" not in autoscaler_to_v2(v1(carried, status=status))["status"]
+
+
+def test_names_of_a_behavior_are_read_in_any_case():
+    text = '{"scaleDOWN": {"SELECTpolicy": "Min", "policies": [{"TYPE": "Pods", "value": 1}]}}'
+    assert autoscaler_to_v2(v1({"behavior": text}))["spec"]["behavior"] == {
+        "scaleDown": {"selectPolicy": "Min", "policies": [{"type": "Pods", "value": 1}]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("metrics", "[", id="no JSON"),
+        pytest.param("metrics", "{}", id="no list of metrics"),
+        pytest.param("metrics", "[[]]", id="no objects in the list"),
+        pytest.param("metrics", '[{"type": 1}]', id="a wrong type"),
+        pytest.param("metrics", '[{"type": "Pods", "pods": []}]', id="no object inside"),
+        pytest.param("metrics", '[{"object": {"target": []}}]', id="no object further inside"),
+        pytest.param("metrics", '[{"pods": {"targetAverageValue": "lots"}}]', id="no quantity"),
+        pytest.param(
+            "metrics", '[{"object": {"targetValue": "lots", "averageValue": "1"}}]', id="nor here"
+        ),
+        pytest.param(
+            "metrics", '[{"resource": {"targetAverageUtilization": 99999999999}}]', id="too big"
+        ),
+        pytest.param("metrics", "[" * 2000 + "]" * 2000, id="too deep"),
+        pytest.param("metrics", "null", id="no metrics"),
+        pytest.param("current-metrics", '["a"]', id="texts in the list"),
+        pytest.param("conditions", '[{"lastTransitionTime": "then"}]', id="no time"),
+        pytest.param("behavior", "[]", id="no behavior"),
+        pytest.param("behavior", "null", id="a behavior of nothing"),
+        pytest.param("behavior", '{"ScaleUp": null}', id="a behavior of no direction"),
+        pytest.param("behavior", '{"ScaleUp": []}', id="no rules"),
+        pytest.param("behavior", '{"ScaleUp": {"Policies": {}}}', id="no list of policies"),
+        pytest.param("behavior", '{"ScaleUp": {"Policies": [1]}}', id="no policies in it"),
+    ],
+)
+def test_an_annotation_that_cannot_be_read_counts_as_absent(name, text):
+    assert autoscaler_to_v2(v1({name: text})) == v2(cpu_metric(80))
+
+
+def test_the_older_annotations_are_dropped_and_others_kept():
+    stored = v2(cpu_metric(80), annotations={f"{PREFIX}metrics": "[]", "mine": "yes"})
+    V2.default(stored)
+    assert stored["metadata"]["annotations"] == {"mine": "yes"}
+    served = v1() | {"metadata": {"name": "web", "annotations": {"mine": "yes"}}}
+    assert autoscaler_to_v2(served)["metadata"] == served["metadata"]
+    assert autoscaler_from_v2(stored)["metadata"]["annotations"] == {"mine": "yes"}
+
+
+# --- whatever is stored -------------------------------------------------------------------------
+
+TEXT = st.text(max_size=4)
+QUANTITY = st.sampled_from(["1", "500m", "2Gi", "-3"])
+PERCENT = st.integers(1, 200)
+SELECTORS = st.dictionaries(TEXT, TEXT, max_size=1).map(lambda found: {"matchLabels": found})
+IDENTIFIERS = st.fixed_dictionaries({"name": TEXT}, optional={"selector": SELECTORS})
+REFERENCES = st.fixed_dictionaries(
+    {"kind": TEXT, "name": TEXT}, optional={"apiVersion": st.text(min_size=1, max_size=4)}
+)
+
+
+def of_type(kind: str, **source: st.SearchStrategy[Any]) -> st.SearchStrategy[Obj]:
+    return st.fixed_dictionaries(source).map(lambda found: metric(kind, **found))
+
+
+def value(kind: str, name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Obj]:
+    return values.map(lambda found: target(kind, **{name: found}))
+
+
+AVERAGE = value("AverageValue", "averageValue", QUANTITY)
+SHARE = value("Utilization", "averageUtilization", PERCENT)
+VALUE = value("Value", "value", QUANTITY)
+SPECS = st.one_of(
+    of_type("Resource", name=TEXT, target=AVERAGE | SHARE),
+    of_type("ContainerResource", name=TEXT, container=TEXT, target=AVERAGE | SHARE),
+    of_type("Pods", metric=IDENTIFIERS, target=AVERAGE),
+    of_type("Object", metric=IDENTIFIERS, describedObject=REFERENCES, target=AVERAGE | VALUE),
+    of_type("External", metric=IDENTIFIERS, target=AVERAGE | VALUE),
+)
+SEEN = st.fixed_dictionaries({"averageValue": QUANTITY}, optional={"averageUtilization": PERCENT})
+COUNTED = st.fixed_dictionaries({"value": QUANTITY}, optional={"averageValue": QUANTITY})
+STATUSES = st.one_of(
+    of_type("Resource", name=TEXT | st.just("cpu"), current=SEEN),
+    of_type("ContainerResource", name=TEXT, container=TEXT, current=SEEN),
+    of_type("Pods", metric=IDENTIFIERS, current=st.fixed_dictionaries({"averageValue": QUANTITY})),
+    of_type("Object", metric=IDENTIFIERS, describedObject=REFERENCES, current=COUNTED),
+    of_type("External", metric=IDENTIFIERS, current=COUNTED),
+)
+POLICIES = st.fixed_dictionaries(
+    {"type": TEXT, "value": st.integers(1, 9), "periodSeconds": st.integers(1, 9)}
+)
+DIRECTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "stabilizationWindowSeconds": st.integers(0, 9),
+        "selectPolicy": TEXT,
+        "policies": st.lists(POLICIES, min_size=1, max_size=2),
+        "tolerance": QUANTITY,
+    },
+)
+CONDITIONS = st.fixed_dictionaries(
+    {"type": TEXT, "status": TEXT},
+    optional={
+        "lastTransitionTime": st.just("2026-01-01T00:00:00Z"),
+        "reason": st.text(min_size=1, max_size=4),
+        "message": st.text(min_size=1, max_size=4),
+        "observedGeneration": st.integers(0, 2**40),
+    },
+)
+CPU = PERCENT.map(cpu_metric)
+
+
+@st.composite
+def stored_autoscalers(draw: st.DrawFn) -> Obj:
+    # Of the metrics, v1 tells one share of cpu apart; it stands last when it comes back.
+    metrics = draw(st.lists(SPECS, max_size=3))
+    metrics += draw(st.lists(CPU, min_size=0 if metrics else 1, max_size=1))
+    spec: Obj = {}
+    found = draw(st.dictionaries(st.sampled_from(["scaleUp", "scaleDown"]), DIRECTIONS))
+    if found:
+        spec["behavior"] = found
+    status: Obj = {"desiredReplicas": draw(st.integers(0, 9))}
+    replicas = draw(st.integers(0, 9))
+    if replicas:
+        status["currentReplicas"] = replicas
+    for name, each in (("currentMetrics", STATUSES), ("conditions", CONDITIONS)):
+        listed = draw(st.lists(each, max_size=2))
+        if listed:
+            status[name] = listed
+    return v2(*metrics, spec=spec, status=status)
+
+
+@given(stored_autoscalers())
+def test_nothing_is_lost_on_the_way_to_v1_and_back(stored):
+    before = copy.deepcopy(stored)
+    served = autoscaler_from_v2(stored)
+    assert type_errors(V1, served) == []
+    for text in served["metadata"].get("annotations", {}).values():
+        json.loads(text)
+    assert autoscaler_to_v2(served) == stored == before
+    assert autoscaler_from_v2(autoscaler_to_v2(served)) == served
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "object", "pods", "resource", "target", "ScaleUp", "Policies"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["metrics", "behavior", "conditions"]), ANYTHING))
+def test_whatever_an_annotation_says_what_is_stored_has_the_right_shape(values):
+    served = v1({name: json.dumps(found) for name, found in values.items()})
+    stored = autoscaler_to_v2(served)
+    assert type_errors(V2, stored) == []
+    V2.default(stored)
+    V2.validate(stored, None, subresource=None)
