@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.api.node import Node
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.defaults import default_config
@@ -26,7 +28,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from tests.engine.builders import told
 from tests.plugins.strategies import NODE_NAMES, nodes, pods
-from tests.snapshot.builders import validate
+from tests.snapshot.builders import node, pod, validate
 
 REGISTRY = in_tree_registry()
 SPECS = expand_profiles(default_config(), REGISTRY)
@@ -84,7 +86,10 @@ steps = st.one_of(
 class World:
     """One cluster, decided about with and without reuse; the chosen node gets the pod."""
 
-    def __init__(self, shapes: dict[str, Any], guest: Any) -> None:
+    def __init__(
+        self, shapes: dict[str, Any], guest: Any, names: Sequence[str] = NODE_NAMES
+    ) -> None:
+        self.names = names
         self.snapshot = Snapshot()
         self.nominations: dict[str, Sequence[PodInfo]] = {}
         self.log: KeyLog[str] = KeyLog()
@@ -109,10 +114,16 @@ class World:
             table.remove_pod(self.placed.pop(what))
         elif kind == "decide":
             self._decide(self.shapes[what])
+        elif kind == "decide nominated":
+            self._decide(self.shapes["s0"], what)
+        elif kind == "fill":
+            filling = self.replica(self.shapes["s0"])
+            table.add_pod(filling, what)
+            self.placed.append(filling.uid)
 
     def _nominate(self, names: Collection[str]) -> None:
         """Nominate the guest to these nodes alone, as a nominator tells of it."""
-        for name in NODE_NAMES:
+        for name in self.names:
             if (name in names) != (name in self.nominations):
                 self.log.append(name)
                 if name in names:
@@ -120,18 +131,23 @@ class World:
                 else:
                     del self.nominations[name]
 
-    def _decide(self, shape: Any) -> None:
+    def replica(self, shape: Any, nominated: str = "") -> PodInfo:
+        """Return a pod of a shape with a name of its own, and perhaps a nomination."""
         self.serial += 1
         uid = f"uid-{self.serial}"
         metadata = type(shape.metadata)(name=uid, namespace="default", uid=uid)
-        info = PodInfo(type(shape)(metadata=metadata, spec=shape.spec, status=shape.status))
+        status = msgspec.structs.replace(shape.status, nominated_node_name=nominated)
+        return PodInfo(type(shape)(metadata=metadata, spec=shape.spec, status=status))
+
+    def _decide(self, shape: Any, nominated: str = "") -> None:
+        info = self.replica(shape, nominated)
         reused, plain = self.reusing.decide(info), self.plain.decide(info)
         assert told(reused) == told(plain)
         if self.snapshot.num_nodes:
             agrees(plain, evaluated(self.profile, self.snapshot, info))
         if plain.outcome is Outcome.BIND:
             self.snapshot.table.add_pod(info, plain.node_name)
-            self.placed.append(uid)
+            self.placed.append(info.uid)
 
 
 @settings(max_examples=150)
@@ -171,3 +187,38 @@ def test_reuse_over_many_rows_refreshes_few(shape, where, data):
     shapes = world.reusing.shapes
     assert shapes is not None
     assert shapes.hits >= len(where) - 1
+
+
+MANY = tuple(f"m{i:02}" for i in range(20))
+nominated_steps = st.one_of(
+    st.tuples(st.just("decide nominated"), st.sampled_from((*MANY[:4], "gone"))),
+    st.tuples(st.just("decide nominated"), st.sampled_from(MANY[:4])),
+    st.tuples(st.just("decide"), st.just("s0")),
+    st.tuples(st.just("fill"), st.sampled_from(MANY[:4])),
+    st.tuples(st.just("pod gone"), st.integers(0, 3)),
+    st.tuples(st.just("node"), st.sampled_from(MANY[:4]).map(lambda name: node_with_room(name, 2))),
+    st.tuples(
+        st.just("nominate"),
+        st.dictionaries(st.sampled_from(MANY[:3]), st.just(["guest"]), max_size=2),
+    ),
+)
+
+
+def node_with_room(name: str, pods_most: int) -> Node:
+    room = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "10Gi", "pods": str(pods_most)}
+    return node(name, allocatable=room)
+
+
+@settings(max_examples=100)
+@given(
+    st.just(pod("s0", requests={"cpu": "1"})), pods("guest"), st.lists(nominated_steps, max_size=30)
+)
+def test_reuse_looks_at_the_nominated_row_first(shape, guest, history):
+    """Such an attempt judges that row alone, however far behind the rest of the entry is."""
+    world = World({"s0": shape}, guest, names=MANY)
+    for name in MANY:
+        world.apply(("node", node_with_room(name, 1)))
+    world.apply(("decide", "s0"))
+    for step in history:
+        world.apply(step)
+    validate(world.snapshot)

@@ -171,10 +171,7 @@ class Cycle:
         CycleError
             PreFilter or Filter broke.
         """
-        entry = None
-        if self.shapes is not None and not any(asked(pod) for asked in self._singular):
-            entry = self.shapes.entry(pod)
-        meter = self._meter
+        entry, meter = self._entry(pod), self._meter
         if meter is not None:
             if state.meter is None:
                 state.meter, state.timed = meter, meter.sample()
@@ -195,6 +192,19 @@ class Cycle:
                 meter.lap(FILTER, code)
         return found
 
+    def _entry(self, pod: PodInfo) -> Entry | None:
+        """Return what is known about pods like this one, if anything may be reused for it."""
+        shapes = self.shapes
+        if shapes is None:
+            return None
+        for never_reused in self._singular:
+            if never_reused(pod):
+                return None
+        entry = shapes.entry(pod)
+        if not pod.pod.status.nominated_node_name:  # or one row may be all that is looked at
+            shapes.catch_up(entry, pod)
+        return entry
+
     def _searched(
         self,
         entry: Entry | None,
@@ -211,6 +221,8 @@ class Cycle:
             return Search(
                 outcome, nominated[0], nominated[1], nominated_row=nominated[2], within=within
             )
+        if entry is not None and self.shapes is not None:
+            self.shapes.catch_up(entry, pod)
         start = self._sampler.rotation.start
         view, verdict = self._looked_at(entry, outcome, state, pod, within=within)
         if nominated is not None:
@@ -243,9 +255,10 @@ class Cycle:
         view = self.snapshot.rows([row])
         known = None
         if entry is not None and self.shapes is not None:
-            passes = self.shapes.passes_at(entry, state, row)
+            passes = self.shapes.passes_at(entry, state, pod, row)
             if passes and comes_first(self.snapshot, pod, row):
                 return view, FilterPass(1), row
+            self.shapes.catch_up(entry, pod)
             known = self.shapes.verdict_at(entry, state, row)
         try:
             verdict = self._filtered(state, pod, view, known)

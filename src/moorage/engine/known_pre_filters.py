@@ -133,7 +133,7 @@ class KnownPreFilters:
             known = pre_filter_one(plugin, entry.state, pod, self._snapshot)
             state.absorb(entry.state)
             if known[1].code is not Code.ERROR:
-                entry.pre_filters[plugin.name] = known
+                entry.keep_pre_filter(plugin.name, known)
         return known
 
 

@@ -7,6 +7,7 @@ costs many times what it computes, so plugins may offer the same question for a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from moorage.engine.filter_pass import PASSED, PASSES, RowVerdict
 from moorage.engine.shape_entry import Entry, Scores
@@ -20,12 +21,20 @@ from moorage.framework.points import (
     RowSumsFilterPlugin,
 )
 from moorage.framework.profile import Profile
-from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE
 
 ROWS_MOST = 8
 """From more rows on one pass over them in arrays costs less; a guess."""
+
+
+class _RowFilter(NamedTuple):
+    """Its index, a Filter, and it again where it answers one of the questions in scalars."""
+
+    place: int
+    plugin: FilterPlugin
+    passes: RowFilterPlugin | None
+    judge: RowSumsFilterPlugin | None
 
 
 class OneRow:
@@ -48,19 +57,16 @@ class OneRow:
             for plugin in profile.scores
             if plugin.name not in fresh and plugin.score_reads != Reads.NODE
         ]
-        self._filters: list[
-            tuple[int, FilterPlugin, RowFilterPlugin | None, RowSumsFilterPlugin | None]
-        ] = []
-        for index in by_pods:
-            plugin = profile.filters[index]
-            self._filters.append(
-                (
-                    index,
-                    plugin,
-                    plugin if isinstance(plugin, RowFilterPlugin) else None,
-                    plugin if isinstance(plugin, RowSumsFilterPlugin) else None,
-                )
+        self._filters = tuple(
+            _RowFilter(
+                index,
+                plugin,
+                plugin if isinstance(plugin, RowFilterPlugin) else None,
+                plugin if isinstance(plugin, RowSumsFilterPlugin) else None,
             )
+            for index, plugin in ((index, profile.filters[index]) for index in by_pods)
+        )
+        self._unskipped: dict[frozenset[str], tuple[_RowFilter, ...]] = {}
         self._scores = [
             (plugin, profile.weights[plugin.name])
             for plugin in scores
@@ -83,11 +89,39 @@ class OneRow:
         if len(rows) > ROWS_MOST or (scores is not None and self._needs_arrays(scores)):
             return False
         try:
-            return all(self._judged(entry, pod, row) for row in rows) and (
-                scores is None or all(self._rescored(entry, scores, pod, row) for row in rows)
-            )
+            for row in rows:
+                if not self._judged(entry, pod, row):
+                    return False
+                if scores is not None and not self._rescored(entry, scores, pod, row):
+                    return False
         except Exception:  # whoever raised is asked again with arrays, and contained there
             return False
+        return True
+
+    def passes(self, entry: Entry, pod: PodInfo, row: int) -> bool:
+        """Whether the plugins that read pods pass a row now; False is always right.
+
+        Parameters
+        ----------
+        entry, pod, row
+            What is known, a pod of that shape, and a row of which it is up to date or not.
+        """
+        try:
+            for _, _, passes, _ in self._asked(entry):
+                if passes is None or not passes.passes_row(entry.state, pod, row):
+                    return False
+        except Exception:  # as in `follow`
+            return False
+        return True
+
+    def _asked(self, entry: Entry) -> tuple[_RowFilter, ...]:
+        """Return the Filters that a shape does not skip."""
+        skipping = entry.skipping
+        found = self._unskipped.get(skipping)
+        if found is None:
+            found = tuple(each for each in self._filters if each.plugin.name not in skipping)
+            self._unskipped[skipping] = found
+        return found
 
     def _needs_arrays(self, scores: Scores) -> bool:
         return not all(name in scores.skipped for name in self._vector_scores)
@@ -101,11 +135,13 @@ class OneRow:
         found = self._first_failing(entry, pod, row, passed=passed)
         if found is None:
             return False
-        if not (passed and found is PASSES):
-            by_pods.put_row(row, found)
-            verdict.put_row(row, min(by_node.verdict_at(row), found))  # the first plugin decides
-            if passed != (verdict.plugin_n.item(row) == PASSED):
-                entry.feasible = None
+        if passed and found is PASSES:
+            return True
+        by_pods.put_row(row, found)
+        first = min(by_node.verdict_at(row), found)  # the first plugin decides
+        verdict.put_row(row, first)
+        if passed or first is PASSES:
+            entry.feasible = None
         return True
 
     def _first_failing(
@@ -115,9 +151,7 @@ class OneRow:
 
         `passed` is whether the row did so far: then it is the likelier answer now.
         """
-        for index, plugin, passes, judge in self._filters:
-            if _skipped(entry, plugin.name):
-                continue
+        for index, plugin, passes, judge in self._asked(entry):
             likely = passed or judge is None
             if passes is not None and likely and passes.passes_row(entry.state, pod, row):
                 continue
@@ -145,8 +179,3 @@ class OneRow:
             scores.fixed_n[row] += weight * (new - raw_n.item(row))
             raw_n[row] = new
         return True
-
-
-def _skipped(entry: Entry, name: str) -> bool:
-    known = entry.pre_filters.get(name)
-    return known is not None and known[1].code is Code.SKIP

@@ -37,6 +37,10 @@ from moorage.snapshot.snapshot import Snapshot
 
 DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a guess
 
+# Rows that may have changed since an entry was brought up to date, with one of them looked for
+# among them each time; a guess.
+_BEHIND_MOST = 256
+
 # Priorities for which a shape keeps the verdict beside nominated pods; a guess.
 _PRIORITIES_MOST = 4
 
@@ -91,6 +95,7 @@ class ShapeCache:
         self.pre_filters = KnownPreFilters(profile, snapshot, self._fresh)
         self._one_row = OneRow(profile, self._by_pods, self._fresh)
         self._fresh_filters = [i for i, p in enumerate(filters) if p.name in fresh]
+        self._fresh_names = frozenset(filters[i].name for i in self._fresh_filters)
         self.hits = 0
         self.misses = 0
 
@@ -105,11 +110,12 @@ class ShapeCache:
         return self._total
 
     def entry(self, pod: PodInfo) -> Entry:
-        """Return the entry of a pod's shape, up to date with every changed row."""
+        """Return the entry of a pod's shape; to be read after `catch_up`, but for `passes_at`."""
         parts, key = self._shape_of(pod)
         epochs = tuple([epoch(self._snapshot) for epoch in self._epochs])
+        structure = self._snapshot.table.columns.structure
         found = self._entries.get(key)
-        if found is not None and self._refresh(found, pod, epochs):
+        if found is not None and found.structure == structure and found.epochs == epochs:
             self.hits += 1
             self._entries.move_to_end(key)
             return found
@@ -152,29 +158,41 @@ class ShapeCache:
             kept = self._ask_all(entry, state, pod)
         else:
             kept = entry.verdict
-        fresh = [
-            i for i in self._fresh_filters if self._profile.filters[i].name not in state.skip_filter
-        ]
-        if fresh:
-            return self._with_fresh(kept, fresh, state, pod)
+        if self._asks(state):
+            return self._with_fresh(kept, state, pod)
         if kept is not entry.verdict:  # it was not kept, because something broke
             _raise_first_error(self._profile, kept)
         return kept
 
     def verdict_at(self, entry: Entry, state: CycleState, row: int) -> FilterPass | None:
-        """Return a copy of the verdict on one row; None where it takes asking plugins."""
+        """Return a copy of the verdict on one row; None where it takes asking plugins afresh."""
         verdict = entry.verdict
         return None if verdict is None or self._asks(state) else verdict.at(np.array([row]))
 
-    def passes_at(self, entry: Entry, state: CycleState, row: int) -> bool:
-        """Whether one row is known to pass, without asking plugins."""
-        verdict = entry.verdict
-        return verdict is not None and verdict.plugin_n[row] == PASSED and not self._asks(state)
+    def passes_at(self, entry: Entry, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether one row is known to pass, or found out about it alone; False is always right.
+
+        The entry need not be up to date: a pod that gets the node it is nominated to concerns no
+        other row, and what is not judged now is judged once by whoever looks at all of them,
+        however often it changes until then.
+        """
+        verdict, by_node, log = entry.verdict, entry.by_node, self._snapshot.table.pod_log
+        if verdict is None or by_node is None or self._asks(state):
+            return False
+        if entry.node_position != self._snapshot.table.node_log.position:
+            return False
+        if entry.pod_position == log.position:
+            return verdict.plugin_n.item(row) == PASSED
+        if log.position - entry.pod_position > _BEHIND_MOST:
+            return False
+        changed = log.since(entry.pod_position)
+        if changed is None or row not in changed:
+            return changed is not None and verdict.plugin_n.item(row) == PASSED
+        return by_node.plugin_n.item(row) == PASSED and self._one_row.passes(entry, pod, row)
 
     def _asks(self, state: CycleState) -> bool:
         """Whether any Filter has to be asked afresh."""
-        filters, skipped = self._profile.filters, state.skip_filter
-        return any(filters[i].name not in skipped for i in self._fresh_filters)
+        return not self._fresh_names <= state.skip_filter
 
     def _ask_all(self, entry: Entry, state: CycleState, pod: PodInfo) -> FilterPass:
         view = self._snapshot.all()
@@ -188,12 +206,11 @@ class ShapeCache:
             self.settle(entry)
         return verdict
 
-    def _with_fresh(
-        self, kept: FilterPass, fresh: Sequence[int], state: CycleState, pod: PodInfo
-    ) -> FilterPass:
+    def _with_fresh(self, kept: FilterPass, state: CycleState, pod: PodInfo) -> FilterPass:
         verdict, view = kept.copy(), self._snapshot.all()
-        for index in fresh:
-            ask_into(verdict, self._profile, index, state, pod, view=view)
+        for index in self._fresh_filters:
+            if self._profile.filters[index].name not in state.skip_filter:
+                ask_into(verdict, self._profile, index, state, pod, view=view)
         _raise_first_error(self._profile, verdict)
         return verdict
 
@@ -265,26 +282,30 @@ class ShapeCache:
 
     # -- keeping up ----------------------------------------------------------------------------
 
-    def _refresh(self, entry: Entry, pod: PodInfo, epochs: tuple[int, ...]) -> bool:
-        table = self._snapshot.table
+    def catch_up(self, entry: Entry, pod: PodInfo) -> None:
+        """Bring an entry up to date with every changed row."""
+        node_log, pod_log = self._snapshot.table.node_log, self._snapshot.table.pod_log
+        at_nodes, at_pods = node_log.position, pod_log.position
+        if entry.pod_position == at_pods and entry.node_position == at_nodes:
+            return
         entry.state.meter = None  # keeping answers up to date is no part of an extension point
-        if entry.structure != table.columns.structure or entry.epochs != epochs:
-            return False
-        nodes = table.node_log.since(entry.node_position)
-        pods = table.pod_log.since(entry.pod_position)
+        nodes = () if entry.node_position == at_nodes else node_log.since(entry.node_position)
+        pods = pod_log.since(entry.pod_position)
         if nodes is None or pods is None:
-            return False
-        if nodes or pods:
+            self._forget(entry)
+        elif nodes or not self._one_row.follow(entry, pod, pods):
             node_rows, all_rows = sorted(nodes), sorted({*nodes, *pods})
-            if not node_rows and self._one_row.follow(entry, pod, all_rows):
-                pass  # nothing that needs arrays
-            elif len(all_rows) * 4 > self._snapshot.num_nodes + 4:
-                return False  # a full pass costs less than that many single rows
+            if len(all_rows) * 4 > self._snapshot.num_nodes + 4:
+                self._forget(entry)  # a full pass costs less than that many single rows
             else:
                 self._refresh_rows(entry, pod, node_rows, all_rows)
-        entry.node_position = table.node_log.position
-        entry.pod_position = table.pod_log.position
-        return True
+        entry.node_position, entry.pod_position = at_nodes, at_pods
+
+    def _forget(self, entry: Entry) -> None:
+        """Have every row asked about again; PreFilter has not looked at rows."""
+        self.misses += 1
+        entry.forget_rows()
+        self.settle(entry)
 
     def _refresh_rows(
         self, entry: Entry, pod: PodInfo, node_rows: list[int], all_rows: list[int]
@@ -313,9 +334,7 @@ class ShapeCache:
 
     def _state_for_refresh(self, entry: Entry) -> CycleState:
         state = entry.state.copy()
-        state.skip_filter = frozenset(
-            name for name, (_, status) in entry.pre_filters.items() if status.code is Code.SKIP
-        )
+        state.skip_filter = entry.skipping
         return state
 
     def _refilter(

@@ -11,6 +11,7 @@ from moorage.engine.filter_pass import FilterPass
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import ScoreArray
 from moorage.framework.runner import PreFilterAnswer, PreFilterOutcome
+from moorage.framework.status import Code
 from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.shape import Part
 from moorage.snapshot.snapshot import Snapshot
@@ -83,11 +84,16 @@ class Entry:
         self.epochs = epochs
         self.state = CycleState()
         self.pre_filters: dict[str, PreFilterAnswer] = {}
+        self._skipping: frozenset[str] | None = None
         self.outcomes: dict[tuple[bool, ...], tuple[PreFilterOutcome, frozenset[str]]] = {}
         """By who of the plugins asked afresh skips, what PreFilter comes to and who skips at all,
         for attempts in which every plugin skips or has no objection."""
         self.lets_every_node = False
         """Whether the plugins in `pre_filters` are all there, and none of them has one."""
+        self.forget_rows()
+
+    def forget_rows(self) -> None:
+        """Forget what is known about rows; what PreFilter said stays."""
         self.by_node: FilterPass | None = None
         self.by_pods: FilterPass | None = None
         self.verdict: FilterPass | None = None
@@ -98,6 +104,20 @@ class Entry:
         self.scores: Scores | None = None
         self.asks_too_much = False
         """Whether scoring every row fails, perhaps over rows that are not feasible."""
+
+    def keep_pre_filter(self, name: str, answer: PreFilterAnswer) -> None:
+        """Keep what a plugin answered."""
+        self.pre_filters[name] = answer
+        self._skipping = None
+
+    @property
+    def skipping(self) -> frozenset[str]:
+        """Names of the plugins in `pre_filters` that skip."""
+        if self._skipping is None:
+            answers = self.pre_filters.items()
+            skipping = (name for name, (_, status) in answers if status.code is Code.SKIP)
+            self._skipping = frozenset(skipping)
+        return self._skipping
 
     @property
     def nbytes(self) -> int:
