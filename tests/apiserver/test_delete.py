@@ -223,6 +223,24 @@ async def test_a_collection_is_deleted_by_selector():
     assert await cluster.names(PODS) == ["b"]
 
 
+async def test_namespaces_are_deleted_by_name_only():
+    cluster = Cluster()
+    await cluster.ok("POST", "/api/v1/namespaces", namespace("team"))
+    there = await cluster.names("/api/v1/namespaces")
+    found = await cluster.call("DELETE", "/api/v1/namespaces")
+    assert found == failure(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+        {},
+    )
+    assert await cluster.names("/api/v1/namespaces") == there
+    listed = (await cluster.ok("GET", "/api/v1"))["resources"]
+    verbs = {entry["name"]: entry["verbs"] for entry in listed}
+    assert "deletecollection" not in verbs["namespaces"]
+    assert "deletecollection" in verbs["nodes"]
+
+
 class TestNamespaces:
     """A namespace takes its contents along, and waits for pods on nodes."""
 

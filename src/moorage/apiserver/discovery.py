@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
+from moorage.apiserver.deleting import ONE_BY_ONE
 from moorage.apiserver.kind import Kind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
@@ -173,6 +174,8 @@ def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
         "kind": resource.kind,
         "verbs": list(_OBJECT_VERBS),
     }
+    if resource.qualified in ONE_BY_ONE:
+        entry["verbs"].remove("deletecollection")
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:

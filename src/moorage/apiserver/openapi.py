@@ -7,7 +7,6 @@ says. The body checks that go with the same tables are re-exported for the verbs
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -28,6 +27,7 @@ from moorage.apiserver.schema.check import decode_error, type_errors, unknown_fi
 from moorage.apiserver.schema.descriptions import FIELDS, KINDS
 from moorage.apiserver.schema.language import Definition, Field, TypeRef
 from moorage.apiserver.schema.layout import is_atomic, list_keys, list_type
+from moorage.apiserver.tagged_documents import digest
 
 __all__ = [
     "decode_error",
@@ -143,8 +143,7 @@ def openapi_v3_index(
     for group, version in sorted({(k.resource.group, k.resource.version) for k in listed}):
         path = group_version_path(group, version).lstrip("/")
         document = encoded(f"{group}/{version}" if group else version)
-        digest = hashlib.sha512(document).hexdigest()
-        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest.upper()}"}
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest(document)}"}
     return {"paths": paths}
 
 

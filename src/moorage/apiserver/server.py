@@ -17,7 +17,7 @@ from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.binding import bind
 from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.custom.kinds import DEFINITIONS
-from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
+from moorage.apiserver.deleting import ONE_BY_ONE, DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
 from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
@@ -57,6 +57,7 @@ from moorage.apiserver.status import (
     unknown_path,
 )
 from moorage.apiserver.store import Store, Write
+from moorage.apiserver.tagged_documents import document_reply
 from moorage.apiserver.time_control import TIME_PATH, time_answer
 from moorage.apiserver.views import Catalog
 from moorage.apiserver.watch_log import Limits
@@ -292,7 +293,7 @@ class ApiServer:
         body, media_type = document
         if media_type == JSON:
             accepted_form(accept)
-        return Reply(status=200, body=body, content_type=media_type)
+        return document_reply(request, body, media_type)
 
     def _resource(self, request: Request) -> Reply:
         target = resource_target(request.path, self._catalog)
@@ -380,7 +381,8 @@ class ApiServer:
     def _delete_many(
         self, target: Target, query: Query, renderer: Renderer, options: DeleteOptions
     ) -> Reply:
-        if target.served.kind.resource.namespaced and not target.namespace:
+        namespaced = target.served.kind.resource.namespaced
+        if target.served.shelf in ONE_BY_ONE or (namespaced and not target.namespace):
             raise method_not_allowed()
         records = []
         for record in list(self._lister.matching(target, read_selection(target, query))):
