@@ -265,7 +265,7 @@ def test_a_replica_tries_only_rows_that_changed(monkeypatch: pytest.MonkeyPatch)
     trying = DryRuns._try
 
     def noted(self: DryRuns, due: Any) -> None:
-        tried.append(due.tolist())
+        tried.append(list(due))
         trying(self, due)
 
     world = full(World(100, 1))

@@ -135,7 +135,6 @@ class SearchWhatIf:
         self._attempt = attempt
         self._statuses = statuses
         self._by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
-        # The pods nominated first, which nothing changes while the attempt goes on.
         self._level: tuple[NominatedLevel, int | None] | None = None
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
@@ -156,6 +155,12 @@ class SearchWhatIf:
         """The same for attempts whose Filters answer alike about a row."""
         return self._attempt.entry
 
+    def nominated(self) -> tuple[NominatedLevel, int | None]:
+        """Return the pods nominated first, as sums, and the row the pod itself is nominated to."""
+        if self._level is None:
+            self._level = self._attempt.snapshot.nominated_level(self._attempt.pod)
+        return self._level
+
     @contextmanager
     def on_rows(self, rows: NDArray[np.int64]) -> Iterator[TriedRows]:
         """Try things out on many rows at once, where they are independent."""
@@ -172,9 +177,7 @@ class SearchWhatIf:
         known = None if at.entry is None else at.entry.by_node
         if by_sums is None or known is None:
             return None
-        if self._level is None:
-            self._level = at.snapshot.nominated_level(at.pod)
-        level, own = self._level
+        level, own = self.nominated()
         if own == row:
             return None
         return SummedRow(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.status import Code, Status
+from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.pod_info import PodInfo
 
 
@@ -173,7 +174,10 @@ class WhatIf(Protocol):
     """The attempt that found no node, and trials that start from its state."""
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
-        """Return int64: the rows whose status in the search has this code, ascending."""
+        """Return int64: the rows whose status in the search has this code, ascending.
+
+        Not to be changed.
+        """
         ...
 
     def status_of(self, row: int) -> Status:
@@ -191,6 +195,13 @@ class WhatIf(Protocol):
 
         Alike about a row that has the same node, the same pods and the same pods nominated first;
         hashable, compared by identity. None where nothing of the kind is known.
+        """
+        ...
+
+    def nominated(self) -> tuple[NominatedLevel, int | None]:
+        """Return the pods nominated first, as sums, and the row the pod itself is nominated to.
+
+        As `Snapshot.nominated_level`, which stays the same while the attempt goes on.
         """
         ...
 

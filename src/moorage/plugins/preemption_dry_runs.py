@@ -8,6 +8,8 @@ Rules mirrored: those of `preemption_victims`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -108,18 +110,28 @@ class DryRuns:
         self.single: dict[int, Candidate | Status] = {}
 
     def states(self, rows: IntArray) -> StateArray:
-        """Return uint8: the states of rows, tried where they have to be."""
-        states = self.known.states(rows, self._now_ns)
-        if UNKNOWN not in states.tobytes():
-            return states
-        self._try(rows[states == UNKNOWN])
-        return self.known.state_n.take(rows)
+        """Return uint8: the states of rows, `UNKNOWN` where they have to be tried."""
+        return self.known.states(rows, self._now_ns)
 
-    def _try(self, due: IntArray) -> None:
+    def tried(self, rows: IntArray, states: bytes) -> tuple[StateArray, bytes]:
+        """Return the states of rows, tried where they are unknown, as uint8 and as bytes."""
+        if states.count(UNKNOWN) > _ROWS_IN_SCALARS:
+            self._try(rows[np.frombuffer(states, np.uint8) == UNKNOWN].tolist())
+        else:
+            due, at = [], states.find(UNKNOWN)
+            while at >= 0:
+                due.append(rows.item(at))
+                at = states.find(UNKNOWN, at + 1)
+            self._try(due)
+        known = self.known.state_n.take(rows)
+        return known, known.tobytes()
+
+    def _try(self, rows: Sequence[int]) -> None:
+        if self._row_by_row(rows):
+            return
+        due = np.array(rows, np.int64)
         if not self._what_if.independent:
             self._one_by_one(due)
-            return
-        if self._row_by_row(due):
             return
         ranked = self._around.importance.take(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
@@ -133,12 +145,12 @@ class DryRuns:
             victims = dry_run_many(sums, ranked, self._pod.priority, protection)
         self.known.put(due, ranked, victims, costs_of(ranked, victims))
 
-    def _row_by_row(self, rows: IntArray) -> bool:
+    def _row_by_row(self, rows: Sequence[int]) -> bool:
         """Try a few rows in scalars; False where that takes arrays, and nothing is lost then."""
-        if len(rows) > _ROWS_IN_SCALARS or not self._by_priority:
+        if len(rows) > _ROWS_IN_SCALARS or not self._by_priority or not self._what_if.independent:
             return False
         try:
-            return all(self._tried_by_sums(row) for row in rows.tolist())
+            return all(map(self._tried_by_sums, rows))
         except TakesArraysError:
             return False
 

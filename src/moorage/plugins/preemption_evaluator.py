@@ -46,6 +46,9 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_NODES: Final = "no nodes available"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
+# Asking the enum each time costs more than a comparison.
+_UNSCHEDULABLE: Final = Code.UNSCHEDULABLE
+
 Answer = tuple[PostFilterResult | None, Status]
 Rows = NDArray[np.int64]
 
@@ -128,7 +131,7 @@ class Evaluator:
         if self._snapshot.num_nodes == 0:
             return None, error(self._prefix + NO_NODES)
         search = Search(self.around, what_if, pod, now_ns=self._clock.now_ns(), rules=rules)
-        rows = what_if.rows_with(Code.UNSCHEDULABLE)
+        rows = what_if.rows_with(_UNSCHEDULABLE)
         if len(rows):
             first, enough = where(len(rows))
             search.run(rows, first, enough)
@@ -143,7 +146,7 @@ class Evaluator:
             narrowing.offered = search.candidates()
             return None, unschedulable()
         row = search.chosen(ties)
-        victims = tuple(victim.pod for victim in search.candidate(row).victims)
+        victims = tuple([victim.pod for victim in search.candidate(row).victims])
         return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
 
     def nominated_row(self, what_if: WhatIf, pod: PodInfo) -> int | None:

@@ -18,6 +18,7 @@ from moorage.framework.what_if import WhatIf
 from moorage.plugins.preemption_budgets import Budgets
 from moorage.plugins.preemption_sums import CRITERIA, RowVictims, Victims
 from moorage.snapshot.importance import NOT_STARTED, RankedPods
+from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
@@ -76,21 +77,22 @@ class KnownRows:
         self._runs: list[Victims] = []
         self._forget_all()
 
-    def follow(self, pod: PodInfo) -> None:
+    def follow(self, level: NominatedLevel, own: int | None) -> None:
         """Forget what may be otherwise by now.
 
         Parameters
         ----------
-        pod
-            The preemptor. The row it is nominated to is its own affair: replicas have to leave
-            it room there, so nothing is kept of that row.
+        level
+            The pods nominated first.
+        own
+            The row the preemptor itself is nominated to, which is its own affair: replicas have
+            to leave it room there, so nothing is kept of that row.
         """
         table = self._snapshot.table
-        level, own = self._snapshot.nominated_level(pod)
         # By identity: the level is another object after it had to start afresh.
         basis = (level, table.columns.structure, self._budgets.generation)
         logs = (table.node_log, table.pod_log, table.version_log, level.log)
-        positions = [log.position for log in logs]
+        positions = (logs[0].position, logs[1].position, logs[2].position, logs[3].position)
         if basis != self._basis or len(self._runs) >= _RUNS_MOST:
             self._basis = basis
             self._forget_all()
@@ -265,5 +267,5 @@ class Replicas:
                 self._kinds.popitem(last=False)
             found = self._kinds[key] = KnownRows(self._snapshot, self._budgets)
         self._kinds.move_to_end(key)
-        found.follow(pod)
+        found.follow(*what_if.nominated())
         return found

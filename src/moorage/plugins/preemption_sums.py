@@ -68,20 +68,22 @@ class Victims(msgspec.Struct, frozen=True):
 
     def of_row(self, index: int) -> RowVictims:
         """Return what was found for one row."""
-        lower: list[bool] = self.lower[index].tolist()
         victim: list[bool] = self.victim[index].tolist()
-        status = self.verdict.status(index)
+        if True not in victim:
+            some, status = True in self.lower[index].tolist(), self.verdict.status(index)
+            return RowVictims((), 0, mixed=False, lower=some, status=status)
+        # Who has victims has passed without them.
         if self.protection is None:
             ranks = tuple([rank for rank, evicted in enumerate(victim) if evicted])
-            return RowVictims(ranks, 0, mixed=False, lower=any(lower), status=status)
+            return RowVictims(ranks, 0, mixed=False, lower=True, status=SUCCESS)
         violating: list[bool] = self.protection.violating[index].tolist()
         ranks = tuple([rank for rank in self.protection.order[index].tolist() if victim[rank]])
         return RowVictims(
             ranks,
             sum([violating[rank] for rank in ranks]),
-            mixed=any(violating) and lower != violating,
-            lower=any(lower),
-            status=status,
+            mixed=any(violating) and self.lower[index].tolist() != violating,
+            lower=True,
+            status=SUCCESS,
         )
 
 

@@ -8,9 +8,8 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/util`` ``MoreImportantPod``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from operator import itemgetter
 
 import msgspec
 import numpy as np
@@ -28,8 +27,6 @@ NOT_STARTED = np.iinfo(np.int64).max
 
 _NO_POD = np.iinfo(np.int64).max  # priority where a row has no pod of this rank: never lower
 _FIRST_RANKS = 8
-
-_lowered_priority_and_start = itemgetter(0, 1)
 
 RankArray = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -90,8 +87,9 @@ class Importance:
     def take(self, rows: Rows) -> RankedPods:
         """Return the ranks of these rows, in this order; good until a row is taken again."""
         self._follow()
-        for row in rows[self._stale[rows]].tolist():
-            self._fill(row, self._ranked(row))
+        stale = rows[self._stale[rows]]
+        if len(stale):
+            self._fill(stale)
         index = as_index(rows)
         ranks = int(self._count[index].max(initial=0))
         return RankedPods(
@@ -154,36 +152,41 @@ class Importance:
 
     def _ranked(self, row: int) -> tuple[PodInfo, ...]:
         if self._unranked[row]:
-            pods = [(-p.priority, start_ns(p), p) for p in self._table.pods_by_row[row].values()]
-            # Stable: equals stay in the row's order, and in reverse of it where they are not
-            # started, as if each had started at the moment it is looked at.
-            late = [each for each in pods if each[1] == NOT_STARTED]
-            pods = [each for each in pods if each[1] != NOT_STARTED] + late[::-1]
-            pods.sort(key=_lowered_priority_and_start)
-            self._pods[row] = tuple([pod for _, _, pod in pods])
+            # Equals stay in the row's order, and in reverse of it where they are not started, as if
+            # each had started at the moment it is looked at.
+            pods = [
+                (-pod.priority, start := start_ns(pod), -at if start == NOT_STARTED else at, pod)
+                for at, pod in enumerate(self._table.pods_by_row[row].values())
+            ]
+            pods.sort()  # no two pods are at the same place, so never by the pods themselves
+            self._pods[row] = tuple([pod for _, _, _, pod in pods])
             self._unranked[row] = False
         return self._pods[row]
 
-    def _fill(self, row: int, pods: Sequence[PodInfo]) -> None:
-        if len(pods) > self._ranks:
-            self._widen(len(pods))
-        self._priority[row] = _NO_POD
-        self._count[row] = len(pods)
+    def _fill(self, rows: Rows) -> None:
+        """Rank the pods of some rows and put them into the arrays, all rows at once."""
+        pods = [self._ranked(row) for row in rows.tolist()]
+        counts = [len(each) for each in pods]
+        if max(counts) > self._ranks:
+            self._widen(max(counts))
+        self._count[rows] = counts
+        self._stale[rows] = False
+        self._priority[rows] = _NO_POD
         for array in self._requests.values():
-            array[row] = 0
-        for rank, pod in enumerate(pods):
-            self._priority[row, rank] = pod.priority
-            self._start[row, rank] = start_ns(pod)
-            for name, amount in pod.part(RESOURCES).value.balanced.items():
-                if amount:
-                    self._of(name)[row, rank] = amount
-        self._stale[row] = False
-
-    def _of(self, resource: str) -> RankArray:
-        found = self._requests.get(resource)
-        if found is None:
-            found = self._requests[resource] = np.zeros_like(self._priority)
-        return found
+            array[rows] = 0
+        every = [pod for each in pods for pod in each]
+        # Of each pod, its row and rank.
+        at = (
+            np.repeat(rows, counts),
+            np.array([rank for n in counts for rank in range(n)], np.int64),
+        )
+        self._priority[at] = [pod.priority for pod in every]
+        self._start[at] = [start_ns(pod) for pod in every]
+        amounts = [pod.part(RESOURCES).value.balanced for pod in every]
+        for name in dict.fromkeys([name for each in amounts for name, n in each.items() if n]):
+            if name not in self._requests:
+                self._requests[name] = np.zeros_like(self._priority)
+            self._requests[name][at] = [each.get(name, 0) for each in amounts]
 
     def _widen(self, ranks: int) -> None:
         more = max(ranks, 2 * self._ranks) - self._ranks
