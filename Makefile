@@ -1,9 +1,10 @@
 # Everything a developer or a user types. A fresh machine needs python3 (3.11 or newer), pip and make.
 # `make` alone starts the sandbox; `make test` and `make check` are what CI runs.
 PYTHON ?= python3
+VENV ?= .venv
 ARGS ?=
-BIN := .venv/bin
-STAMP := .venv/.built
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
@@ -12,11 +13,11 @@ UV := .cache/uv/bin/uv
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
 
-venv: $(STAMP)  ## build .venv with the locked dependencies
+venv: $(STAMP)  ## build .venv with the locked dependencies; PYTHON=python3.13 VENV=.cache/python3.13 one beside it
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('moorage needs Python 3.11 or newer: make PYTHON=python3.12')"
-	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q src && touch $@  # or each start would compile, where Python may not keep it
 
