@@ -309,7 +309,7 @@ class TestForms:
                 id="aggregated discovery preferred, plain taken",
             ),
             pytest.param("application/vnd.kubernetes.protobuf", None, id="protobuf only"),
-            pytest.param("application/yaml", None, id="YAML only"),
+            pytest.param("application/yaml", Form.OBJECT, id="YAML only"),
             pytest.param(
                 "application/json;as=Table;v=v1beta1;g=meta.k8s.io", None, id="an old Table only"
             ),
@@ -327,7 +327,7 @@ class TestForms:
         assert found == failure(
             406,
             "NotAcceptable",
-            "only the following media types are accepted: application/json",
+            "only the following media types are accepted: application/json, application/yaml",
         )
 
     async def test_a_table_of_a_list(self):

@@ -12,7 +12,7 @@ import msgspec
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
-from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.negotiate import JSON, SPOKEN, content_type
 from moorage.apiserver.protobuf import PROTOBUF
 from moorage.apiserver.protobuf_objects import read_object, reads_protobuf
 from moorage.apiserver.requests import Query, Request
@@ -62,7 +62,7 @@ def decode_object(request: Request, resource: ResourceType) -> Obj:
             raise too_large(BODY_LIMIT_BYTES)
         return check_kind(read_object(request.body, resource), resource)
     if form not in {"", JSON}:
-        raise unsupported_media_type([JSON])
+        raise unsupported_media_type(SPOKEN)
     try:
         obj = decode_json(request)
     except StatusError as error:

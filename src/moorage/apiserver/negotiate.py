@@ -1,16 +1,20 @@
 """Which form of an object the client accepts, and which form its body has.
 
 Forms: the object itself, a Table of rows to print (``kubectl get``), or metadata only. Bytes are
-always JSON; a client that takes only protobuf or YAML is told 406, one that sends them 415.
+JSON, or YAML made of it (`yaml_calls`); a client that takes only protobuf is told 406.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from moorage.apiserver.status import not_acceptable
 
 JSON = "application/json"
+YAML = "application/yaml"
+SPOKEN = (JSON, YAML)
+"""Media types of bodies and answers."""
 _META = "meta.k8s.io"
 _AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -33,8 +37,15 @@ _FORMS = {
 }
 
 
-def accepted_form(accept: str) -> Form:
+def accepted_form(accept: str, *, streamed: bool = False) -> Form:
     """Choose the first form served of those an Accept header names, best first.
+
+    Parameters
+    ----------
+    accept
+        The header.
+    streamed
+        For a watch, which is told in JSON only.
 
     Raises
     ------
@@ -45,11 +56,21 @@ def accepted_form(accept: str) -> Form:
         return Form.OBJECT
     ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
     # Sorting is stable: equal preferences stay in the order sent.
+    spoken = (JSON,) if streamed else SPOKEN
     for media_type, params, _ in sorted(ranges, key=lambda each: -each[2]):
-        form = _form_of(media_type, params)
+        form = _form_of(media_type, params, spoken)
         if form is not None:
             return form
-    raise not_acceptable([JSON])
+    raise not_acceptable(spoken)
+
+
+def accepts_yaml(accept: str) -> bool:
+    """Whether YAML is what a client likes best of what is served."""
+    if YAML not in accept:
+        return False
+    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
+    served = (each for each in sorted(ranges, key=lambda each: -each[2]) if _form_of(*each[:2]))
+    return next(served, ("",))[0] == YAML
 
 
 def accepts_aggregated(accept: str) -> bool:
@@ -84,10 +105,12 @@ def _media_range(text: str) -> tuple[str, dict[str, str], float]:
     return head.strip().lower(), params, quality
 
 
-def _form_of(media_type: str, params: dict[str, str]) -> Form | None:
+def _form_of(
+    media_type: str, params: dict[str, str], spoken: Sequence[str] = SPOKEN
+) -> Form | None:
     if media_type in {"*/*", "application/*"}:
         return Form.OBJECT
-    if media_type != JSON:
+    if media_type not in spoken:
         return None
     wanted = params.get("as", "")
     if not wanted:

@@ -64,6 +64,7 @@ from moorage.apiserver.watch_log import Limits
 from moorage.apiserver.watching import Watcher
 from moorage.apiserver.world import World
 from moorage.apiserver.writing import Writer, is_dry_run
+from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 
@@ -177,6 +178,9 @@ class ApiServer:
         return _status_reply(internal("writes are being taken back; try again"))
 
     def _reply(self, request: Request) -> Reply:
+        return reply_accepted(request, self._reply_in_json(request))
+
+    def _reply_in_json(self, request: Request) -> Reply:
         try:
             return self._answer(request)
         except StatusError as error:
@@ -274,6 +278,7 @@ class ApiServer:
 
     def _known(self, request: Request, user: User) -> Reply:
         """Answer somebody who is known and may ask."""
+        request = call_in_json(request)
         self._expiry.sweep()
         accept = request.headers.get("accept", "")
         if request.path == SNAPSHOT_PATH:
@@ -298,7 +303,8 @@ class ApiServer:
     def _resource(self, request: Request) -> Reply:
         target = resource_target(request.path, self._catalog)
         query = Query(request.query)
-        form = accepted_form(request.headers.get("accept", ""))
+        accept = request.headers.get("accept", "")
+        form = accepted_form(accept, streamed=query.flag("watch"))
         renderer = make_renderer(target.served, form, query, self._world.clock.now_ns())
         if target.subresource == "binding":
             return self._bind(target, request, query)

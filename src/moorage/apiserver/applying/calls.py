@@ -40,7 +40,7 @@ def read_configuration(request: Request) -> Any:
 
 def _read_yaml(body: bytes) -> Any:
     # Only clients other than kubectl send YAML; the others need not wait for its import.
-    from moorage.apiserver.applying.yaml_body import load
+    from moorage.apiserver.yaml_text import load
 
     try:
         return load(body)
