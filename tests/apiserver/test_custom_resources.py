@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -352,33 +351,6 @@ async def test_names_another_definition_has_are_not_accepted():
         ("Established", "False", "NotAccepted"),
     ]
     assert (await cluster.call("GET", "/apis/example.com/v1/autos"))[0] == 404
-
-
-async def test_rules_in_cel_are_kept_with_a_warning():
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {
-                "type": "object",
-                "properties": {"a": {"type": "integer"}},
-                "x-kubernetes-validations": [{"rule": "self.a > 1"}],
-            }
-        },
-    }
-    sent = definition(schema={"openAPIV3Schema": schema})
-    cluster = Cluster()
-    reply = await cluster.reply("POST", DEFINITIONS, sent)
-    assert reply.status == 201
-    assert reply.headers == (
-        (
-            "Warning",
-            '299 - "spec.versions[0].schema.openAPIV3Schema: x-kubernetes-validations of spec '
-            'are stored and not evaluated: this server has no CEL"',
-        ),
-    )
-    assert isinstance(reply.body, bytes)
-    stored = json.loads(reply.body)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert stored == schema
 
 
 async def test_strategic_merge_patches_are_not_for_custom_resources():

@@ -12,14 +12,32 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver.custom.columns import table_columns
 from moorage.apiserver.custom.json_path import find, simple_path
 from moorage.apiserver.custom.pruning import Schema, fill_defaults
+from moorage.apiserver.custom.rules.compiled import compiled_rules
+from moorage.apiserver.custom.rules.evaluation import broken_rules
 from moorage.apiserver.custom.shape import CustomShape
 from moorage.apiserver.custom.validation import validate
-from moorage.apiserver.kind import Context, FieldError, Obj, ScalePaths
+from moorage.apiserver.kind import Context, FieldError, Obj, ScalePaths, invalid
 from moorage.apiserver.kinds.fields import name_fields
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.status import StatusError
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+# Errors that mean an object is not what rules were written for (strategy.go ``hasBlockingErr``).
+_BLOCKING = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+_UNCHECKED = invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
 _ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -47,8 +65,15 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
     subresources = version.get("subresources") or {}
     names = definition["spec"]["names"]
 
+    rules = compiled_rules(schema).node
+
     def check(new: Obj, old: Obj | None) -> list[FieldError]:
-        return validate(schema, new)
+        errors = validate(schema, new)
+        if rules is None:
+            return errors
+        if any(error.type in _BLOCKING for error in errors):
+            return [*errors, _UNCHECKED]
+        return errors + broken_rules(rules, new, old)
 
     return ServedKind(
         resource=resource,

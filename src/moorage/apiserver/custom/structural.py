@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.apiserver.custom import pruning
+from moorage.apiserver.custom.rules.compiled import RULES, compiled_rules
+from moorage.apiserver.custom.rules.evaluation import broken_rules
 from moorage.apiserver.custom.validation import INT_OR_STRING, compile_pattern, validate
 from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
 
@@ -30,7 +32,6 @@ _NOT_INSIDE = (
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 )
-RULES = "x-kubernetes-validations"
 
 
 def check_schema(schema: Any, field: str) -> list[FieldError]:
@@ -56,7 +57,7 @@ def check_schema(schema: Any, field: str) -> list[FieldError]:
 
 
 def places_of_rules(schema: Any, path: str = "") -> Iterator[str]:
-    """Yield the path of every value with rules in CEL, which this server does not evaluate."""
+    """Yield the path of every value with rules in CEL."""
     if not isinstance(schema, dict):
         return
     if schema.get(RULES):
@@ -102,6 +103,14 @@ def _check_node(schema: Any, field: str, *, root: bool = False) -> list[FieldErr
         errors += _check_inside(schema, schema["not"], f"{field}.not")
     if "default" in schema:
         errors += _check_default(schema, field, root=root)
+    errors += _check_members(schema, field, root=root)
+    if "default" in schema and not errors:
+        return _broken_by_default(schema, field)
+    return errors
+
+
+def _check_members(schema: Mapping[str, Any], field: str, *, root: bool) -> list[FieldError]:
+    errors = []
     for name, sub in (schema.get("properties") or {}).items():
         if not (root and name == "metadata"):
             errors += _check_node(sub, f"{field}.properties[{name}]")
@@ -210,3 +219,13 @@ def _check_default(schema: Mapping[str, Any], field: str, *, root: bool) -> list
         )
         for error in validate(bare, value)
     ]
+
+
+def _broken_by_default(schema: Mapping[str, Any], field: str) -> list[FieldError]:
+    """Return the rules a default breaks; it is its own old value, as upstream."""
+    bare = {key: each for key, each in schema.items() if key != "default"}
+    node = compiled_rules(bare, whole=schema.get(pruning.EMBEDDED) is True).node
+    if node is None:
+        return []
+    value, where = schema["default"], f"{field}.default"
+    return broken_rules(node, value, value, where, forgiving=False)

@@ -2,7 +2,7 @@
 
 Place in the flow: validation of custom resources, after defaulting. Words and paths follow
 kubernetes v1.36: kube-openapi pkg/validation and the translation of its results into field errors
-in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL are not evaluated.
+in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL come after it, see `rules`.
 """
 
 from __future__ import annotations

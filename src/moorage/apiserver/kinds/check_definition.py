@@ -14,6 +14,8 @@ from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
 from moorage.apiserver.custom.json_path import compile_path, simple_path
 from moorage.apiserver.custom.names import name_conflicts
+from moorage.apiserver.custom.rules.compiled import compiled_rules
+from moorage.apiserver.custom.rules.runtime import is_installed
 from moorage.apiserver.custom.structural import check_schema, places_of_rules
 from moorage.apiserver.kind import (
     Column,
@@ -131,14 +133,20 @@ def warnings(obj: Obj) -> list[str]:
     """Say which rules of a definition this server does not evaluate."""
     found = []
     for index, version in enumerate(objects(obj, "spec", "versions")):
-        places = list(places_of_rules(child(version, "schema").get("openAPIV3Schema")))
+        schema = child(version, "schema").get("openAPIV3Schema")
+        where = f"spec.versions[{index}].schema.openAPIV3Schema"
+        places = [] if is_installed() else list(places_of_rules(schema))
         if places:
-            where = f"spec.versions[{index}].schema.openAPIV3Schema"
             shown = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
             found.append(
                 f"{where}: x-kubernetes-validations of {shown} are stored and not evaluated: "
                 "this server has no CEL"
             )
+        elif isinstance(schema, dict) and not check_schema(schema, where):
+            found += [
+                f"{where}{place}: stored and not evaluated: this server's CEL has no {missing}"
+                for place, missing in compiled_rules(schema).left_out
+            ]
     return found
 
 
@@ -164,6 +172,7 @@ def check_definition(new: Obj, old: Obj | None) -> list[FieldError]:
         errors.append(invalid("spec.preserveUnknownFields", True, detail))
     errors += _check_conversion(child(spec, "conversion"))
     errors += _check_versions(objects(spec, "versions"))
+    errors += _check_rules(spec, child(old or {}, "spec"))
     if old is not None:
         errors += _check_kept(spec, child(old, "spec"))
     return errors
@@ -256,6 +265,18 @@ def _check_version(version: Json, where: str) -> list[FieldError]:
             errors += faults
         if scale.get("labelSelectorPath"):
             errors += _check_path(scale, "labelSelectorPath", at, simple_path)
+    return errors
+
+
+def _check_rules(spec: Json, before: Json) -> list[FieldError]:
+    """Compile the rules of schemas that are in order; those that are stored already are let be."""
+    stored = [child(each, "schema").get("openAPIV3Schema") for each in objects(before, "versions")]
+    errors = []
+    for index, version in enumerate(objects(spec, "versions")):
+        schema = child(version, "schema").get("openAPIV3Schema")
+        where = f"spec.versions[{index}].schema.openAPIV3Schema"
+        if isinstance(schema, dict) and schema not in stored and not check_schema(schema, where):
+            errors += compiled_rules(schema).refusals(where)
     return errors
 
 

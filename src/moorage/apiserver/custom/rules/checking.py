@@ -1,0 +1,283 @@
+"""What the runtime's type checker does not know of a rule: the fields of objects.
+
+Place in the flow: `runtime` asks for every expression it has compiled. To the runtime an object is
+a map; here each selection is followed through the forms of the schema, so that a field that does
+not exist is told when the definition is written, in the words of cel-go's checker.
+
+A moment or duration of the object travels as text (`values`). Where a rule uses one, the tree is
+changed: the call that reads the text is put around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from moorage.apiserver.custom.rules.forms import LISTS, MOMENTS, Form, cel_type
+from moorage.apiserver.custom.rules.tree import (
+    CALL,
+    COMPREHENSION,
+    ID,
+    IDENT,
+    LIST,
+    SELECT,
+    Message,
+    children,
+    positions,
+    root,
+    text_constant,
+    text_field,
+)
+
+_EQUALITY: Final = ("_==_", "_!=_")
+_READS_LISTS: Final = ("size", "_[_]")
+_ELSE: Final = ("orValue", "or")
+
+
+class Seen(NamedTuple):
+    """What is known of an expression: its form, and whether that is inside an optional value."""
+
+    form: Form | None = None
+    optional: bool = False
+
+
+_NOTHING: Final = Seen()
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What was found in an expression.
+
+    Parameters
+    ----------
+    faults
+        What is wrong with it, as a compiler would say it.
+    references
+        How often ``oldSelf`` is named.
+    depth
+        How many loops are inside one another at most.
+    patterns
+        How often it matches a regular expression, counting each in loops once.
+    form
+        What it evaluates to, as far as the schema says.
+    changed
+        The tree now reads moments or durations.
+    unclear
+        It uses moments or durations in a way that cannot be read here.
+    """
+
+    faults: tuple[str, ...]
+    references: int
+    depth: int
+    patterns: int
+    form: Form | None
+    changed: bool
+    unclear: bool
+
+
+def check_tree(tree: Message, text: str, variables: Mapping[str, Form], first_line: int) -> Checked:
+    """Follow an expression through the forms of its variables; changes the tree.
+
+    Parameters
+    ----------
+    tree
+        The expression, compiled.
+    text
+        What was compiled, for the places of faults.
+    variables
+        The forms of the variables it may name.
+    first_line
+        Where the text people wrote begins.
+    """
+    walk = _Walk(positions(tree))
+    expression = root(tree)
+    seen = walk.look(expression, {name: Seen(form) for name, form in variables.items()})
+    return Checked(
+        faults=tuple(_told(text, place, what, first_line) for place, what in walk.faults),
+        references=walk.references,
+        depth=_depth(expression),
+        patterns=walk.patterns,
+        form=None if seen.optional else seen.form,
+        changed=walk.changed,
+        unclear=walk.unclear,
+    )
+
+
+class _Walk:
+    """One pass over a tree."""
+
+    def __init__(self, places: Mapping[int, int]) -> None:
+        self._places = places
+        self._next_id = max(places, default=0) + 1
+        # What is known of expressions already looked at, by their number.
+        self._known: dict[int, Seen] = {}
+        self.faults: list[tuple[int, str]] = []
+        self.references = 0
+        self.patterns = 0
+        self.changed = False
+        self.unclear = False
+
+    def look(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
+        """Return what is known of an expression, and note what is wrong inside it."""
+        if IDENT in expression:
+            seen = self._ident(expression, scope)
+        elif SELECT in expression:
+            seen = self._select(expression, scope)
+        elif CALL in expression:
+            seen = self._call(expression, scope)
+        elif COMPREHENSION in expression:
+            seen = self._comprehension(expression, scope)
+        else:
+            for each in children(expression):
+                self.look(each, scope)
+            seen = _NOTHING
+        if seen.form is not None and not seen.optional and seen.form.kind in MOMENTS:
+            self._read_moment(expression, MOMENTS[seen.form.kind])
+            seen = _NOTHING
+        self._known[_number(expression)] = seen
+        return seen
+
+    def _read_moment(self, expression: Message, function: str) -> None:
+        """Put the call that reads a text around an expression."""
+        inner = dict(expression)
+        expression.clear()
+        expression[ID] = [self._next_id]
+        expression[CALL] = [{2: [function.encode()], 3: [inner]}]
+        self._next_id += 1
+        self.changed = True
+
+    def _ident(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
+        name = text_field(expression[IDENT][0], 1)
+        self.references += name == "oldSelf"
+        return scope.get(name, _NOTHING)
+
+    def _select(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
+        select = expression[SELECT][0]
+        of = self.look(select[1][0], scope)
+        found = self._member(of, text_field(select, 2), expression)
+        # `has(x.y)` is a selection that is tested only.
+        return _NOTHING if select.get(3) else found
+
+    def _member(self, of: Seen, name: str, expression: Message) -> Seen:
+        form = of.form
+        if form is None or form.kind == "any":
+            return _NOTHING
+        if form.kind == "map":
+            return Seen(form.element, of.optional)
+        member = form.member(name) if form.kind == "object" else None
+        if member is None:
+            fault = f"undefined field '{name}'"
+            if form.kind != "object":
+                fault = f"type '{cel_type(form)}' does not support field selection"
+            self.faults.append((self._places.get(_number(expression), 0), fault))
+        return Seen(member, of.optional)
+
+    def _call(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
+        call = expression[CALL][0]
+        function = text_field(call, 2)
+        self.patterns += function == "matches"
+        operands = [*call.get(1, ()), *call.get(3, ())]
+        seen = [self.look(each, scope) for each in operands]
+        self._check_moments(function, seen)
+        if function == "_?._":
+            name = text_constant(operands[1])
+            found = self._member(seen[0], name or "", expression)
+            return found._replace(optional=True)
+        if function in ("_[_]", "_[?_]"):
+            form = seen[0].form
+            return Seen(form and form.element, seen[0].optional or function == "_[?_]")
+        if function == "_?_:_":
+            return _either(seen[1], seen[2])
+        if function in ("optional.of", "optional.ofNonZeroValue"):
+            return seen[0]._replace(optional=True)
+        if function in ("value", "orValue") and seen[0].optional:
+            return seen[0]._replace(optional=False)
+        return seen[0] if function == "or" else _NOTHING
+
+    def _check_moments(self, function: str, seen: list[Seen]) -> None:
+        """Note calls whose operands hold moments as text, where that would be told apart."""
+        lists = [_holds_moments(each.form) for each in seen]
+        if any(lists) and not (function in _READS_LISTS or (function in _EQUALITY and all(lists))):
+            self.unclear = True
+        first = seen[0].form if seen else None
+        if function in _ELSE and first is not None and first.kind in MOMENTS:
+            self.unclear = True
+
+    def _comprehension(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
+        loop = expression[COMPREHENSION][0]
+        over = self.look(loop[2][0], scope).form
+        begun = self.look(loop[4][0], scope)
+        inside = dict(scope)
+        inside[text_field(loop, 3)] = begun
+        if not _is_binding(loop):
+            inside[text_field(loop, 1)] = Seen(_iterated(over))
+            self.look(loop[5][0], inside)
+            self.look(loop[6][0], inside)
+            grown = self._grown(loop[6][0])
+            if grown is not None:
+                inside[text_field(loop, 3)] = Seen(Form("list", element=grown))
+        return self.look(loop[7][0], inside)
+
+    def _grown(self, step: Message) -> Form | None:
+        """Return the form of what a loop appends to the list it builds (filter, map)."""
+        for _ in range(2):
+            call = step.get(CALL, [{}])[0]
+            function, operands = text_field(call, 2), call.get(3, ())
+            if function == "_+_" and operands[1].get(LIST, [{}])[0].get(1):
+                return self._known[_number(operands[1][LIST][0][1][0])].form
+            if function != "_?_:_":
+                return None
+            step = operands[1]
+        return None
+
+
+def _number(expression: Message) -> int:
+    number: int = expression.get(ID, [0])[0]
+    return number
+
+
+def _iterated(form: Form | None) -> Form | None:
+    if form is not None and form.kind == "map":
+        return Form("string")
+    return form and form.element
+
+
+def _holds_moments(form: Form | None) -> bool:
+    return (
+        form is not None
+        and form.kind in LISTS
+        and form.element is not None
+        and form.element.kind in MOMENTS
+    )
+
+
+def _either(left: Seen, right: Seen) -> Seen:
+    """Return what is known of a value that is one of two."""
+    if left == right:
+        return left
+    # The other one is `optional.none()`, or nothing is known of it.
+    if left.optional != right.optional:
+        return left if left.optional else right
+    return _NOTHING
+
+
+def _depth(expression: Message) -> int:
+    deepest = max((_depth(each) for each in children(expression)), default=0)
+    is_loop = COMPREHENSION in expression and not _is_binding(expression[COMPREHENSION][0])
+    return deepest + is_loop
+
+
+def _is_binding(loop: Message) -> bool:
+    """Whether a loop is one over nothing, which is how `cel.bind` names a value."""
+    over = loop[2][0]
+    return LIST in over and not over[LIST][0]
+
+
+def _told(text: str, place: int, what: str, first_line: int) -> str:
+    before = text[:place]
+    line = before.count("\n")
+    column = place - (before.rfind("\n") + 1)
+    shown = text.split("\n")[line]
+    where = f"{line - first_line + 1}:{column + 1}"
+    return f"ERROR: <input>:{where}: {what}\n | {shown}\n | {'.' * column}^"

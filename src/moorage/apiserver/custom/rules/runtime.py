@@ -1,0 +1,251 @@
+"""The CEL runtime: the only module of this server that knows it.
+
+Place in the flow: `compiled` has rules compiled here, `evaluation` runs them. The runtime is an
+extra of the package (``moorage[dra]``) and is imported with the first rule.
+
+Its environment is that of kubernetes v1.36 ``apiserver/pkg/cel/environment`` as far as the runtime
+has it; a rule that needs one of the libraries in `_MISSING` is told apart from a faulty one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from moorage.apiserver.custom.rules.checking import check_tree
+from moorage.apiserver.custom.rules.forms import Form, cel_type
+from moorage.apiserver.custom.rules.tree import read_tree, write_tree
+
+if TYPE_CHECKING:
+    from cel_expr_python import cel
+
+ITERATIONS_MAX: Final = 10_000
+"""Steps of all loops of one evaluation; fixed in the runtime, which then gives up."""
+
+HAS_OLD: Final = "__hasOldSelf"
+"""The variable that says whether there is an old value, for rules to which it is optional."""
+
+_OPTIONAL_OLD: Final = f"cel.bind(oldSelf, {HAS_OLD} ? optional.of(oldSelf) : optional.none(),\n"
+_STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_LINE: Final = re.compile(r"(?<=<input>:)[0-9]+(?=:)")
+_UNKNOWN: Final = re.compile(
+    r"(?:undeclared reference to|found no matching overload for) '([A-Za-z_0-9.]+)'"
+)
+_NO_SUCH_KEY: Final = re.compile(r"""Key not found in map : ["']?(.*?)["']?$""", re.S)
+_INDEX: Final = re.compile(r"Index error: index=(-?[0-9]+) size=")
+_TOO_DEEP: Final = re.compile(r"Exceeded max recursion depth|Expression recursion limit exceeded")
+_MISSING: Final[Mapping[str, str]] = {
+    name: library
+    for library, names in {
+        "url": "url isURL getScheme getHost getHostname getPort getEscapedPath getQuery",
+        "ip": "ip isIP family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast "
+        "isGlobalUnicast",
+        "cidr": "cidr isCIDR containsIP containsCIDR prefixLength masked",
+        "regex": "find findAll",
+        "lists": "lists isSorted sum min max indexOf lastIndexOf slice flatten distinct sort "
+        "sortBy first last",
+        "sets": "sets",
+        "format": "format validate",
+        "quantity": "quantity isQuantity",
+        "semver": "semver isSemver",
+        "macros over two variables": "all exists exists_one existsOne transformList transformMap "
+        "transformMapEntry",
+    }.items()
+    for name in names.split()
+}
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A compiled expression.
+
+    Parameters
+    ----------
+    expression
+        The runtime's.
+    uses_old
+        It names ``oldSelf``.
+    depth
+        How many loops are inside one another at most.
+    patterns
+        How often it matches a regular expression, counting each in loops once.
+    """
+
+    expression: Any
+    uses_old: bool
+    depth: int
+    patterns: int
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why an expression is none: the compiler's message, or what is ``missing`` here."""
+
+    message: str
+    missing: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an evaluation has no result, in the words of cel-go."""
+
+    message: str
+    too_long: bool = False
+
+
+_NO_OVERLOAD: Final = Failure("no such overload")
+
+
+@cache
+def is_installed() -> bool:
+    """Whether there is a CEL runtime."""
+    try:
+        _runtime()
+    except ImportError:
+        return False
+    return True
+
+
+def compile_text(text: str, form: Form, wanted: str, *, optional_old: bool) -> Program | Refusal:
+    """Compile an expression over ``self`` and ``oldSelf``.
+
+    Parameters
+    ----------
+    text
+        The expression.
+    form
+        What both variables are.
+    wanted
+        The type it must evaluate to, ``bool`` or ``string``.
+    optional_old
+        ``oldSelf`` is an optional value.
+    """
+    source = f"{_OPTIONAL_OLD}{text}\n)" if optional_old else text
+    first_line = 1 if optional_old else 0
+    try:
+        compiled = _checking_environment(cel_type(form)).compile(source)
+    except RuntimeError as error:
+        return _refusal(_plain(str(error)), first_line)
+    tree = read_tree(compiled.serialize())
+    checked = check_tree(tree, source, {"self": form, "oldSelf": form}, first_line)
+    if checked.faults:
+        return Refusal("compilation failed: " + "\n".join(checked.faults))
+    if checked.unclear:
+        return Refusal("", missing="dates and durations in lists and optional values")
+    result = compiled.return_type().name().lower()
+    if result == "dyn" and checked.form is not None:
+        result = cel_type(checked.form)
+    if result not in (wanted, "dyn"):
+        return Refusal(f"must evaluate to a {wanted}")
+    return Program(
+        expression=_environment().deserialize(write_tree(tree)),
+        uses_old=checked.references > first_line,
+        depth=checked.depth,
+        patterns=checked.patterns,
+    )
+
+
+def _refusal(message: str, first_line: int) -> Refusal:
+    missing = [_MISSING[name] for name in _UNKNOWN.findall(message) if name in _MISSING]
+    if missing:
+        return Refusal("", missing=missing[0])
+    if _TOO_DEEP.search(message):
+        # cel-go goes down to 250.
+        return Refusal("", missing="room for an expression nested so deep")
+    if first_line:
+        message = _LINE.sub(lambda found: str(int(found[0]) - first_line), message)
+    return Refusal(f"compilation failed: {message}")
+
+
+def activation(values: Mapping[str, Any]) -> Any:
+    """Return variables for any number of evaluations."""
+    return _environment().Activation(values)
+
+
+def evaluate(program: Program, variables: Any) -> Any:
+    """Return what an expression evaluates to, a bool or text; or a `Failure`.
+
+    Parameters
+    ----------
+    program
+        The expression.
+    variables
+        Made by `activation`.
+    """
+    try:
+        answer = program.expression.eval(variables)
+    except RuntimeError:
+        # The only reason not to answer at all: the steps of its loops are used up.
+        return Failure("operation cancelled: actual cost limit exceeded", too_long=True)
+    try:
+        value = answer.value()
+    except TypeError:  # it is nothing Python knows, such as an optional value
+        return _NO_OVERLOAD
+    # Asking for the type takes as long as the evaluation of a usual rule.
+    if value is True or value is False:
+        return value
+    if isinstance(value, str):
+        is_error = answer.type() == _runtime().Type.ERROR
+        return Failure(_words(value)) if is_error else value
+    return _NO_OVERLOAD
+
+
+def _words(text: str) -> str:
+    missing = _NO_SUCH_KEY.search(text)
+    if missing is not None:
+        return f"no such key: {missing[1]}"
+    index = _INDEX.search(text)
+    if index is not None:
+        return f"index out of bounds: {index[1]}"
+    if "No matching overloads found" in text or "to non-message type" in text:
+        return "no such overload"
+    plain = _plain(text)
+    return "division by zero" if plain == "divide by zero" else plain
+
+
+def _plain(text: str) -> str:
+    """Return a message of the runtime without its codes."""
+    return _STATUS.sub("", text)
+
+
+@lru_cache(maxsize=1024)
+def _checking_environment(type_name: str) -> cel.Env:
+    return _new_environment(_type(type_name))
+
+
+def _type(name: str) -> cel.Type:
+    """Return the type of a name made by `cel_type`; the runtime takes nested names for unknown."""
+    kinds = _runtime().Type
+    if name.startswith("map("):
+        return kinds.Map(kinds.STRING, _type(name.removeprefix("map(string, ")[:-1]))
+    if name.startswith("list("):
+        return kinds.List(_type(name.removeprefix("list(")[:-1]))
+    return getattr(kinds, name.upper())
+
+
+@cache
+def _environment() -> cel.Env:
+    """Return where expressions run: types were checked before, and moments are text."""
+    return _new_environment(_runtime().Type.DYN)
+
+
+def _new_environment(kind: cel.Type) -> cel.Env:
+    runtime = _runtime()
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
+
+    return runtime.NewEnv(
+        variables={"self": kind, "oldSelf": kind, HAS_OLD: runtime.Type.BOOL},
+        extensions=[
+            ext_bindings.ExtBindings(),
+            ext_optional.ExtOptional(),
+            ext_strings.ExtStrings(),
+        ],
+    )
+
+
+@cache
+def _runtime() -> Any:
+    from cel_expr_python import cel
+
+    return cel

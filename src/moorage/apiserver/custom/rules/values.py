@@ -1,0 +1,172 @@
+"""Values as rules see them: decoded JSON turned into what the CEL runtime takes.
+
+Place in the flow: `evaluation` asks for ``self`` and ``oldSelf`` here. Mirrors kubernetes v1.36
+apiserver pkg/cel/common/values.go: a null field of an object is an absent one, fields no rule can
+name only count when objects are compared.
+
+Moments and durations stay text, in one spelling each: the runtime takes no others from outside, so
+`checking` puts the call that reads them where a rule uses one.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from moorage.apiserver.custom.rules.forms import Form
+from moorage.base.clock import parse_rfc3339, rfc3339_micro
+
+_UNSEEN: Final = "\x01"
+"""Begins the keys of fields no rule can name: no identifier of CEL does."""
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµ]+)")
+# Each unit by its spellings, the last of which may go on: "day", "days" (strfmt, go-openapi).
+_UNITS: Final[tuple[tuple[tuple[str, ...], int], ...]] = (
+    (("ns", "nano"), 1),
+    (("us", "µs", "micro"), 10**3),
+    (("ms", "milli"), 10**6),
+    (("s", "sec"), 10**9),
+    (("m", "min"), 60 * 10**9),
+    (("h", "hr", "hour"), 3600 * 10**9),
+    (("d", "day"), 24 * 3600 * 10**9),
+    (("w", "wk", "week"), 7 * 24 * 3600 * 10**9),
+)
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Size(msgspec.Struct):
+    """How large values are; grows as they are turned into CEL's.
+
+    Parameters
+    ----------
+    nodes
+        Values, counting those inside others.
+    characters
+        Of all texts.
+    """
+
+    nodes: int = 0
+    characters: int = 0
+
+
+def cel_value(form: Form, value: Any, size: Size) -> Any:
+    """Return a value as the CEL runtime takes it.
+
+    Parameters
+    ----------
+    form
+        What the value is; it has been held against its schema.
+    value
+        Decoded JSON.
+    size
+        Is told of every value in it.
+
+    Raises
+    ------
+    ValueError
+        It is not what the schema says.
+    """
+    size.nodes += 1
+    if value is None:
+        return None
+    if form.kind == "object":
+        return _object(form, value, size)
+    if form.element is not None:
+        element = form.element
+        if form.kind == "map":
+            return {key: cel_value(element, each, size) for key, each in value.items()}
+        return [cel_value(element, each, size) for each in value]
+    if isinstance(value, str):
+        size.characters += len(value)
+        return _text(form, value)
+    if form.kind == "double":
+        return float(value)
+    if isinstance(value, float) and form.kind == "int":
+        return int(value)
+    return value
+
+
+def _object(form: Form, value: Mapping[str, Any], size: Size) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for key, each in value.items():
+        field = form.fields.get(key)
+        if field is None:
+            seen[_UNSEEN + key] = _encode(each)
+        elif each is not None:
+            seen[field[0]] = cel_value(field[1], each, size)
+    return seen
+
+
+def _text(form: Form, value: str) -> str | bytes:
+    if form.kind == "bytes":
+        return base64.b64decode(value, validate=True)
+    if form.kind == "date":
+        return f"{value}T00:00:00Z"
+    if form.kind == "date-time":
+        return rfc3339_micro(parse_rfc3339(value))
+    if form.kind == "duration":
+        return f"{_duration_ns(value)}ns"
+    return value
+
+
+def _duration_ns(text: str) -> int:
+    """Return nanoseconds of what format ``duration`` accepts, ``1h30m`` or ``2 days``."""
+    sign = -1 if text.startswith("-") else 1
+    rest = text.lstrip("+-")
+    if rest == "0":
+        return 0
+    found = _PART.findall(rest.lower())
+    if not found:
+        raise ValueError(f"unable to parse {text} as duration")
+    return sign * int(sum(Decimal(amount) * _unit_ns(unit, text) for amount, unit in found))
+
+
+def _unit_ns(unit: str, text: str) -> int:
+    for spellings, ns in _UNITS:
+        if unit in spellings or unit.startswith(spellings[-1]):
+            return ns
+    raise ValueError(f"unable to parse {text} as duration")
+
+
+def in_order_of(form: Form, old: Any, new: Any) -> Any:
+    """Return an old value with the items of sets and keyed lists in the order of a new one.
+
+    For rules these are equal in any order; the runtime knows lists only.
+    """
+    if form.kind == "object" and isinstance(old, dict) and isinstance(new, dict):
+        return {
+            key: in_order_of(form.fields[key][1], value, new[key])
+            if key in new and key in form.fields
+            else value
+            for key, value in old.items()
+        }
+    element = form.element
+    if element is None or not old or not new:
+        return old
+    if form.kind == "map":
+        return {
+            key: in_order_of(element, value, new[key]) if key in new else value
+            for key, value in old.items()
+        }
+    if form.kind == "list":
+        return old
+    return _items_in_order(form, element, old, new)
+
+
+def _items_in_order(form: Form, element: Form, old: list[Any], new: list[Any]) -> list[Any]:
+    places = {item_key(form, each): (index, each) for index, each in enumerate(new)}
+    last = (len(new), None)
+    found = [(*places.get(item_key(form, each), last), each) for each in old]
+    found.sort(key=lambda each: each[0])
+    return [each if like is None else in_order_of(element, each, like) for _, like, each in found]
+
+
+def item_key(form: Form, item: Any) -> bytes:
+    """Return what tells an item of a set or a keyed list from the others."""
+    if form.kind == "keyed" and isinstance(item, dict):
+        return _encode([item.get(name, default) for name, default in form.keys])
+    return _encode(item)

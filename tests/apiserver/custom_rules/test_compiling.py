@@ -1,0 +1,430 @@
+"""Which rules a definition may have: compiled, refused in the compiler's words, or left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.apiserver.custom.rules import runtime
+from moorage.apiserver.custom.rules.compiled import compiled_rules
+from moorage.apiserver.custom.rules.escaping import escaped
+from moorage.apiserver.custom.rules.tree import read_tree, write_tree
+from tests.apiserver.custom_rules.builders import (
+    COUNT,
+    TEXT,
+    TEXTS,
+    left_out,
+    listed,
+    obj,
+    refused,
+    rule,
+    with_rules,
+)
+
+SPEC = {
+    "replicas": COUNT,
+    "name": TEXT,
+    "doors": listed("map", obj(name=TEXT, open={"type": "boolean"})),
+    "labels": {"type": "object", "additionalProperties": TEXT},
+    "created": {"type": "string", "format": "date-time"},
+    "days": {"type": "array", "items": {"type": "string", "format": "date"}},
+    "extras": {"x-kubernetes-preserve-unknown-fields": True},
+    "share": {"x-kubernetes-int-or-string": True},
+    "template": {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {"spec": obj(a=COUNT)},
+    },
+}
+
+
+def compiler_says(text: str) -> str | None:
+    """Return the compiler's message about a rule of an object, None when there is none."""
+    errors = compiled_rules(obj(rule(text, message="no"), **SPEC), whole=False).refused
+    return errors[0].detail if errors else None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("self.replicas > 1", id="a field"),
+        pytest.param("has(self.name) && self.name != ''", id="a field that may be absent"),
+        pytest.param("self.doors.all(d, d.open)", id="fields of items"),
+        pytest.param("self.doors[0].open", id="a field of one item"),
+        pytest.param("self.doors.filter(d, d.open).all(d, d.name == '')", id="of those filtered"),
+        pytest.param("self.doors.map(d, d.name).all(n, n.size() < 3)", id="of those mapped"),
+        pytest.param("self.?doors[?0].?name.orValue('') == ''", id="optional selections"),
+        pytest.param("self.?name.optMap(n, n.size() < 3).orValue(true)", id="mapped optionals"),
+        pytest.param("cel.bind(d, self.doors, d.all(x, x.open))", id="a name for a value"),
+        pytest.param("self.labels.anything == ''", id="keys of a map"),
+        pytest.param("self.labels.all(k, self.labels[k] != '')", id="entries of a map"),
+        pytest.param("self.share.startsWith('a')", id="an integer or a string"),
+        pytest.param("self.template.metadata.name == 'a'", id="the name of an embedded object"),
+        pytest.param("self.days.all(d, d < self.created)", id="moments"),
+        pytest.param("(self.replicas > 1 ? self.doors : self.doors)[0].open", id="a choice"),
+        pytest.param("{'a': self.name}.all(k, true)", id="a literal map"),
+        pytest.param("dyn(self).anything", id="what has no type"),
+    ],
+)
+def test_a_rule_compiles(text: str):
+    assert compiler_says(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "self.nonExistingField > 0",
+            "compilation failed: ERROR: <input>:1:5: undefined field 'nonExistingField'\n"
+            " | self.nonExistingField > 0\n"
+            " | ....^",
+            id="a field that does not exist",
+        ),
+        pytest.param(
+            "self.replicas > 0 &&\n  self.nope",
+            "compilation failed: ERROR: <input>:2:7: undefined field 'nope'\n"
+            " |   self.nope\n"
+            " | ......^",
+            id="the place is told by line and column",
+        ),
+        pytest.param(
+            "has(self.nope) || self.doors.exists(d, d.shut)",
+            "compilation failed: ERROR: <input>:1:4: undefined field 'nope'\n"
+            " | has(self.nope) || self.doors.exists(d, d.shut)\n"
+            " | ...^\n"
+            "ERROR: <input>:1:41: undefined field 'shut'\n"
+            " | has(self.nope) || self.doors.exists(d, d.shut)\n"
+            " | ........................................^",
+            id="all of them are told",
+        ),
+        pytest.param(
+            "self.metadata.name == ''",
+            "compilation failed: ERROR: <input>:1:5: undefined field 'metadata'\n"
+            " | self.metadata.name == ''\n"
+            " | ....^",
+            id="metadata exists at the root only",
+        ),
+        pytest.param(
+            "self.template.metadata.labels == {}",
+            "compilation failed: ERROR: <input>:1:23: undefined field 'labels'\n"
+            " | self.template.metadata.labels == {}\n"
+            " | ......................^",
+            id="of metadata there are the names only",
+        ),
+        pytest.param(
+            "self.extras == 1",
+            "compilation failed: ERROR: <input>:1:5: undefined field 'extras'\n"
+            " | self.extras == 1\n"
+            " | ....^",
+            id="what has no type cannot be seen",
+        ),
+        pytest.param(
+            "self.name.size == 1",
+            "compilation failed: ERROR: <input>:1:10: type 'string' does not support field "
+            "selection\n"
+            " | self.name.size == 1\n"
+            " | .........^",
+            id="a text has no fields",
+        ),
+        pytest.param(
+            "self > 0",
+            "compilation failed: ERROR: <input>:1:6: found no matching overload for '_>_' "
+            "applied to '(map(string, dyn), int)'\n"
+            " | self > 0\n"
+            " | .....^",
+            id="an operator does not fit",
+        ),
+        pytest.param(
+            "self.replicas >",
+            "compilation failed: ERROR: <input>:1:16: Syntax error: mismatched input '<EOF>' "
+            "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, "
+            "NUM_UINT, STRING, BYTES, IDENTIFIER}\n"
+            " | self.replicas >\n"
+            " | ...............^",
+            id="it ends too early",
+        ),
+        pytest.param(
+            "self.name.foo()",
+            "compilation failed: ERROR: <input>:1:14: undeclared reference to 'foo' "
+            "(in container '')\n"
+            " | self.name.foo()\n"
+            " | .............^",
+            id="no library has such a function",
+        ),
+        pytest.param("self.name", "cel expression must evaluate to a bool", id="a text is no rule"),
+        pytest.param("1 + 1", "cel expression must evaluate to a bool", id="nor is a number"),
+    ],
+)
+def test_a_rule_does_not_compile(text: str, message: str):
+    assert compiler_says(text) == message
+
+
+def test_a_rule_with_an_optional_old_value_is_shown_as_it_was_written():
+    schema = obj(rule("oldSelf.nope", optionalOldSelf=True), a=COUNT)
+    assert [each.detail for each in compiled_rules(schema).refused] == [
+        "compilation failed: ERROR: <input>:1:8: undefined field 'nope'\n"
+        " | oldSelf.nope\n"
+        " | .......^"
+    ]
+    schema = obj(rule("true\n|| oldSelf.value().nope", optionalOldSelf=True, message="x"), a=COUNT)
+    assert [each.detail for each in compiled_rules(schema).refused] == [
+        "compilation failed: ERROR: <input>:2:19: undefined field 'nope'\n"
+        " | || oldSelf.value().nope\n"
+        " | ..................^"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        pytest.param("isURL(self.name)", "url", id="addresses on the web"),
+        pytest.param("ip(self.name).family() == 6", "ip", id="addresses"),
+        pytest.param("cidr(self.name).prefixLength() < 9", "cidr", id="networks"),
+        pytest.param("sets.contains([self.name], ['a'])", "sets", id="sets"),
+        pytest.param("self.doors.map(d, d.name).isSorted()", "lists", id="lists"),
+        pytest.param("self.name.find('[0-9]+') == ''", "regex", id="searching in texts"),
+        pytest.param(
+            "self.doors.all(i, d, i < 3 && d.open)",
+            "macros over two variables",
+            id="macros over two variables",
+        ),
+        pytest.param("quantity(self.name).isInteger()", "quantity", id="quantities"),
+        pytest.param(
+            "!format.dns1123Label().validate(self.name).hasValue()", "format", id="format"
+        ),
+        pytest.param(
+            "self.created in self.days",
+            "dates and durations in lists and optional values",
+            id="moments where they stay text",
+        ),
+        pytest.param(
+            "self.?created.orValue(timestamp('2026-01-01T00:00:00Z')) > self.created",
+            "dates and durations in lists and optional values",
+            id="moments inside optional values",
+        ),
+        pytest.param(
+            " + ".join(["self.replicas"] * 50) + " > 1",
+            "room for an expression nested so deep",
+            id="more than can be read",
+        ),
+        pytest.param(
+            " : ".join(["self.replicas == 1 ? true"] * 40) + " : false",
+            "room for an expression nested so deep",
+            id="more than can be checked",
+        ),
+    ],
+)
+def test_a_rule_that_needs_what_is_not_here_is_left_out(text: str, missing: str):
+    schema = obj(spec=obj("self.replicas > 0", text, **SPEC))
+    assert refused(schema) == []
+    place = ".properties[spec].x-kubernetes-validations[1].rule"
+    assert left_out(schema) == [(place, missing)]
+    node = compiled_rules(schema).node
+    assert node is not None
+    assert len(node.fields["spec"].rules) == 1
+
+
+def test_a_message_expression_that_needs_what_is_not_here_is_left_out():
+    schema = obj(rule("false", message="no", messageExpression="url('a').getHost()"))
+    assert refused(schema) == []
+    assert left_out(schema) == [(".x-kubernetes-validations[0].messageExpression", "url")]
+
+
+def test_rules_inside_choices_are_left_out():
+    schema = obj(a=COUNT) | {
+        "anyOf": [{}, with_rules({}, "self.a > 1")],
+        "not": obj(a=with_rules({}, "x")),
+    }
+    assert left_out(schema) == [
+        (".anyOf[1]", "rules in anyOf, oneOf and not"),
+        (".not", "rules in anyOf, oneOf and not"),
+    ]
+
+
+WHERE = "schema.x-kubernetes-validations[0]"
+
+
+@pytest.mark.parametrize(
+    ("each", "message"),
+    [
+        pytest.param(
+            {"message": "a"}, f"{WHERE}.rule: Required value: rule is not specified", id="no rule"
+        ),
+        pytest.param(
+            {"rule": 5},
+            f'{WHERE}: Invalid value: {{"rule":5}}: Expected `str`, got `int` - at `$.rule`',
+            id="a rule that is a number",
+        ),
+        pytest.param(
+            {"rule": " "}, f"{WHERE}.rule: Required value: rule is not specified", id="a blank rule"
+        ),
+        pytest.param(
+            rule("true", message=" "),
+            f'{WHERE}.message: Invalid value: " ": message must be non-empty if specified',
+            id="a blank message",
+        ),
+        pytest.param(
+            rule("true", message="a\nb"),
+            f'{WHERE}.message: Invalid value: "a\\nb": message must not contain line breaks',
+            id="a message of two lines",
+        ),
+        pytest.param(
+            rule("true ||\nfalse"),
+            f"{WHERE}.message: Required value: message must be specified if rule contains line "
+            "breaks",
+            id="a rule of two lines without a message",
+        ),
+        pytest.param(
+            rule("true", messageExpression=" "),
+            f"{WHERE}.messageExpression: Required value: messageExpression must be non-empty if "
+            "specified",
+            id="a blank message expression",
+        ),
+        pytest.param(
+            rule("true", reason="Bad"),
+            f'{WHERE}.reason: Unsupported value: "Bad": supported values: "FieldValueDuplicate", '
+            '"FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
+            id="another reason",
+        ),
+        pytest.param(
+            rule("true", fieldPath=".b"),
+            f'{WHERE}.fieldPath: Invalid value: ".b": fieldPath must be a valid path',
+            id="a path to no field",
+        ),
+        pytest.param(
+            rule("true", fieldPath=".l[0]"),
+            f'{WHERE}.fieldPath: Invalid value: ".l[0]": fieldPath must be a valid path',
+            id="a path into a list",
+        ),
+        pytest.param(
+            rule("self.a > 0", optionalOldSelf=True),
+            f"{WHERE}.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used "
+            "in rule",
+            id="an optional old value nobody asks for",
+        ),
+        pytest.param(
+            rule("self.b > 0"),
+            f'{WHERE}.rule: Invalid value: {{"Rule":"self.b > 0","Message":"",'
+            '"MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: '
+            "compilation failed: ERROR: <input>:1:5: undefined field 'b'\n | self.b > 0\n | ....^",
+            id="a rule that does not compile",
+        ),
+        pytest.param(
+            rule("true", messageExpression="self.a"),
+            f'{WHERE}.messageExpression: Invalid value: {{"Rule":"true","Message":"",'
+            '"MessageExpression":"self.a","Reason":null,"FieldPath":"","OptionalOldSelf":null}: '
+            "messageExpression must evaluate to a string",
+            id="a message expression that is a number",
+        ),
+    ],
+)
+def test_a_definition_is_refused_for_a_rule(each: dict[str, Any], message: str):
+    assert refused(obj(each, a=COUNT, l=TEXTS)) == [message]
+
+
+def test_rules_are_a_list():
+    schema = obj(a=COUNT) | {"x-kubernetes-validations": {"rule": "true"}}
+    assert refused(schema) == [
+        'schema.x-kubernetes-validations: Invalid value: {"rule":"true"}: must be a list of rules'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "within"),
+    [
+        pytest.param(
+            obj(l=listed("atomic", with_rules(TEXT, "self == oldSelf"))),
+            "schema.properties[l]",
+            id="items of an atomic list",
+        ),
+        pytest.param(
+            obj(l=listed("set", with_rules(TEXT, "self == oldSelf"))),
+            "schema.properties[l]",
+            id="items of a set",
+        ),
+        pytest.param(
+            obj(
+                l={
+                    "type": "array",
+                    "items": obj(a=listed("map", obj("self == oldSelf", name=TEXT))),
+                }
+            ),
+            "schema.properties[l]",
+            id="the outermost list is named",
+        ),
+    ],
+)
+def test_an_old_value_cannot_be_found(schema: dict[str, Any], within: str):
+    [message] = refused(schema)
+    assert message.endswith(
+        '"self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema '
+        f"within {within}"
+    )
+
+
+def test_rules_on_what_has_no_type_are_refused():
+    unknown = {"x-kubernetes-preserve-unknown-fields": True}
+    assert refused(obj(x=with_rules(unknown, "true"))) == [
+        "schema.properties[x].x-kubernetes-validations[0]: Internal error: rule declared on schema "
+        "that does not support validation rules"
+    ]
+
+
+def test_a_schema_is_compiled_once():
+    schema = obj("self.a > 1", a=COUNT)
+    assert compiled_rules(schema) is compiled_rules(obj("self.a > 1", a=COUNT))
+    assert compiled_rules(obj(a=COUNT)).node is None
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("plain", "plain"),
+        ("namespace", "__namespace__"),
+        ("in", "__in__"),
+        ("int", "int"),
+        ("a-b", "a__dash__b"),
+        ("a.b/c", "a__dot__b__slash__c"),
+        ("a__b", "a__underscores__b"),
+        ("a___b", "a__underscores___b"),
+        ("_", "_"),
+        ("1a", None),
+        ("a b", None),
+        ("", None),
+        ("ä", None),
+    ],
+)
+def test_names_of_properties(name: str, spelt: str | None):
+    assert escaped(name) == spelt
+
+
+ATOMS = st.sampled_from(
+    ["self", "1", "-7", "1.5", "'text'", "b'raw'", "true", "null", "2u", "[]", "{}", "self.a", "''"]
+)
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.builds("[{}, {}]".format, inner, inner),
+        st.builds("{{'k': {}, 'l': {}}}".format, inner, inner),
+        st.builds("({} == dyn({}))".format, inner, inner),
+        st.builds("(dyn({}) == {} ? 1 : 2)".format, inner, inner),
+        st.builds("dyn({}).all(x, x == {})".format, inner, inner),
+        st.builds("dyn({}).map(y, [y, {}])".format, inner, inner),
+        st.builds("cel.bind(z, {}, dyn([z, {}]))".format, inner, inner),
+        st.builds("dyn({}).?f.orValue(dyn({}))".format, inner, inner),
+    )
+
+
+@given(text=st.recursive(ATOMS, _larger, max_leaves=12))
+def test_a_tree_is_written_as_it_was_read(text: str):
+    environment = runtime._environment()
+    serialized = environment.compile(text).serialize()
+    tree = read_tree(serialized)
+    assert read_tree(write_tree(tree)) == tree
+    again = environment.deserialize(write_tree(tree)).serialize()
+    assert sorted(again) == sorted(serialized)
