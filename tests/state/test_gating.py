@@ -77,7 +77,8 @@ def test_anything_but_success_gates(answer, logged, caplog):
     queued = QueuedPod(pod(), 0)
     Gates({PROFILE: [("A", ask)]}, HintIndex({})).run(queued)
     assert queued.gating_plugin == "A"
-    assert (queued.unschedulable_plugins, queued.pending_plugins) == ({"A"}, set())
+    assert queued.unschedulable_plugins == {"A"}
+    assert queued.pending_plugins == set()
     assert logged in caplog.text
     assert bool(caplog.text) == bool(logged)
 

@@ -28,7 +28,7 @@ from moorage.framework.meter import Meter
 from moorage.framework.points import PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.status import ReasonTable
+from moorage.framework.status import SUCCESS, ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
@@ -89,24 +89,34 @@ class Nominations(Mapping[str, Sequence[PodInfo]]):
         self._nominator = nominator
         self._by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._moved: dict[str, None] = {}
+        self._named: PodInfo | None = None
         self.log: KeyLog[str] = KeyLog()
         nominator.on_change = self._note
 
     def _note(self, node_name: str) -> None:
-        self._moved[node_name] = None
-        self.log.append(node_name)
+        # Told once until somebody looks: whoever read the log to here has yet to look at the node.
+        if node_name not in self._moved:
+            self._moved[node_name] = None
+            self.log.append(node_name)
 
     def _current(self) -> dict[str, tuple[PodInfo, ...]]:
         if not self._moved:
             return self._by_node
         for node_name in self._moved:
-            pods = tuple(info_of(pod) for pod in self._nominator.for_node(node_name))
+            pods = tuple(map(self._info, self._nominator.for_node(node_name)))
             if pods:
                 self._by_node[node_name] = pods
             else:
                 self._by_node.pop(node_name, None)
         self._moved.clear()
         return self._by_node
+
+    def _info(self, pod: Pod) -> PodInfo:
+        if pod.spec.containers:
+            return info_of(pod)
+        # Given by name alone, as each is while it is tried: all there is to such pods is alike.
+        self._named = info_of(pod, like=self._named)
+        return self._named
 
     def __getitem__(self, node_name: str) -> Sequence[PodInfo]:
         return self._current()[node_name]
@@ -297,6 +307,8 @@ def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:
         calls += 1
         if calls % _TIMED_EVERY:
             status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
+            if status is SUCCESS:
+                return None
         else:
             began_ns = meter.now_ns()
             status = plugin.pre_enqueue(pod)

@@ -55,6 +55,7 @@ class FailureHandler:
         self._lookup = lookup
         self._recorder = recorder
         self._writes = writes
+        self._tells = recorder is not None or writes is not None
         self._attempts = attempts
 
     def handle(
@@ -99,7 +100,7 @@ class FailureHandler:
             self._queue.add_unschedulable_if_not_present(queued)
         info = None if nomination is None else NominatingInfo(nomination.node_name)
         self._queue.nominator.add(queued.pod, info)
-        if current is not None:
+        if current is not None and self._tells:
             self._report(current, status, message=sendable(message), nomination=nomination)
 
     def _report(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from moorage.api.changes import Action, ClusterEvent, Resource, node_changes, pod_changes
@@ -47,28 +46,14 @@ def _quantity(name: str, amount: Quantity) -> None:
         raise ValueError(f"status.allocatable[{name}]: {problem}; mend the node") from None
 
 
-class _Tolerated:
-    """Logs what does not fit the cache's belief and goes on; the next watch event sets it right.
+def _tolerate(problem: CacheError) -> None:
+    """Log what does not fit the cache's belief and go on; the next watch event sets it right.
 
     A belief that no later event repairs (`CacheCorruptedError`) ends the scheduler instead.
     """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        if not isinstance(problem, CacheError) or isinstance(problem, CacheCorruptedError):
-            return False
-        _log.error("cache: %s", problem)
-        return True
-
-
-_tolerated = _Tolerated()
+    if isinstance(problem, CacheCorruptedError):
+        raise problem
+    _log.error("cache: %s", problem)
 
 
 class _Reporting:
@@ -159,8 +144,10 @@ class NodeIngest(_Changing):
             self._left_alone[node.name] = None
             return
         began_ns = self._events.now_ns()
-        with _tolerated:
+        try:
             self._cache.add_node(node)
+        except CacheError as problem:
+            _tolerate(problem)
         self._queue.move_all(NODE_ADD, None, node)
         self._events.handled(NODE_ADD.label, since_ns=began_ns)
 
@@ -174,8 +161,10 @@ class NodeIngest(_Changing):
             self.on_add(new)
             return
         began_ns = self._events.now_ns()
-        with _tolerated:
+        try:
             self._cache.update_node(before, new)
+        except CacheError as problem:
+            _tolerate(problem)
         self._changed(node_changes(before, new), before, new, began_ns=began_ns)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
@@ -184,8 +173,10 @@ class NodeIngest(_Changing):
             return
         began_ns = self._events.now_ns()
         self._queue.move_all(NODE_DELETE, node, None)
-        with _tolerated:
+        try:
             self._cache.remove_node(node)
+        except CacheError as problem:
+            _tolerate(problem)
         self._events.handled(NODE_DELETE.label, since_ns=began_ns)
 
     def _readable(self, node: Node) -> bool:
@@ -268,8 +259,10 @@ class PodIngest(_Changing):
             self._writes.seen(new)
         if old.spec.node_name:
             began_ns = self._events.now_ns()
-            with _tolerated:
+            try:
                 self._cache.update_pod(old, new)
+            except CacheError as problem:
+                _tolerate(problem)
             self._changed(pod_changes(old, new), old, new, began_ns=began_ns)
         elif new.spec.node_name:
             self._assigned(new)
@@ -291,8 +284,10 @@ class PodIngest(_Changing):
         assigned = bool(pod.spec.node_name)
         if assigned or (missed and self._known_assigned(pod)):
             began_ns = self._events.now_ns()
-            with _tolerated:
+            try:
                 self._cache.remove_pod(pod)
+            except CacheError as problem:
+                _tolerate(problem)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
             self._events.handled(ASSIGNED_POD_DELETE.label, since_ns=began_ns)
         # It may have got its node in a version that could not be read: the queue has it still.
@@ -311,8 +306,10 @@ class PodIngest(_Changing):
 
     def _assigned(self, pod: Pod) -> None:
         began_ns = self._events.now_ns()
-        with _tolerated:
+        try:
             self._cache.add_pod(pod)
+        except CacheError as problem:
+            _tolerate(problem)
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
         self._events.handled(ASSIGNED_POD_ADD.label, since_ns=began_ns)
 

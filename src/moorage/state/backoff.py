@@ -11,6 +11,7 @@ by a `Pauses` (`moorage.state.pauses`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 
 from moorage.base.clock import Clock
@@ -59,10 +60,7 @@ class BackoffQueue:
     ) -> None:
         self._clock = clock
         self._pauses = pauses
-
-        def on_size(delta: int) -> None:
-            observer.pending(BACKOFF, delta)
-
+        on_size = partial(observer.pending, BACKOFF)
         if popped_early:
             self.rejected = KeyedHeap(lambda p: (self.expiry_ns(p), sort_key(p)), on_size)
         else:

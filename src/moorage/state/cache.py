@@ -39,6 +39,10 @@ _log = logging.getLogger(__name__)
 class Hold(Enum):
     """How the cache holds a pod."""
 
+    # Members are singletons; Enum's own hash is a Python function, and this is asked for every
+    # move of every pod.
+    __hash__ = object.__hash__
+
     ABSENT = "absent"
     ASSUMED = "assumed"
     ADDED = "added"
@@ -47,11 +51,17 @@ class Hold(Enum):
 class Move(Enum):
     """What the cache may be told about a pod."""
 
+    __hash__ = object.__hash__  # as above
+
     ASSUME = "assume"
     FORGET = "forget"
     ADD = "add"
     UPDATE = "update"
     REMOVE = "remove"
+
+
+# Under names of their own: finding a member in its class takes ten times as long.
+_ABSENT, _ASSUMED, _ADDED = Hold.ABSENT, Hold.ASSUMED, Hold.ADDED
 
 
 class _Held(NamedTuple):
@@ -266,13 +276,13 @@ class Cache:
     # --- the pod machine -------------------------------------------------------------------------
 
     def _tell(self, move: Move, pod: Pod, node_name: str) -> None:
-        uid = pod.uid
+        uid = pod.metadata.uid
         if not uid:
             raise CacheError(f"cannot get cache key for pod with empty UID: {pod.full_name}")
         if uid in self._assumed:
-            hold = Hold.ASSUMED
+            hold = _ASSUMED
         else:
-            hold = Hold.ADDED if uid in self._pods else Hold.ABSENT
+            hold = _ADDED if uid in self._pods else _ABSENT
         TRANSITIONS[hold, move](self, pod, node_name)
 
     def _assume(self, pod: Pod, node_name: str) -> None:
@@ -332,15 +342,19 @@ class Cache:
             )
 
     def _put(self, pod: Pod, node_name: str) -> None:
-        self._pods[pod.uid] = _Held(pod, node_name)
+        self._pods[pod.metadata.uid] = _Held(pod, node_name)
         self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
         self._table.add_pod(pod, node_name)
 
     def _exchange(self, pod: Pod, node_name: str) -> None:
         """Take over a newer version; where it costs its node the same, the table is left alone."""
-        self._forget_place(pod.uid)
-        self._pods[pod.uid] = _Held(pod, node_name)
-        self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
+        uid = pod.metadata.uid
+        if self._pods[uid].node_name == node_name:
+            self._assumed.pop(uid, None)
+        else:
+            self._forget_place(uid)
+            self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
+        self._pods[uid] = _Held(pod, node_name)
         self._table.update_pod(pod, node_name)
 
     def _take(self, uid: str) -> None:
@@ -350,8 +364,10 @@ class Cache:
     def _forget_place(self, uid: str) -> None:
         held = self._pods.pop(uid)
         self._assumed.pop(uid, None)
-        self._pod_counts[held.node_name] -= 1
-        if not self._pod_counts[held.node_name]:
+        left = self._pod_counts[held.node_name] - 1
+        if left:
+            self._pod_counts[held.node_name] = left
+        else:
             del self._pod_counts[held.node_name]
 
 

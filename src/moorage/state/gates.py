@@ -7,7 +7,6 @@ import logging
 from moorage.state.contracts import (
     GateResult,
     NullObserver,
-    PreEnqueueFn,
     PreEnqueueMap,
     QueueObserver,
 )
@@ -52,7 +51,8 @@ class Gates:
         joins the pod's rejectors whatever the code of its answer; when all let the pod in, its
         rejectors stay as they are, because they tell why it waited.
         """
-        plugins = self._plugins.get(queued.profile)
+        pod = queued.pod
+        plugins = self._plugins.get(pod.spec.scheduler_name)
         if not plugins:
             _open(queued)
             return
@@ -60,16 +60,26 @@ class Gates:
             plugins = tuple(sorted(plugins, key=lambda plugin: plugin[0] != queued.gating_plugin))
         began_ns = self._observer.now_ns()
         for name, function in plugins:
-            answer = _ask(name, function, queued)
+            try:
+                answer = function(pod)
+            except Exception as error:
+                answer = _broken(name, error, queued)
             if answer is not None:
                 self._close(queued, name, answer)
                 break
         else:
             _open(queued)
-        self._observer.gates_asked(queued.profile, since_ns=began_ns)
+        self._observer.gates_asked(pod.spec.scheduler_name, since_ns=began_ns)
 
     def _close(self, queued: QueuedPod, plugin: str, answer: GateResult) -> None:
-        queued.unschedulable_plugins.add(plugin)
+        if answer[0] == _ERROR:
+            _log.error(
+                "Unexpected error running PreEnqueue plugin %s on pod %s/%s: %s",
+                plugin,
+                *queued.key,
+                ", ".join(answer[1]),
+            )
+        queued.unschedulable_plugins |= {plugin}
         queued.gating_plugin = plugin
         queued.gating_result = answer
         queued.gating_events = self._hints.events_of(plugin)
@@ -82,17 +92,7 @@ def _open(queued: QueuedPod) -> None:
         queued.gating_events = ()
 
 
-def _ask(name: str, function: PreEnqueueFn, queued: QueuedPod) -> GateResult | None:
-    try:
-        answer = function(queued.pod)
-    except Exception as error:
-        _log.exception("PreEnqueue plugin %s broke on pod %s/%s", name, *queued.key)
-        return (_ERROR, (f"{type(error).__name__}: {error}",))
-    if answer is not None and answer[0] == _ERROR:
-        _log.error(
-            "Unexpected error running PreEnqueue plugin %s on pod %s/%s: %s",
-            name,
-            *queued.key,
-            ", ".join(answer[1]),
-        )
-    return answer
+def _broken(name: str, error: Exception, queued: QueuedPod) -> GateResult:
+    """Return the answer that stands for what a plugin raised."""
+    _log.error("PreEnqueue plugin %s broke on pod %s/%s", name, *queued.key, exc_info=error)
+    return (_ERROR, (f"{type(error).__name__}: {error}",))

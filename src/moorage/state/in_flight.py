@@ -86,6 +86,12 @@ class InFlight:
         """Note that waiting pods were asked to move during the newest attempt."""
         self.move_request_cycle = self.scheduling_cycle
 
+    def record_move(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        """Keep an event because of which waiting pods were asked to move."""
+        self.move_request_cycle = self.scheduling_cycle
+        if self._markers:
+            self.record(event, old, new)
+
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Keep an event for the pods in flight; without any, nobody will ask for it."""
         if not self._markers or not self._keeps_events:

@@ -88,12 +88,15 @@ class KeyedHeap:
 
     def pop(self) -> QueuedPod | None:
         """Take the first pod out, or return None."""
-        first = self.peek()
-        if first is not None:
-            heapq.heappop(self._heap)
-            del self._live[first.key]
-            self._on_size(-1)
-        return first
+        heap, live = self._heap, self._live
+        while heap:
+            _, _, stamp, key = heapq.heappop(heap)
+            found = live.get(key)
+            if found is not None and found[0] == stamp:
+                del live[key]
+                self._on_size(-1)
+                return found[2]
+        return None
 
     def pods(self) -> list[QueuedPod]:
         """Return all pods in arrival order."""

@@ -105,12 +105,14 @@ class Nominator:
         node_name = pod.status.nominated_node_name if info is None else info.node_name
         if info is None and not node_name:
             return
-        current = self._pod_lookup(*pod.key)
+        metadata = pod.metadata
+        current = self._pod_lookup(metadata.namespace, metadata.name)
         if current is None or current.spec.node_name:
             return
-        ref = _Ref(pod.uid, pod.key, node_name)
-        self._by_uid[ref.uid] = ref
-        self._by_node.setdefault(node_name, {})[ref.uid] = ref
+        uid = metadata.uid
+        ref = _Ref(uid, (metadata.namespace, metadata.name), node_name)
+        self._by_uid[uid] = ref
+        self._by_node.setdefault(node_name, {})[uid] = ref
         self._changed(node_name)
 
     def update(self, old: Pod | None, new: Pod) -> None:
@@ -122,13 +124,13 @@ class Nominator:
         known = self._by_uid.get(new.uid)
         told = new.status.nominated_node_name or (old and old.status.nominated_node_name)
         info = None if told or known is None else NominatingInfo(known.node_name)
-        if old is not None:
+        if old is not None and old.uid != new.uid:
             self.delete(old)
         self.add(new, info)
 
     def delete(self, pod: Pod) -> None:
         """Withdraw a pod's nomination; does nothing if there is none."""
-        ref = self._by_uid.pop(pod.uid, None)
+        ref = self._by_uid.pop(pod.metadata.uid, None)
         if ref is None:
             return
         refs = self._by_node[ref.node_name]

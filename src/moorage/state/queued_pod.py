@@ -71,9 +71,9 @@ class QueuedPod:
         """End of the current backoff, wall-clock ns; 0 = not computed yet. Kept by `Backoff`."""
         self.initial_attempt_ns: int | None = None
         """When it first entered activeQ, wall-clock ns; gated time is not part of it."""
-        self.unschedulable_plugins: set[str] = set()
+        self.unschedulable_plugins: frozenset[str] = frozenset()
         """Plugins that rejected it, PreEnqueue included."""
-        self.pending_plugins: set[str] = set()
+        self.pending_plugins: frozenset[str] = frozenset()
         """Plugins that answered Pending."""
         self.gating_plugin = ""
         """The PreEnqueue plugin that keeps it out; empty = not gated."""
@@ -107,7 +107,8 @@ class QueuedPod:
     @property
     def rejectors(self) -> frozenset[str]:
         """All plugins that rejected it or that it is pending on."""
-        return frozenset(self.unschedulable_plugins).union(self.pending_plugins)
+        pending = self.pending_plugins
+        return self.unschedulable_plugins | pending if pending else self.unschedulable_plugins
 
     def update(self, pod: Pod) -> None:
         """Take over a newer version of the same pod.
@@ -127,8 +128,8 @@ class QueuedPod:
         To be called by the failure handler before the pod goes back to the queue; with nothing in
         it, the attempt failed with an error.
         """
-        self.unschedulable_plugins = set(unschedulable)
-        self.pending_plugins = set(pending)
+        self.unschedulable_plugins = frozenset(unschedulable)
+        self.pending_plugins = frozenset(pending)
         self.gating_plugin = ""
         self.gating_result = None
         self.gating_events = ()

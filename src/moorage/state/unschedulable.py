@@ -61,7 +61,7 @@ class UnschedulablePods:
             Whether the key is new here.
         """
         found = self._filed.get(queued.key)
-        counted_as = GATED if queued.gated else UNSCHEDULABLE
+        counted_as = GATED if queued.gating_plugin else UNSCHEDULABLE
         if found is None:
             self._arrivals += 1
             arrival = self._arrivals
@@ -72,9 +72,10 @@ class UnschedulablePods:
             if found is not None:
                 self._count(found.counted_as, -1)
             self._count(counted_as, 1)
-        item = _Filed(arrival, queued, (queued.profile, queued.rejectors), counted_as)
+        filed_as = (queued.pod.spec.scheduler_name, queued.rejectors)
+        item = _Filed(arrival, queued, filed_as, counted_as)
         self._filed[queued.key] = item
-        self._files.setdefault(item.file, {})[queued.key] = item
+        self._files.setdefault(filed_as, {})[queued.key] = item
         return found is None
 
     def remove(self, key: PodKey) -> QueuedPod | None:
