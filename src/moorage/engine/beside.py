@@ -20,7 +20,6 @@ from moorage.engine.shape_cache import ShapeCache
 from moorage.engine.shape_entry import Beside, Entry
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
-from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
@@ -61,11 +60,12 @@ def judge_beside(
         both = verdict.copy()
         filter_nominated(profile, state, pod, snapshot, view=snapshot.all(), verdict=both)
         return both
-    positions = _positions(snapshot, level)
+    table = snapshot.table
+    positions = (table.node_log.position, table.pod_log.position, level.log.position)
     kept = entry.beside.get(pod.priority)
     rows = None
-    if kept is not None and (kept.base, kept.level, kept.by_sums) == (verdict, level, by_sums):
-        rows = _changed(kept, snapshot)
+    if kept is not None and kept.base is verdict and kept.level is level:
+        rows = _changed(kept, snapshot, positions) if kept.by_sums == by_sums else None
     if kept is not None and rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
         if rows and not _follow(kept, profile, state, pod, rows=rows):
             at = np.array(rows, np.int64)
@@ -99,18 +99,14 @@ def _follow(
     return True
 
 
-def _positions(snapshot: Snapshot, level: NominatedLevel) -> tuple[int, int, int]:
-    table = snapshot.table
-    return table.node_log.position, table.pod_log.position, level.log.position
-
-
-def _changed(kept: Beside, snapshot: Snapshot) -> list[int] | None:
+def _changed(kept: Beside, snapshot: Snapshot, positions: tuple[int, int, int]) -> list[int] | None:
     """Return the rows that may be judged otherwise now; None when that is not known any more."""
     logs = (snapshot.table.node_log, snapshot.table.pod_log, kept.level.log)
     rows: set[int] = set()
-    for log, position in zip(logs, kept.positions, strict=True):
-        changed = log.since(position)
-        if changed is None:
-            return None
-        rows.update(changed)
+    for log, before, now in zip(logs, kept.positions, positions, strict=True):
+        if before != now:
+            changed = log.since(before)
+            if changed is None:
+                return None
+            rows.update(changed)
     return sorted(rows)

@@ -6,6 +6,7 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from moorage.framework.runner import (
     run_pre_filter,
     run_pre_score,
 )
-from moorage.framework.status import Code, Status, unresolvable, unschedulable
+from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -49,6 +50,8 @@ from moorage.snapshot.view import NodeView
 
 # Asking the enum each time costs more than telling the meter.
 _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
+
+_NOTHING_PROPOSED: Final = PostFilterResult()
 
 
 class Cycle:
@@ -447,7 +450,7 @@ class Cycle:
             outcome=Outcome.BIND,
             pod=pod,
             state=state,
-            status=Status(),
+            status=SUCCESS,
             node_name=self.snapshot.names[row],
             total_score=total,
             feasible=of,
@@ -480,7 +483,7 @@ class Cycle:
         nomination: Nomination | None = CLEAR_NOMINATION
         victims: tuple[Pod, ...] = ()
         if after is not None:
-            result = after.result or PostFilterResult()
+            result = after.result or _NOTHING_PROPOSED
             victims, proposed, kept = result.victims, result.nominated_node, ""
             if victims and COSCHEDULING in self.profile.plugins:
                 groups, below = self.snapshot.groups, pod.priority

@@ -203,7 +203,7 @@ class FilterPass:
 
     def put_row(self, position: int, verdict: RowVerdict) -> None:
         """Overwrite one row with a verdict, which is yes or no."""
-        before = self.verdict_at(position)
+        before, plugin = self.verdict_at(position), verdict[0]
         if before == verdict:
             return
         if self._tally is not None:
@@ -211,10 +211,9 @@ class FilterPass:
         if self._rows and before[1] != verdict[1]:
             self._rows = {}
         code_n, reason_n = self._own()
-        plugin, code_n[position], reason_n[position] = verdict
-        self.plugin_n[position] = plugin
-        if plugin != PASSED:
-            self._last = max(self._last, plugin)
+        self.plugin_n[position], code_n[position], reason_n[position] = verdict
+        if self._last < plugin != PASSED:
+            self._last = plugin
 
     def at(self, positions: NDArray[np.int64]) -> FilterPass:
         """Return the verdict on some of the rows."""
@@ -304,6 +303,8 @@ class FilterPass:
 
     def _settled(self) -> tuple[CodeArray, ReasonArray]:
         """Take over what is pending, and return codes and reasons to be read."""
+        if self._code_n is not None and self._reason_n is not None and not self._pending:
+            return self._code_n, self._reason_n
         if self._code_n is None or self._reason_n is None:
             n = len(self.plugin_n)
             self._code_n, self._reason_n = np.zeros(n, np.uint8), np.zeros(n, np.int32)

@@ -5,6 +5,8 @@ Rules: scheduling spec, cycle sections 3.2, 3.4 and 4.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import numpy as np
 
@@ -16,6 +18,8 @@ from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import Code, Status, unresolvable
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
+
+_UNRESOLVABLE: Final = unresolvable()
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -60,7 +64,7 @@ class Search(msgspec.Struct, frozen=True):
         if self.pre_filter.status.rejected:
             return self.pre_filter.status
         if self.pre_filter.node_names is None:
-            return unresolvable()
+            return _UNRESOLVABLE
         names = " ".join(sorted(self.pre_filter.plugins | self.nominated_rejectors))
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 

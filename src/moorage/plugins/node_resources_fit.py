@@ -76,6 +76,10 @@ _WITH_DEFAULTS: Final = frozenset({"cpu", "memory"})
 _COUNTED_CHECKS_MAX: Final = 10
 
 
+# Numbers, because looking a code up in the enum takes longer than what is done with it.
+_UNSCHEDULABLE: Final = int(Code.UNSCHEDULABLE)
+_UNRESOLVABLE: Final = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
 # Room for a resource the row leaves to devices: no number of pods takes it up.
 _ANY_AMOUNT: Final = 1 << 62
 
@@ -217,17 +221,19 @@ class NodeResourcesFit:
             PreFilter of this plugin is not enabled.
         """
         del pod
-        snapshot, failures, code = self._snapshot, [], Code.UNSCHEDULABLE
+        snapshot, added, failures, code = self._snapshot, more.amounts, [], _UNSCHEDULABLE
         if snapshot.pod_count.item(row) + more.pods >= snapshot.allowed_pods.item(row):
             failures.append(TOO_MANY_PODS)
         for resource, amount in state.read(_PRE_FILTER):
             capacity = snapshot.allocatable(resource).item(row)
-            held = snapshot.requested(resource).item(row) + more.amounts.get(resource, 0)
+            held = snapshot.requested(resource).item(row)
+            if added:
+                held += added.get(resource, 0)
             if capacity - held < amount and (capacity or not self._is_left(resource)):
                 failures.append(f"Insufficient {resource}")
                 if capacity < amount:
-                    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        return (int(code), self._reasons.intern(*failures)) if failures else (0, 0)
+                    code = _UNRESOLVABLE
+        return (code, self._reasons.intern(*failures)) if failures else (0, 0)
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Nothing to prepare: the request is compiled with the pod's shape."""

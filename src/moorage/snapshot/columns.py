@@ -34,7 +34,9 @@ class Columns:
         self.structure = 0
         self._capacity = _FIRST_CAPACITY
         self._arrays: dict[ColumnKey, AnyArray] = {}
-        self._views: dict[ColumnKey, AnyArray] = {}
+        self.views: dict[ColumnKey, AnyArray] = {}
+        """The columns read since the last change of structure, as `view` returns them; not to be
+        changed. Whoever reads many looks here first, which takes no call."""
 
     def ensure(self, key: ColumnKey) -> AnyArray:
         """Return the whole backing array of a column, made with its fill on first use.
@@ -53,17 +55,17 @@ class Columns:
 
     def view(self, key: ColumnKey) -> AnyArray:
         """Return the column as a read-only array, (n,); writes to the column show through."""
-        found = self._views.get(key)
+        found = self.views.get(key)
         if found is None:
             found = self.ensure(key)[: self.n]
             found.flags.writeable = False
-            self._views[key] = found
+            self.views[key] = found
         return found
 
     def drop(self, key: ColumnKey) -> None:
         """Forget a column."""
         self._arrays.pop(key, None)
-        self._views.pop(key, None)
+        self.views.pop(key, None)
 
     def append_row(self) -> int:
         """Add a row with every column at its fill; return its number."""
@@ -106,4 +108,4 @@ class Columns:
 
     def _restructured(self) -> None:
         self.structure += 1
-        self._views.clear()
+        self.views.clear()

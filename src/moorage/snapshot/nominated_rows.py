@@ -73,17 +73,18 @@ class NominatedLevel:
 
     def put(self, row: int, pods: Sequence[PodInfo]) -> None:
         """Replace the pods of a row."""
-        if not pods and not self.count_n[row]:
+        if not pods and not self.count_n.item(row):
             return
         self.log.append(row)
         self.count_n[row] = len(pods)
-        for array in self.amounts.values():
-            array[row] = 0
+        sums = dict.fromkeys(self.amounts, 0)
         for pod in pods:
             for name, amount in pod.part(RESOURCES).value.balanced.items():
-                if name not in self.amounts:
-                    self.amounts[name] = np.zeros_like(self.count_n)
-                self.amounts[name][row] += amount
+                sums[name] = sums.get(name, 0) + amount
+        for name, amount in sums.items():
+            if name not in self.amounts:
+                self.amounts[name] = np.zeros_like(self.count_n)
+            self.amounts[name][row] = amount
 
 
 class NominatedRows:
@@ -133,7 +134,9 @@ class NominatedRows:
         for uid in (*self._placed, *self._arrived(rows)):
             due[self._where[uid]] = None
         for name in due:
-            self._refresh(name, tuple(nominations.get(name, ())))
+            pods = nominations.get(name, ())
+            if pods or name in self._pods:  # else somebody came and went in between
+                self._refresh(name, tuple(pods))
 
     def among(self, pod: PodInfo, rows: IntArray) -> tuple[IntArray, NominatedSums]:
         """Return where in some rows there are nominated pods to leave room for, and their sums.
@@ -191,8 +194,8 @@ class NominatedRows:
     # -- keeping up ----------------------------------------------------------------------------
 
     def _arrived(self, rows: Sequence[int]) -> list[str]:
-        by_row = self._table.pods_by_row
-        return [uid for row in rows for uid in by_row[row] if uid in self._where]
+        by_row, where = self._table.pods_by_row, self._where
+        return [uid for row in rows for uid in by_row[row] if uid in where]
 
     def _reset(self, nominations: Mapping[str, Sequence[PodInfo]]) -> None:
         self._pods, self._where, self._placed, self._levels = {}, {}, {}, {}

@@ -30,15 +30,18 @@ class ResourceColumns:
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Return int64, (n,): millicores for cpu, bytes or units for the rest."""
-        return self._column("allocatable", resource)
+        found = self.table.columns.views.get(("allocatable", resource))
+        return self._column("allocatable", resource) if found is None else found
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         """Return int64, (n,): sums of the requests of counted pods, same units."""
-        return self._column("requested", resource)
+        found = self.table.columns.views.get(("requested", resource))
+        return self._column("requested", resource) if found is None else found
 
     def allocatable_float(self, resource: str) -> NDArray[np.float64]:
         """Return float64, (n,): `allocatable`, for division."""
-        return self._column("allocatable_float", resource)
+        found = self.table.columns.views.get(("allocatable_float", resource))
+        return self._column("allocatable_float", resource) if found is None else found
 
     def exact_float(self, resource: str) -> bool:
         """Whether ``floor(x * 100 / allocatable)`` is exact in float64 on every node.
