@@ -42,6 +42,8 @@ _ROWS_IN_SCALARS = 8
 IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+_NO_ROWS = np.empty(0, np.int64)
+
 
 class Surroundings(msgspec.Struct):
     """What every search looks at: the cluster, its pods by rank, budgets, what replicas met.
@@ -55,6 +57,16 @@ class Surroundings(msgspec.Struct):
     budgets: Budgets
     replicas: Replicas
     rows_for_candidates: tuple[int, int] = (1, 1)
+    _twice: tuple[IntArray, IntArray] = (_NO_ROWS, _NO_ROWS)
+
+    def twice(self, rows: IntArray) -> IntArray:
+        """Return rows one time after the other, so that from any of them on all are in one slice.
+
+        Kept for the same array: most searches have the same nodes to try.
+        """
+        if self._twice[0] is not rows:
+            self._twice = rows, np.concatenate((rows, rows))
+        return self._twice[1]
 
 
 class DryRuns:
@@ -73,6 +85,8 @@ class DryRuns:
 
     Attributes
     ----------
+    independent
+        Whether rows are tried together.
     known
         What rows tried out came to.
     single
@@ -81,10 +95,11 @@ class DryRuns:
 
     __slots__ = (
         "_around",
-        "_by_priority",
+        "_in_scalars",
         "_now_ns",
         "_pod",
         "_what_if",
+        "independent",
         "known",
         "rules",
         "single",
@@ -103,18 +118,15 @@ class DryRuns:
         self._what_if = what_if
         self._pod = pod
         self._now_ns = now_ns
-        self._by_priority = rules is None
+        self.independent = what_if.independent
+        self._in_scalars = self.independent and rules is None
         self.rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
         known = around.replicas.rows(what_if, pod) if rules is None else None
         self.known = known or KnownRows(around.snapshot, around.budgets)
         self.single: dict[int, Candidate | Status] = {}
 
-    def states(self, rows: IntArray) -> StateArray:
-        """Return uint8: the states of rows, `UNKNOWN` where they have to be tried."""
-        return self.known.states(rows, self._now_ns)
-
-    def tried(self, rows: IntArray, states: bytes) -> tuple[StateArray, bytes]:
-        """Return the states of rows, tried where they are unknown, as uint8 and as bytes."""
+    def tried(self, rows: IntArray, states: bytes) -> StateArray:
+        """Return uint8: the states of rows, which are tried where they were `UNKNOWN`."""
         if states.count(UNKNOWN) > _ROWS_IN_SCALARS:
             self._try(rows[np.frombuffer(states, np.uint8) == UNKNOWN].tolist())
         else:
@@ -123,14 +135,14 @@ class DryRuns:
                 due.append(rows.item(at))
                 at = states.find(UNKNOWN, at + 1)
             self._try(due)
-        known = self.known.state_n.take(rows)
-        return known, known.tobytes()
+        known: StateArray = self.known.state_n.take(rows)
+        return known
 
     def _try(self, rows: Sequence[int]) -> None:
         if self._row_by_row(rows):
             return
         due = np.array(rows, np.int64)
-        if not self._what_if.independent:
+        if not self.independent:
             self._one_by_one(due)
             return
         ranked = self._around.importance.take(due)
@@ -147,7 +159,7 @@ class DryRuns:
 
     def _row_by_row(self, rows: Sequence[int]) -> bool:
         """Try a few rows in scalars; False where that takes arrays, and nothing is lost then."""
-        if len(rows) > _ROWS_IN_SCALARS or not self._by_priority or not self._what_if.independent:
+        if len(rows) > _ROWS_IN_SCALARS or not self._in_scalars:
             return False
         try:
             return all(map(self._tried_by_sums, rows))

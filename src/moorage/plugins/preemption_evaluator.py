@@ -146,7 +146,7 @@ class Evaluator:
             narrowing.offered = search.candidates()
             return None, unschedulable()
         row = search.chosen(ties)
-        victims = tuple([victim.pod for victim in search.candidate(row).victims])
+        victims = tuple([victim.pod for victim in search.victims(row)])
         return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
 
     def nominated_row(self, what_if: WhatIf, pod: PodInfo) -> int | None:
