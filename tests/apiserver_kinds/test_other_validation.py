@@ -139,6 +139,7 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
                 "spec.template.spec.containers[0].image: Required value",
                 'spec.template.spec.restartPolicy: Unsupported value: "Always": supported '
                 'values: "Never", "OnFailure"',
+                "spec.selector: Required value",
             ],
             id="a job that never ends",
         ),

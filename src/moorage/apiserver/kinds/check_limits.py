@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.api.names import qualified_name_faults
+from moorage.api.names import is_extended_resource, qualified_name_faults
 from moorage.apiserver.kind import (
     Column,
     FieldError,
@@ -17,6 +17,7 @@ from moorage.apiserver.kind import (
     forbidden,
     invalid,
     not_supported,
+    required,
 )
 from moorage.apiserver.kinds.cells import AGE, NAME, age, name_of
 from moorage.apiserver.kinds.check_resources import check_quantity, nano_of
@@ -43,8 +44,42 @@ _SCOPES = (
     "Terminating",
     "VolumeAttributesClass",
 )
+# What a quota may bound by a name without a slash, by what it is counted in.
+_POD_AMOUNTS = frozenset(
+    {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+)
+_OTHER_AMOUNTS = frozenset(
+    {
+        "requests.storage",
+        "ephemeral-storage",
+        "requests.ephemeral-storage",
+        "limits.ephemeral-storage",
+    }
+)
+_COUNTS = frozenset(
+    {
+        "configmaps",
+        "persistentvolumeclaims",
+        "pods",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "services",
+        "services.loadbalancers",
+        "services.nodeports",
+    }
+)
+_HUGE_PAGES = ("hugepages-", "requests.hugepages-")
+# Scope -> the names without a slash that it goes with; for the others, all that pods ask for.
+_OF_PODS = frozenset({"pods"}) | _POD_AMOUNTS
+_SCOPED = {
+    "BestEffort": frozenset({"pods"}),
+    "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
+}
+_LIMIT_TYPES = frozenset({"Container", "PersistentVolumeClaim", "Pod"})
 _OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
 _OPPOSITES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_NANO = 10**9
 _PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
@@ -91,22 +126,62 @@ def check_quota(new: Obj, old: Obj | None) -> list[FieldError]:
     errors = []
     for name, value in child(spec, "hard").items():
         where = f"spec.hard[{name}]"
-        errors += [invalid(where, name, fault) for fault in qualified_name_faults(name)]
-        errors += check_quantity(value, where)
+        errors += _check_quota_name(name, where)
+        errors += check_quantity(value, where) or _check_whole(name, value, where)
     scopes = list(spec.get("scopes") or ())
-    errors += [
-        not_supported("spec.scopes", each, _SCOPES) for each in scopes if each not in _SCOPES
-    ]
+    for each in scopes:
+        if each not in _SCOPES:
+            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
+        errors += _check_scoped(each, spec, ("spec.scopes", scopes))
     for pair in _OPPOSITES:
         if pair <= set(scopes):
             errors.append(invalid("spec.scopes", scopes, "conflicting scopes"))
     for index, each in enumerate(objects(spec, "scopeSelector", "matchExpressions")):
         errors += _check_scope(each, f"spec.scopeSelector.matchExpressions[{index}]")
+        shown = ("spec.scopeSelector.matchExpressions", child(spec, "scopeSelector"))
+        errors += _check_scoped(text(each, "scopeName"), spec, shown)
     if old is not None:
         for key in ("scopes", "scopeSelector"):
             if spec.get(key) != child(old, "spec").get(key):
                 errors.append(immutable(f"spec.{key}", spec.get(key)))
     return errors
+
+
+def _is_standard(name: str) -> bool:
+    return name in _POD_AMOUNTS | _OTHER_AMOUNTS | _COUNTS or name.startswith(_HUGE_PAGES)
+
+
+def _check_quota_name(name: str, where: str) -> list[FieldError]:
+    faults = qualified_name_faults(name)
+    if faults:
+        return [invalid(where, name, fault) for fault in faults]
+    if "/" in name or _is_standard(name):
+        return []
+    return [
+        invalid(where, name, "must be a standard resource type or fully qualified"),
+        invalid(where, name, "must be a standard resource for quota"),
+    ]
+
+
+def _check_whole(name: str, value: Any, where: str) -> list[FieldError]:
+    nano = nano_of(value)
+    counted = name in _COUNTS or is_extended_resource(name)
+    if counted and nano is not None and nano % _NANO:
+        return [invalid(where, str(value), "must be an integer")]
+    return []
+
+
+def _check_scoped(scope: str, spec: Json, shown: tuple[str, Any]) -> list[FieldError]:
+    """Check that what is bounded is something the scope can tell apart."""
+    if scope not in _SCOPES:
+        return []
+    known = _SCOPED.get(scope, _OF_PODS)
+    detail = "unsupported scope applied to resource"
+    return [
+        invalid(*shown, detail)
+        for name in child(spec, "hard")
+        if _is_standard(name) and name not in known
+    ]
 
 
 def _check_scope(each: Json, where: str) -> list[FieldError]:
@@ -131,7 +206,10 @@ def check_limit_range(new: Obj, old: Obj | None) -> list[FieldError]:
     seen: set[str] = set()
     for index, item in enumerate(objects(new, "spec", "limits")):
         where, kind = f"spec.limits[{index}]", text(item, "type")
-        errors += [invalid(f"{where}.type", kind, f) for f in qualified_name_faults(kind)]
+        faults = qualified_name_faults(kind)
+        if not faults and "/" not in kind and kind not in _LIMIT_TYPES:
+            faults = ["must be a standard limit type or fully qualified"]
+        errors += [invalid(f"{where}.type", kind, fault) for fault in faults]
         if kind in seen:
             errors.append(duplicate(f"{where}.type", kind))
         seen.add(kind)
@@ -141,7 +219,30 @@ def check_limit_range(new: Obj, old: Obj | None) -> list[FieldError]:
             if kind == "Pod" and part.startswith("default") and child(item, part):
                 detail = "may not be specified when `type` is 'Pod'"
                 errors.append(forbidden(f"{where}.{part}", detail))
-        errors += _check_order(item, where)
+        bounded = child(item, "min") | child(item, "max")
+        if kind == "PersistentVolumeClaim" and "storage" not in bounded:
+            errors.append(required(f"{where}.limits", _NO_STORAGE))
+        errors += _check_order(item, where) + _check_ratios(item, where)
+    return errors
+
+
+_NO_STORAGE = "either minimum or maximum storage value is required, but neither was provided"
+
+
+def _check_ratios(item: Json, where: str) -> list[FieldError]:
+    """Check that a limit may be what is requested, and that the bounds leave room for the ratio."""
+    errors = []
+    for name, value in child(item, "maxLimitRequestRatio").items():
+        field = f"{where}.maxLimitRequestRatio[{name}]"
+        ratio = nano_of(value)
+        least, most = (nano_of(child(item, part).get(name)) for part in ("min", "max"))
+        if ratio is None:
+            continue
+        if ratio < _NANO:
+            errors.append(invalid(field, value, f"ratio {value} is less than 1"))
+        if least and most is not None and ratio / _NANO > most / least:
+            detail = f"ratio {value} is greater than max/min = {most / least:f}"
+            errors.append(invalid(field, value, detail))
     return errors
 
 

@@ -18,6 +18,7 @@ from moorage.apiserver.kinds.check_resources import NOT_NEGATIVE
 from moorage.apiserver.kinds.check_scheduling import check_label_selector
 from moorage.apiserver.kinds.metadata import immutable
 from moorage.apiserver.kinds.tree import Json, child, number, text
+from moorage.apiserver.kinds.workload_defaults import job_labels
 
 _PERCENT = re.compile("[0-9]+%")
 _MISMATCH = "`selector` does not match template `labels`"
@@ -109,7 +110,8 @@ def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
     """Check a job."""
     spec = child(new, "spec")
     counts = ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds")
-    errors = [
+    errors = _check_generated_selector(new) if old is None else []
+    errors += [
         invalid(f"spec.{name}", number(spec, name), NOT_NEGATIVE)
         for name in counts
         if number(spec, name) < 0
@@ -122,6 +124,7 @@ def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
         errors.append(required("spec.completions", detail))
     restart = ("OnFailure", "Never")
     errors += check_template(child(spec, "template"), "spec.template", restart=restart)
+    errors += _check_job_selector(spec)
     if old is not None:
         before = child(old, "spec")
         gated = before.get("suspend") is True
@@ -130,6 +133,37 @@ def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
             if spec.get(name) != before.get(name):
                 errors.append(immutable(f"spec.{name}", spec.get(name)))
     return errors
+
+
+def _check_generated_selector(job: Obj) -> list[FieldError]:
+    """Check that a job selects its own pods: a copy of another job has that one's selector."""
+    spec, meta = child(job, "spec"), child(job, "metadata")
+    selector = spec.get("selector")
+    if spec.get("manualSelector") is True or selector is None:
+        return []
+    expected = job_labels(text(meta, "name"), text(meta, "uid"))
+    labels = child(spec, "template", "metadata", "labels")
+    where = "spec.template.metadata.labels"
+    errors = [
+        invalid(f"{where}[{key}]", labels, f"must be '{value}'")
+        for key, value in expected.items()
+        if labels.get(key) != value
+    ]
+    faults = check_label_selector(selector, "spec.selector")
+    if not faults and not _selects(selector, expected):
+        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+    return errors
+
+
+def _check_job_selector(spec: Json) -> list[FieldError]:
+    selector = spec.get("selector")
+    if selector is None:
+        return [required("spec.selector")]
+    faults = check_label_selector(selector, "spec.selector")
+    if not faults and not _matches(spec, selector):
+        labels = child(spec, "template", "metadata", "labels")
+        faults.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
+    return faults
 
 
 _POLICIES = ("Allow", "Forbid", "Replace")
@@ -204,7 +238,10 @@ def _check_selected_template(spec: Json, kind: str) -> list[FieldError]:
 
 
 def _matches(spec: Json, selector: Json) -> bool:
-    labels = child(spec, "template", "metadata", "labels")
+    return _selects(selector, child(spec, "template", "metadata", "labels"))
+
+
+def _selects(selector: Json, labels: Json) -> bool:
     return compile_label_selector(from_dict(LabelSelector, selector)).matches(labels)
 
 

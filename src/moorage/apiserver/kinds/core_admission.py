@@ -11,7 +11,8 @@ from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
 from moorage.apiserver.kinds.core_defaults import claims_service_address
-from moorage.apiserver.kinds.tree import Json, attach, child, number, objects, text
+from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
+from moorage.apiserver.kinds.workload_defaults import JOB_UID_LABEL, job_labels
 
 # The address and port ranges a cluster made by kubeadm gives to services.
 SERVICE_NETWORK = "10.96"
@@ -138,14 +139,16 @@ def prepare_priority_class(obj: Json, ctx: Context, resource: ResourceType) -> N
 
 
 def prepare_job(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Select a job's pods by its uid, and label its template accordingly."""
+    """Select a job's pods by its uid, and label its template accordingly.
+
+    What is there already stays; where it is another job's, validation refuses it.
+    """
     spec = attach(obj, "spec")
     uid = text(obj, "metadata", "uid")
     if spec.get("manualSelector") is True or not uid:
         return
     name = text(obj, "metadata", "name")
     labels = attach(attach(attach(spec, "template"), "metadata"), "labels")
-    labels["batch.kubernetes.io/controller-uid"] = labels["controller-uid"] = uid
-    labels["batch.kubernetes.io/job-name"] = labels["job-name"] = name
+    fill(labels, job_labels(name, uid))
     selector = attach(spec, "selector")
-    attach(selector, "matchLabels")["batch.kubernetes.io/controller-uid"] = uid
+    fill(attach(selector, "matchLabels"), {JOB_UID_LABEL: uid})

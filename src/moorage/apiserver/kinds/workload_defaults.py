@@ -13,6 +13,7 @@ from moorage.apiserver.kinds.tree import Json, attach, child, fill, fill_empty, 
 # Retries of a job before it counts as failed; unlimited when they are counted by index.
 JOB_BACKOFF_LIMIT = 6
 INT32_MAX = 2**31 - 1
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
 def default_replication_controller(obj: Json) -> None:
@@ -108,6 +109,16 @@ def default_job(obj: Json) -> None:
     fill(spec, defaults)
     default_template(spec)
     attach(obj, "status")
+
+
+def job_labels(name: str, uid: str) -> dict[str, str]:
+    """Return the labels that the pods of a job have, the old names first."""
+    return {
+        "controller-uid": uid,
+        "job-name": name,
+        JOB_UID_LABEL: uid,
+        "batch.kubernetes.io/job-name": name,
+    }
 
 
 def default_cron_job(obj: Json) -> None:
