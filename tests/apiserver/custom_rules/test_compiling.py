@@ -181,18 +181,17 @@ def test_a_rule_with_an_optional_old_value_is_shown_as_it_was_written():
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        pytest.param("isURL(self.name)", "url", id="addresses on the web"),
         pytest.param("ip(self.name).family() == 6", "ip", id="addresses"),
         pytest.param("cidr(self.name).prefixLength() < 9", "cidr", id="networks"),
-        pytest.param("sets.contains([self.name], ['a'])", "sets", id="sets"),
-        pytest.param("self.doors.map(d, d.name).isSorted()", "lists", id="lists"),
-        pytest.param("self.name.find('[0-9]+') == ''", "regex", id="searching in texts"),
+        pytest.param("self.doors.indexOf(self.doors[0]) == 0", "lists", id="places in lists"),
+        pytest.param(
+            "(self.doors + self.doors).size() < 3", "sums of sets and keyed lists", id="+"
+        ),
         pytest.param(
             "self.doors.all(i, d, i < 3 && d.open)",
             "macros over two variables",
             id="macros over two variables",
         ),
-        pytest.param("quantity(self.name).isInteger()", "quantity", id="quantities"),
         pytest.param(
             "!format.dns1123Label().validate(self.name).hasValue()", "format", id="format"
         ),
@@ -229,9 +228,9 @@ def test_a_rule_that_needs_what_is_not_here_is_left_out(text: str, missing: str)
 
 
 def test_a_message_expression_that_needs_what_is_not_here_is_left_out():
-    schema = obj(rule("false", message="no", messageExpression="url('a').getHost()"))
+    schema = obj(rule("false", message="no", messageExpression="string(ip('::1'))"))
     assert refused(schema) == []
-    assert left_out(schema) == [(".x-kubernetes-validations[0].messageExpression", "url")]
+    assert left_out(schema) == [(".x-kubernetes-validations[0].messageExpression", "ip")]
 
 
 def test_rules_inside_choices_are_left_out():

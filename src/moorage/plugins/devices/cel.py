@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from moorage.plugins.devices.cel_functions import cel_functions
+from moorage.api.cel_functions import cel_functions
 
 if TYPE_CHECKING:
     from cel_expr_python import cel

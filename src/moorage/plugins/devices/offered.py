@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
+from moorage.api.cel_functions import quantity_value, version_value
 from moorage.api.devices import CounterSet, Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from moorage.api.meta import NodeSelector
 from moorage.api.quantity import parse_quantity
 from moorage.api.selectors import NodeMatcher, compile_node_selector
+from moorage.api.semver import parse_version
 from moorage.plugins.devices.capacity import CapacityRule, parse_capacity
 from moorage.plugins.devices.cel import CelInput, SelectorFault, matches
-from moorage.plugins.devices.cel_functions import quantity_value, version_value
 from moorage.plugins.devices.contract import AllocationError, DeviceID, NodeFacts, PoolID
-from moorage.plugins.devices.semver import parse_version
 
 _KEEPING_OFF = frozenset({"NoSchedule", "NoExecute"})
 _VERDICTS_MAX = 256

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from moorage.apiserver.custom.rules.forms import LISTS, MOMENTS, Form, cel_type
+from moorage.apiserver.custom.rules.functions import LIST_FUNCTIONS, rule_functions
 from moorage.apiserver.custom.rules.tree import (
     CALL,
     COMPREHENSION,
@@ -33,7 +34,9 @@ from moorage.apiserver.custom.rules.tree import (
 
 _EQUALITY: Final = ("_==_", "_!=_")
 _READS_LISTS: Final = ("size", "_[_]")
+_OF_TEXTS: Final = ("indexOf", "lastIndexOf", "reverse")
 _ELSE: Final = ("orValue", "or")
+_SLOW: Final = {"matches"} | {function.name for function in rule_functions()}
 
 
 class Seen(NamedTuple):
@@ -57,23 +60,27 @@ class Checked(msgspec.Struct, frozen=True):
         How often ``oldSelf`` is named.
     depth
         How many loops are inside one another at most.
-    patterns
-        How often it matches a regular expression, counting each in loops once.
+    slow_calls
+        How often it matches a regular expression or calls one of `functions`, each in loops
+        counted once.
+    list_calls
+        How many of these go over a whole list.
     form
         What it evaluates to, as far as the schema says.
     changed
         The tree now reads moments or durations.
-    unclear
-        It uses moments or durations in a way that cannot be read here.
+    missing
+        What it needs that is not here; empty for nothing.
     """
 
     faults: tuple[str, ...]
     references: int
     depth: int
-    patterns: int
+    slow_calls: int
+    list_calls: int
     form: Form | None
     changed: bool
-    unclear: bool
+    missing: str
 
 
 def check_tree(tree: Message, text: str, variables: Mapping[str, Form], first_line: int) -> Checked:
@@ -97,10 +104,11 @@ def check_tree(tree: Message, text: str, variables: Mapping[str, Form], first_li
         faults=tuple(_told(text, place, what, first_line) for place, what in walk.faults),
         references=walk.references,
         depth=_depth(expression),
-        patterns=walk.patterns,
+        slow_calls=walk.slow_calls,
+        list_calls=walk.list_calls,
         form=None if seen.optional else seen.form,
         changed=walk.changed,
-        unclear=walk.unclear,
+        missing=walk.missing,
     )
 
 
@@ -114,9 +122,10 @@ class _Walk:
         self._known: dict[int, Seen] = {}
         self.faults: list[tuple[int, str]] = []
         self.references = 0
-        self.patterns = 0
+        self.slow_calls = 0
+        self.list_calls = 0
         self.changed = False
-        self.unclear = False
+        self.missing = ""
 
     def look(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
         """Return what is known of an expression, and note what is wrong inside it."""
@@ -176,10 +185,11 @@ class _Walk:
     def _call(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
         call = expression[CALL][0]
         function = text_field(call, 2)
-        self.patterns += function == "matches"
+        self.slow_calls += function in _SLOW
+        self.list_calls += function in LIST_FUNCTIONS
         operands = [*call.get(1, ()), *call.get(3, ())]
         seen = [self.look(each, scope) for each in operands]
-        self._check_moments(function, seen)
+        self._check_operands(function, seen)
         if function == "_?._":
             name = text_constant(operands[1])
             found = self._member(seen[0], name or "", expression)
@@ -195,14 +205,17 @@ class _Walk:
             return seen[0]._replace(optional=False)
         return seen[0] if function == "or" else _NOTHING
 
-    def _check_moments(self, function: str, seen: list[Seen]) -> None:
-        """Note calls whose operands hold moments as text, where that would be told apart."""
+    def _check_operands(self, function: str, seen: list[Seen]) -> None:
+        """Note calls that the runtime takes for others: lists that are sets, moments as text."""
         lists = [_holds_moments(each.form) for each in seen]
-        if any(lists) and not (function in _READS_LISTS or (function in _EQUALITY and all(lists))):
-            self.unclear = True
-        first = seen[0].form if seen else None
-        if function in _ELSE and first is not None and first.kind in MOMENTS:
-            self.unclear = True
+        read = function in _READS_LISTS or (function in _EQUALITY and all(lists))
+        kind = seen[0].form.kind if seen and seen[0].form is not None else None
+        if (any(lists) and not read) or (function in _ELSE and kind in MOMENTS):
+            self.missing = "dates and durations in lists and optional values"
+        elif function in _OF_TEXTS and kind in LISTS:
+            self.missing = "lists"
+        elif function == "_+_" and kind in ("set", "keyed"):
+            self.missing = "sums of sets and keyed lists"
 
     def _comprehension(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
         loop = expression[COMPREHENSION][0]

@@ -26,11 +26,11 @@ from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, re
 COST_MAX: Final = 5_000_000
 """What the rules of one object may cost, in steps of loops; a step takes half a microsecond."""
 
-# In steps, measured: to ask a rule, to turn a value into CEL's, to match a regular expression (the
-# runtime compiles it every time), and how much text takes as long as a step.
+# In steps, measured: to ask a rule, to turn a value into CEL's or back, to match a regular
+# expression (the runtime compiles it every time), and how much text takes as long as a step.
 _QUESTION: Final = 50
 _VALUE: Final = 4
-_PATTERN: Final = 60
+_SLOW_CALL: Final = 60
 _CHARACTERS: Final = 16
 
 _MESSAGE_BYTES_MAX: Final = 5 * 1024
@@ -177,15 +177,16 @@ def _unchanged(before: Before) -> bool:
 def _cost(rule: Rule, size: Size) -> int:
     """Return what asking a rule may cost at most, in steps of loops.
 
-    A guess upwards: every loop goes over all there is, and in every step all regular expressions
-    are matched and a text of average length is read.
+    A guess upwards: every loop goes over all there is, and in every step all functions are called,
+    with a text of average length or with a list of all there is.
     """
     cost = _QUESTION
     length = size.characters // max(size.nodes, 1)
     for program in (rule.program, rule.told):
         if program is not None:
             steps = min(size.nodes**program.depth, ITERATIONS_MAX)
-            cost += steps * (1 + length // _CHARACTERS + _PATTERN * program.patterns)
+            calls = _SLOW_CALL * program.slow_calls + _VALUE * size.nodes * program.list_calls
+            cost += steps * (1 + length // _CHARACTERS + calls)
     return cost
 
 

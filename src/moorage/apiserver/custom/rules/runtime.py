@@ -18,6 +18,7 @@ import msgspec
 
 from moorage.apiserver.custom.rules.checking import check_tree
 from moorage.apiserver.custom.rules.forms import Form, cel_type
+from moorage.apiserver.custom.rules.functions import rule_functions
 from moorage.apiserver.custom.rules.tree import read_tree, write_tree
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ HAS_OLD: Final = "__hasOldSelf"
 """The variable that says whether there is an old value, for rules to which it is optional."""
 
 _OPTIONAL_OLD: Final = f"cel.bind(oldSelf, {HAS_OLD} ? optional.of(oldSelf) : optional.none(),\n"
+_SCALARS: Final = ("BOOL", "BYTES", "DOUBLE", "DYN", "INT", "STRING")
 _STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _LINE: Final = re.compile(r"(?<=<input>:)[0-9]+(?=:)")
 _UNKNOWN: Final = re.compile(
@@ -41,17 +43,11 @@ _TOO_DEEP: Final = re.compile(r"Exceeded max recursion depth|Expression recursio
 _MISSING: Final[Mapping[str, str]] = {
     name: library
     for library, names in {
-        "url": "url isURL getScheme getHost getHostname getPort getEscapedPath getQuery",
         "ip": "ip isIP family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast "
         "isGlobalUnicast",
         "cidr": "cidr isCIDR containsIP containsCIDR prefixLength masked",
-        "regex": "find findAll",
-        "lists": "lists isSorted sum min max indexOf lastIndexOf slice flatten distinct sort "
-        "sortBy first last",
-        "sets": "sets",
+        "lists": "lists indexOf lastIndexOf slice flatten distinct sort sortBy first last",
         "format": "format validate",
-        "quantity": "quantity isQuantity",
-        "semver": "semver isSemver",
         "macros over two variables": "all exists exists_one existsOne transformList transformMap "
         "transformMapEntry",
     }.items()
@@ -68,16 +64,15 @@ class Program(msgspec.Struct, frozen=True):
         The runtime's.
     uses_old
         It names ``oldSelf``.
-    depth
-        How many loops are inside one another at most.
-    patterns
-        How often it matches a regular expression, counting each in loops once.
+    depth, slow_calls, list_calls
+        As `moorage.apiserver.custom.rules.checking.Checked` tells them.
     """
 
     expression: Any
     uses_old: bool
     depth: int
-    patterns: int
+    slow_calls: int
+    list_calls: int
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -131,8 +126,8 @@ def compile_text(text: str, form: Form, wanted: str, *, optional_old: bool) -> P
     checked = check_tree(tree, source, {"self": form, "oldSelf": form}, first_line)
     if checked.faults:
         return Refusal("compilation failed: " + "\n".join(checked.faults))
-    if checked.unclear:
-        return Refusal("", missing="dates and durations in lists and optional values")
+    if checked.missing:
+        return Refusal("", missing=checked.missing)
     result = compiled.return_type().name().lower()
     if result == "dyn" and checked.form is not None:
         result = cel_type(checked.form)
@@ -142,7 +137,8 @@ def compile_text(text: str, form: Form, wanted: str, *, optional_old: bool) -> P
         expression=_environment().deserialize(write_tree(tree)),
         uses_old=checked.references > first_line,
         depth=checked.depth,
-        patterns=checked.patterns,
+        slow_calls=checked.slow_calls,
+        list_calls=checked.list_calls,
     )
 
 
@@ -236,12 +232,36 @@ def _new_environment(kind: cel.Type) -> cel.Env:
 
     return runtime.NewEnv(
         variables={"self": kind, "oldSelf": kind, HAS_OLD: runtime.Type.BOOL},
+        functions=_functions(),
         extensions=[
             ext_bindings.ExtBindings(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
         ],
     )
+
+
+@cache
+def _functions() -> list[cel.FunctionDecl]:
+    runtime = _runtime()
+    kinds = runtime.Type
+    types = {
+        "LIST": kinds.List(kinds.DYN),
+        "TEXTS": kinds.List(kinds.STRING),
+        "MAP": kinds.Map(kinds.STRING, kinds.List(kinds.STRING)),
+    } | {name: getattr(kinds, name) for name in _SCALARS}
+    overloads: dict[str, list[cel.Overload]] = {}
+    for function in rule_functions():
+        overloads.setdefault(function.name, []).append(
+            runtime.Overload(
+                id="_".join((function.name, *function.parameters)).lower(),
+                parameters=[types[name] for name in function.parameters],
+                return_type=types[function.returns],
+                is_member=function.is_member,
+                impl=function.implementation,
+            )
+        )
+    return [runtime.FunctionDecl(name, items) for name, items in overloads.items()]
 
 
 @cache

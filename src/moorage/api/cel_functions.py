@@ -1,4 +1,7 @@
-"""Quantities and versions in selectors: the functions Kubernetes adds to CEL for them.
+"""Quantities and versions in CEL: the functions Kubernetes adds to it for them.
+
+Selectors of devices (`moorage.plugins.devices.cel`) and rules of custom resources
+(`moorage.apiserver.custom.rules`) have them; this table knows no CEL runtime.
 
 CEL knows neither type. Both travel through it as bytes, ``q`` and the nano units, ``v`` and the
 version, which makes equal ones equal there too.
@@ -12,13 +15,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from moorage.api.quantity import NANO, parse_quantity
-from moorage.plugins.devices.semver import Version, normalized, parse_version
+from moorage.api.semver import Version, normalized, parse_version
 
 _INT64: Final = 2**63
 
 
 class CelFunction(NamedTuple):
-    """One overload; the types are the names CEL's own have in the runtime."""
+    """One overload; the types are the names CEL's own have in the runtime, "LIST" of anything."""
 
     name: str
     parameters: tuple[str, ...]

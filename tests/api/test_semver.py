@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.plugins.devices.semver import Version, normalized, parse_version
+from moorage.api.semver import Version, normalized, parse_version
 
 
 @pytest.mark.parametrize(
