@@ -286,6 +286,38 @@ def test_a_running_pod_may_be_told_to_end():
     assert phases(play(scene)) == ["Pending", "Running", "Succeeded"]
 
 
+def test_a_pod_is_ready_when_its_gates_are_open():
+    def gate(status: str) -> dict[str, Any]:
+        return {"status": {"conditions": [{"type": "example.com/lb", "status": status}]}}
+
+    def told(api: MemoryApi) -> tuple[str, str | None, str | None]:
+        found = api.get("pods", "web")["status"]["conditions"]
+        ready = next(each for each in found if each["type"] == "Ready")
+        return ready["status"], ready.get("reason"), ready.get("message")
+
+    closed, seen = "ReadinessGatesNotReady", []
+    name = 'pod readiness gate "example.com/lb"'
+
+    async def scene(api: MemoryApi) -> None:
+        api.put("pods", pod(readinessGates=[{"conditionType": "example.com/lb"}]))
+        await aio.sleep(5)
+        seen.append(told(api))
+        for status in ("True", "Unknown", "True"):
+            api.change("pods", "default", "web", gate(status))
+            await aio.sleep(1)
+            seen.append(told(api))
+
+    api = play(scene)
+    assert seen == [
+        ("False", closed, f"corresponding condition of {name} does not exist."),
+        ("True", None, None),
+        ("False", closed, f'the status of {name} is not "True", but Unknown'),
+        ("True", None, None),
+    ]
+    statuses = {c["type"]: c["status"] for c in api.get("pods", "web")["status"]["conditions"]}
+    assert statuses["ContainersReady"] == statuses["example.com/lb"] == "True"
+
+
 def test_the_room_of_a_pod_that_went_is_free_again():
     async def scene(api: MemoryApi) -> None:
         api.put("pods", pod("first", requests={"cpu": "8"}, say={"run-seconds": "5"}))

@@ -228,6 +228,12 @@ class PodSchedulingGate(ApiStruct, frozen=True, kw_only=True):
     name: str = ""
 
 
+class PodReadinessGate(ApiStruct, frozen=True, kw_only=True):
+    """A condition that somebody else sets, without which the pod is not ready."""
+
+    condition_type: str = ""
+
+
 class PodSchedulingGroup(ApiStruct, frozen=True, kw_only=True):
     """The group a pod is scheduled with."""
 
@@ -263,6 +269,7 @@ class PodSpec(ApiStruct, frozen=True, kw_only=True):
     active_deadline_seconds: int | None = None
     service_account_name: str = ""
     restart_policy: str = ""
+    readiness_gates: list[PodReadinessGate] = []
 
 
 class ContainerStateRunning(ApiStruct, frozen=True, kw_only=True):

@@ -57,17 +57,21 @@ def creating(pod: Pod, facts: PodFacts, times: ConditionTimes) -> dict[str, obje
     return status
 
 
-def running(pod: Pod, facts: PodFacts, times: ConditionTimes) -> dict[str, object]:
-    """Build the status of a pod whose containers all run and are ready."""
+def running(
+    pod: Pod, facts: PodFacts, times: ConditionTimes, *, now: str = ""
+) -> dict[str, object]:
+    """Build the status of a pod whose containers all run; it is ready if its gates let it."""
     since = facts.running_since
     wanted = [
-        (name, "True", "", "")
-        for name in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+        ("PodReadyToStartContainers", "True", "", ""),
+        ("Initialized", "True", "", ""),
+        ("Ready", *_ready(pod)),
+        ("ContainersReady", "True", "", ""),
     ]
     state: dict[str, object] = {"running": {"startedAt": since}}
     status: dict[str, object] = {
         "phase": "Running",
-        "conditions": _conditions(pod, wanted, times, since),
+        "conditions": _conditions(pod, wanted, times, now or since),
         "hostIP": facts.host_ip,
         "hostIPs": [{"ip": facts.host_ip}],
         "podIP": facts.pod_ip,
@@ -78,6 +82,32 @@ def running(pod: Pod, facts: PodFacts, times: ConditionTimes) -> dict[str, objec
     if pod.spec.init_containers:
         status["initContainerStatuses"] = _init_statuses(pod, facts, state, done_at=since)
     return status
+
+
+def gates_moved(pod: Pod, times: ConditionTimes) -> bool:
+    """Whether a running pod with readiness gates is ready now and was told not to be, or back."""
+    if not pod.spec.readiness_gates:
+        return False
+    told = times.get("Ready")
+    return told is not None and told[0] != _ready(pod)[0]
+
+
+def _ready(pod: Pod) -> tuple[str, str, str]:
+    """Return status, reason and message of Ready, where all containers are.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/kubelet/status/generate.go, GeneratePodReadyCondition.
+    """
+    found = {each.type: each.status for each in pod.status.conditions}
+    closed = []
+    for gate in pod.spec.readiness_gates:
+        name, status = gate.condition_type, found.get(gate.condition_type)
+        if status is None:
+            closed.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
+        elif status != "True":
+            closed.append(f'the status of pod readiness gate "{name}" is not "True", but {status}')
+    return ("False", "ReadinessGatesNotReady", ", ".join(closed)) if closed else ("True", "", "")
 
 
 def ended(

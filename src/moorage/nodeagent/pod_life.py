@@ -126,9 +126,12 @@ class PodLife:
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             self._end(record)
         effects = self._stop(record, now_ns)
-        if record.stage is _Stage.RUNNING and pod.metadata.generation > generation:
-            # Another image, say: a kubelet reports that it has taken the new spec in.
-            status = kubelet_status.running(pod, record.facts, record.times)
+        # Another image, say: a kubelet reports that it has taken the new spec in.
+        newer = pod.metadata.generation > generation
+        if record.stage is _Stage.RUNNING and (
+            newer or kubelet_status.gates_moved(pod, record.times)
+        ):
+            status = kubelet_status.running(pod, record.facts, record.times, now=rfc3339(now_ns))
             effects.append(PatchPod(reference(pod), status))
         return effects
 
