@@ -70,6 +70,12 @@ STEPS = (
     ("get all", True, ("car.example.com/a",)),
     ("apply -f wrong.json", False, ("should be greater than or equal to 3",)),
     ("apply -f misspelt.json", False, ('strict decoding error: unknown field "spec.colour"',)),
+    (
+        "apply -f odd.json",
+        False,
+        ('The Car "a" is invalid: spec: Invalid value: "object": only red cars are odd',),
+    ),
+    ("apply -f faulty.json", False, ("<input>:1:29: undefined field 'colour'",)),
     ("scale car a --replicas=3", True, ("car.example.com/a scaled",)),
     ('patch car a --type=merge -p {"spec":{"color":"blue"}}', True, ("patched",)),
     ("apply -f car.json", True, ("configured",)),
@@ -107,7 +113,7 @@ STEPS = (
 
 
 # Steps an older kubectl does.
-OLDER = 11
+OLDER = 13
 
 
 class Everybody:
@@ -124,9 +130,15 @@ def manifests(tmp_path: Path) -> Path:
     crd = definition(additionalPrinterColumns=columns, subresources={"status": {}, "scale": paths})
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"]["color"]["description"] = "The paint."
+    rule = "self.wheels % 2 == 0 || self.color == 'red'"
+    rules = [{"rule": rule, "message": "only red cars are odd"}]
+    schema["properties"]["spec"]["x-kubernetes-validations"] = rules
+    faulty = json.loads(json.dumps(crd).replace("self.color", "self.colour"))
     for name, obj in {
         "crd": crd,
+        "faulty": faulty,
         "car": car(),
+        "odd": car(color="blue", wheels=5),
         "wrong": car(wheels=1),
         "misspelt": car(colour="x"),
     }.items():
