@@ -35,6 +35,13 @@ class _Idle(NamedTuple):
     everybody: bool = False
     """Whether all of them skip, as long as every condition holds."""
 
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether every condition holds now."""
+        for condition in self.conditions:  # noqa: SIM110 - a generator costs more than the answers
+            if not condition(snapshot):
+                return False
+        return True
+
 
 _NOBODY: Final = _Idle(frozenset())
 
@@ -69,7 +76,7 @@ class KnownPreFilters:
             return self._run(entry, state, pod, {})
         # An attempt whose plugins are timed one by one asks them all: they want to be told of.
         idle = _NOBODY if state.timed else self._idle(pod)
-        if idle.everybody and all(skips(self._snapshot) for skips in idle.conditions):
+        if idle.everybody and idle.holds(self._snapshot):
             known = entry.outcomes.get(self._all_skip)
             if known is not None:
                 outcome, state.skip_filter = known

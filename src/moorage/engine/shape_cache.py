@@ -39,7 +39,7 @@ DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024  # about 500 shapes at 5000 nodes; a gu
 
 # Rows that may have changed since an entry was brought up to date, with one of them looked for
 # among them each time; a guess.
-_BEHIND_MOST = 256
+_BEHIND_MOST = 128
 
 # Priorities for which a shape keeps the verdict beside nominated pods; a guess.
 _PRIORITIES_MOST = 4
@@ -181,13 +181,10 @@ class ShapeCache:
             return False
         if entry.node_position != self._snapshot.table.node_log.position:
             return False
-        if entry.pod_position == log.position:
-            return verdict.plugin_n.item(row) == PASSED
         if log.position - entry.pod_position > _BEHIND_MOST:
             return False
-        changed = log.since(entry.pod_position)
-        if changed is None or row not in changed:
-            return changed is not None and verdict.plugin_n.item(row) == PASSED
+        if not log.may_have_changed(row, entry.pod_position):
+            return verdict.plugin_n.item(row) == PASSED
         return by_node.plugin_n.item(row) == PASSED and self._one_row.passes(entry, pod, row)
 
     def _asks(self, state: CycleState) -> bool:

@@ -15,23 +15,25 @@ class KeyLog(Generic[T]):
     limit
         How many entries are kept at least. A reader that fell further behind is told to start
         afresh (a guess: replaying more would cost about as much).
+
+    Attributes
+    ----------
+    position
+        The position behind the newest entry; only `append` changes it.
     """
 
-    __slots__ = ("_base", "_keys", "_limit")
+    __slots__ = ("_base", "_keys", "_limit", "position")
 
     def __init__(self, limit: int = 4096) -> None:
         self._keys: list[T] = []
         self._base = 0
         self._limit = limit
-
-    @property
-    def position(self) -> int:
-        """The position behind the newest entry."""
-        return self._base + len(self._keys)
+        self.position = 0
 
     def append(self, key: T) -> None:
         """Note that what is behind a key changed."""
         self._keys.append(key)
+        self.position += 1
         if len(self._keys) > 2 * self._limit:
             drop = len(self._keys) - self._limit
             del self._keys[:drop]
@@ -42,10 +44,16 @@ class KeyLog(Generic[T]):
         start = position - self._base
         if start < 0:
             return None
-        return list(dict.fromkeys(self._keys[start:]))
+        keys = self._keys[start:]
+        return keys if len(keys) < 2 else list(dict.fromkeys(keys))
+
+    def may_have_changed(self, key: T, since: int) -> bool:
+        """Whether a key is among those changed since a position; True where that is forgotten."""
+        start = since - self._base
+        return start < 0 or key in self._keys[start:]
 
     def copy(self) -> KeyLog[T]:
         """Return an independent log with the same content."""
         twin: KeyLog[T] = KeyLog(self._limit)
-        twin._keys, twin._base = self._keys[:], self._base
+        twin._keys, twin._base, twin.position = self._keys[:], self._base, self.position
         return twin
