@@ -123,9 +123,10 @@ class PodStore:
         info = info_of(pod)
         self._infos[info.namespace, info.name] = info
 
-    def remove(self, pod: Pod) -> None:
-        """Forget a pod."""
-        self._infos.pop(pod.key, None)
+    def remove(self, pod: Pod) -> Pod | None:
+        """Forget a pod; return the version of it that was kept, None where there was none."""
+        found = self._infos.pop((pod.metadata.namespace, pod.metadata.name), None)
+        return None if found is None else found.pod
 
 
 class NodeIngest(_Changing):
@@ -247,7 +248,7 @@ class PodIngest(_Changing):
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Take in a changed pod; one that cannot be read leaves the version before in place."""
-        before = self._store.info(*new.key)
+        before = self._store.info(new.metadata.namespace, new.metadata.name)
         if not self._readable(new, before):
             return
         if before is None:
@@ -275,10 +276,9 @@ class PodIngest(_Changing):
 
     def on_delete(self, pod: Pod, *, missed: bool) -> None:
         """Take in that a pod is gone, or finished and so no longer watched."""
-        known = self._store.get(*pod.key)
+        known = self._store.remove(pod)
         if known is None:
             return  # no version of it could be read
-        self._store.remove(pod)
         if self._writes is not None:
             self._writes.gone(pod)
         assigned = bool(pod.spec.node_name)

@@ -200,7 +200,7 @@ class PodGroups:
     def put(self, pod: Pod) -> None:
         """Take in a pod, or a newer version of it."""
         key = self.source.key_of(pod)
-        before = self._key_of.get(pod.uid)
+        before = self._key_of.get(pod.metadata.uid)
         if before is not None and before != key:
             self.remove(pod.uid)
         if key is None:

@@ -287,10 +287,11 @@ class Cache:
 
     def _assume(self, pod: Pod, node_name: str) -> None:
         assumed = info_of(pod).placed(node_name).pod
+        uid = pod.metadata.uid
         self.lifecycle.move(pod, PodState.ASSUMED, cause=f"assumed on {node_name}")
-        self._assumed[pod.uid] = None
+        self._assumed[uid] = None
         self._put(assumed, node_name)
-        self.groups.assume(pod.uid)
+        self.groups.assume(uid)
 
     def _forget(self, pod: Pod, node_name: str) -> None:
         held = self._pods[pod.uid]
@@ -309,7 +310,7 @@ class Cache:
         self.groups.put(pod)
 
     def _confirm(self, pod: Pod, node_name: str) -> None:
-        assumed_on = self._pods[pod.uid].node_name
+        assumed_on = self._pods[pod.metadata.uid].node_name
         if assumed_on != node_name:
             _log.warning(
                 "pod %s was assumed on %s but is bound to %s; the API's word counts",
@@ -329,12 +330,13 @@ class Cache:
     def _remove(self, pod: Pod, node_name: str) -> None:
         if node_name:
             self._must_agree(pod, node_name)
+        uid = pod.metadata.uid
         self.lifecycle.move(pod, PodState.GONE, cause="removed from the cache")
-        self._take(pod.uid)
-        self.groups.remove(pod.uid)
+        self._take(uid)
+        self.groups.remove(uid)
 
     def _must_agree(self, pod: Pod, node_name: str) -> None:
-        held = self._pods[pod.uid]
+        held = self._pods[pod.metadata.uid]
         if held.node_name != node_name:
             raise CacheCorruptedError(
                 f"scheduler cache is corrupted and can badly affect scheduling decisions: pod "

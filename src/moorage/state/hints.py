@@ -146,11 +146,12 @@ class HintIndex:
             if isinstance(new, Pod) and new.uid != queued.uid:
                 return Requeue.SKIP
             return Requeue.AFTER_BACKOFF
-        if queued.profile not in self._by_profile:
+        profile = queued.pod.spec.scheduler_name
+        if profile not in self._by_profile:
             self._warn_unknown(queued)
-            return Requeue.AFTER_BACKOFF
+            return _AFTER_BACKOFF
         result = _SKIP
-        for registered in self.matching(queued.profile, event):
+        for registered in self.matching(profile, event):
             pending = registered.plugin in queued.pending_plugins
             if not pending and registered.plugin not in queued.unschedulable_plugins:
                 continue

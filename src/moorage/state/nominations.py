@@ -101,7 +101,8 @@ class Nominator:
         info
             The attempt's decision; None takes ``status.nominatedNodeName``.
         """
-        self.delete(pod)
+        if pod.metadata.uid in self._by_uid:
+            self.delete(pod)
         node_name = pod.status.nominated_node_name if info is None else info.node_name
         if info is None and not node_name:
             return
@@ -121,10 +122,11 @@ class Nominator:
         Between the decision and its appearance in the pod's status, updates come that do not show
         it yet; they must not withdraw it.
         """
-        known = self._by_uid.get(new.uid)
+        uid = new.metadata.uid
+        known = self._by_uid.get(uid)
         told = new.status.nominated_node_name or (old and old.status.nominated_node_name)
         info = None if told or known is None else NominatingInfo(known.node_name)
-        if old is not None and old.uid != new.uid:
+        if old is not None and old.metadata.uid != uid:
             self.delete(old)
         self.add(new, info)
 

@@ -105,7 +105,7 @@ class SubQueues:
 
     def find(self, key: PodKey) -> QueuedPod | None:
         """Return the queued pod of this key, wherever it waits, or None."""
-        return self.active.get(key) or self.unschedulable.get(key) or self.backoff.get(key)
+        return self.unschedulable.get(key) or self.active.get(key) or self.backoff.get(key)
 
     def place_of(self, key: PodKey) -> PodState | None:
         """Return which sub-queue holds a key, as a lifecycle state, or None."""
@@ -268,10 +268,11 @@ class SubQueues:
         counted = queued.counted_rejectors
         if counted is rejectors or counted == rejectors:
             return
-        for plugin in sorted(rejectors - counted):
-            self._observer.unschedulable_pods(plugin, queued.profile, 1)
-        for plugin in sorted(counted - rejectors):
-            self._observer.unschedulable_pods(plugin, queued.profile, -1)
+        observer, profile = self._observer, queued.pod.spec.scheduler_name
+        for plugin in sorted(rejectors - counted) if rejectors else ():
+            observer.unschedulable_pods(plugin, profile, 1)
+        for plugin in sorted(counted - rejectors) if counted else ():
+            observer.unschedulable_pods(plugin, profile, -1)
         queued.counted_rejectors = rejectors
 
     def _queued_version(self, key: PodKey) -> Pod | None:

@@ -148,19 +148,20 @@ class SchedulingQueue:
         is nowhere is queued. By the rules of v1.20 one in backoff becomes active, and of one in
         flight a second copy is queued.
         """
-        if old is not None and old.uid != new.uid:
+        uid = new.metadata.uid
+        if old is not None and old.metadata.uid != uid:
             # A delete was missed. kube-scheduler would carry the attempts over to the new pod.
             self.delete(old)
             self.add(new)
             return
         events = pod_changes(old, new) if old is not None else [POD_UPDATE]
-        if new.uid in self._in_flight and self._wakeups.keeps_events:
+        if uid in self._in_flight and self._wakeups.keeps_events:
             for event in events:
                 self._in_flight.record(event, old, new)
             self.lifecycle.note(new, "updated in flight", cause=events[0].label)
             return
         queued = self._places.find(new.key)
-        if queued is None or queued.uid != new.uid:
+        if queued is None or queued.uid != uid:
             self._enter(new, POD_UPDATE)
         elif queued.key in self._places.unschedulable:
             self._update_waiting(queued, old, new, events)

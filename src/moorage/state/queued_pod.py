@@ -57,8 +57,8 @@ class QueuedPod:
         self.pod = pod
         self.info: PodInfo = info_of(pod)
         """The pod as attempts look at it, which keeps what was compiled of it."""
-        self.uid = pod.uid
-        self.key: PodKey = pod.key
+        self.uid = self.info.uid
+        self.key: PodKey = (self.info.namespace, self.info.name)
         self.timestamp_ns = timestamp_ns
         """When it arrived or last came back, wall-clock ns. Moves between sub-queues keep it."""
         self.attempts = 0
@@ -118,9 +118,11 @@ class QueuedPod:
         AssertionError
             The version belongs to another pod (its uid differs).
         """
-        assert pod.uid == self.uid, f"{self!r} updated with uid {pod.uid}"
-        if pod is not self.pod:
-            self.pod, self.info = pod, info_of(pod)
+        if pod is self.pod:
+            return
+        info = info_of(pod, like=self.info)
+        assert info.uid == self.uid, f"{self!r} updated with uid {info.uid}"
+        self.pod, self.info = pod, info
 
     def rejected_by(self, unschedulable: Iterable[str], pending: Iterable[str] = ()) -> None:
         """Replace what earlier attempts left by the rejectors of the attempt that just failed.

@@ -46,30 +46,24 @@ class StoryEntry(msgspec.Struct, frozen=True, gc=False):
 class Story:
     """What happened to one pod, oldest first; the oldest entries are dropped first."""
 
-    __slots__ = ("_entries", "dropped", "key", "uid")
+    __slots__ = ("dropped", "kept", "key", "uid")
 
     def __init__(self, uid: str, key: PodKey) -> None:
         self.uid = uid
         self.key = key
         self.dropped = 0
         """How many entries were dropped to stay within the bound."""
-        self._entries: list[StoryEntry] = []
+        self.kept: list[StoryEntry] = []
+        """The entries kept, oldest first; written by `Stories` alone."""
 
     @property
     def entries(self) -> tuple[StoryEntry, ...]:
         """The entries kept, oldest first."""
-        return tuple(self._entries)
-
-    def append(self, entry: StoryEntry, limit: int) -> None:
-        """Add an entry, dropping the oldest beyond a limit."""
-        self._entries.append(entry)
-        if len(self._entries) > limit:
-            del self._entries[0]
-            self.dropped += 1
+        return tuple(self.kept)
 
     def by_cause(self, cause: str) -> tuple[StoryEntry, ...]:
         """Return the entries with exactly this cause, oldest first."""
-        return tuple(entry for entry in self._entries if entry.cause == cause)
+        return tuple(entry for entry in self.kept if entry.cause == cause)
 
 
 class Stories:
@@ -109,7 +103,11 @@ class Stories:
             story = self._by_uid[uid] = Story(uid, key)
         if self._uid_by_key.get(key) != uid:
             self._uid_by_key[key] = uid
-        story.append(StoryEntry(self._now_ns(), what, cause), self._entries_max)
+        kept = story.kept
+        kept.append(StoryEntry(self._now_ns(), what, cause))
+        if len(kept) > self._entries_max:
+            del kept[0]
+            story.dropped += 1
 
     def of(self, uid: str) -> tuple[StoryEntry, ...]:
         """Return what is known to have happened to a pod, oldest first; empty if unknown."""
