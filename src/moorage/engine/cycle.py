@@ -182,9 +182,9 @@ class Cycle:
         outcome = self._pre_filter(entry, state, pod)
         if meter is not None:
             meter.lap(PRE_FILTER, outcome.status.code)
-        if outcome.status.rejected:
-            return Search(outcome, self.snapshot.rows([]), FilterPass(0), within=within)
         if not outcome.status.ok:
+            if outcome.status.rejected:
+                return Search(outcome, self.snapshot.rows([]), FilterPass(0), within=within)
             raise CycleError(outcome.status)
         code = _ERROR
         try:
