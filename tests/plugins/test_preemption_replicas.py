@@ -26,7 +26,9 @@ from moorage.framework.preemption import PREEMPTION, TRIED, PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
 from moorage.plugins.preemption_dry_runs import DryRuns
+from moorage.plugins.preemption_known import KnownRows
 from moorage.snapshot.key_log import KeyLog
+from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node
@@ -208,11 +210,11 @@ def apply(world: World, step: tuple[Any, ...]) -> None:
         world.budget(*args)
 
 
-def full(world: World) -> World:
+def full(world: World, *, alike: bool = False) -> World:
     for index, name in enumerate(NODES):
         world.resize(name, 4)
         for step in range(2):
-            started = -1 if index % 3 else None
+            started = -1 if index % 3 and not alike else None
             world.place(name, world.pod(2, (index + step) % 2 - 1, started, LABELS[step]))
     return world
 
@@ -221,12 +223,13 @@ def full(world: World) -> World:
 @given(
     percentage=st.sampled_from([0, 50, 100]),
     absolute=st.sampled_from([1, 3]),
+    alike=st.booleans(),
     history=st.lists(steps, max_size=30),
 )
 def test_what_is_kept_never_changes_a_decision(
-    percentage: int, absolute: int, history: list[tuple[Any, ...]]
+    percentage: int, absolute: int, alike: bool, history: list[tuple[Any, ...]]
 ) -> None:
-    world = full(World(percentage, absolute))
+    world = full(World(percentage, absolute), alike=alike)
     for step in history:
         apply(world, step)
 
@@ -247,17 +250,38 @@ CHANGES = [
 ]
 
 
+@pytest.mark.parametrize("alike", [True, False], ids=["filled alike", "filled differently"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_after_a_change_replicas_are_decided_as_if_afresh(
-    change: Callable[[World], None],
+    change: Callable[[World], None], alike: bool
 ) -> None:
-    world = full(World(100, 1))
+    world = full(World(100, 1), alike=alike)
     world.budget(1, Budget("b", 1))
     for step in (None, change, change, None):
         if step is not None:
             step(world)
         for uid in ("", "waiting", ""):
             world.preempt(1, uid, follow=False)
+
+
+def test_candidates_are_compared_once_one_of_them_loses_something_else() -> None:
+    world = full(World(100, 1), alike=True)
+    known = []
+    following = KnownRows.follow
+
+    def noted(self: KnownRows, level: NominatedLevel, own: int | None) -> None:
+        following(self, level, own)
+        known.append(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(KnownRows, "follow", noted)
+        world.preempt(1, "", follow=True)
+        world.preempt(1, "", follow=True)
+        assert [each.alike for each in known] == [True, True]
+        world.take_away(0)
+        world.place("n7", world.pod(1, -2))
+        world.preempt(1, "", follow=False)
+        assert [each.alike for each in known] == [False] * 3
 
 
 def test_a_replica_tries_only_rows_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
