@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -352,3 +353,16 @@ async def test_without_the_runtime_rules_are_kept_with_a_warning():
     stored = json.loads(reply.body)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert stored == schema
     await cluster.ok("POST", POOLS, pool(a=1))
+
+
+def test_the_runtime_is_not_imported_without_rules():
+    program = (
+        "import sys\n"
+        "from tests.apiserver.harness import Cluster\n"
+        "Cluster()\n"
+        "print('cel_expr_python' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "False\n"

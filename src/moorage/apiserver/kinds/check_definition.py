@@ -14,7 +14,7 @@ from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
 from moorage.apiserver.custom.json_path import compile_path, simple_path
 from moorage.apiserver.custom.names import name_conflicts
-from moorage.apiserver.custom.rules.compiled import compiled_rules
+from moorage.apiserver.custom.rules.compiled import compiled_rules, has_rules
 from moorage.apiserver.custom.rules.runtime import is_installed
 from moorage.apiserver.custom.structural import check_schema, places_of_rules
 from moorage.apiserver.kind import (
@@ -133,20 +133,23 @@ def warnings(obj: Obj) -> list[str]:
     """Say which rules of a definition this server does not evaluate."""
     found = []
     for index, version in enumerate(objects(obj, "spec", "versions")):
-        schema = child(version, "schema").get("openAPIV3Schema")
+        schema = child(version, "schema", "openAPIV3Schema")
         where = f"spec.versions[{index}].schema.openAPIV3Schema"
-        places = [] if is_installed() else list(places_of_rules(schema))
-        if places:
-            shown = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
-            found.append(
-                f"{where}: x-kubernetes-validations of {shown} are stored and not evaluated: "
-                "this server has no CEL"
-            )
-        elif isinstance(schema, dict) and not check_schema(schema, where):
+        # The runtime is imported for definitions that have rules only.
+        if not has_rules(schema) or check_schema(schema, where):
+            continue
+        if is_installed():
             found += [
                 f"{where}{place}: stored and not evaluated: this server's CEL has no {missing}"
                 for place, missing in compiled_rules(schema).left_out
             ]
+            continue
+        places = list(places_of_rules(schema))
+        shown = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
+        found.append(
+            f"{where}: x-kubernetes-validations of {shown} are stored and not evaluated: "
+            "this server has no CEL"
+        )
     return found
 
 
@@ -270,12 +273,12 @@ def _check_version(version: Json, where: str) -> list[FieldError]:
 
 def _check_rules(spec: Json, before: Json) -> list[FieldError]:
     """Compile the rules of schemas that are in order; those that are stored already are let be."""
-    stored = [child(each, "schema").get("openAPIV3Schema") for each in objects(before, "versions")]
+    stored = [child(each, "schema", "openAPIV3Schema") for each in objects(before, "versions")]
     errors = []
     for index, version in enumerate(objects(spec, "versions")):
-        schema = child(version, "schema").get("openAPIV3Schema")
+        schema = child(version, "schema", "openAPIV3Schema")
         where = f"spec.versions[{index}].schema.openAPIV3Schema"
-        if isinstance(schema, dict) and schema not in stored and not check_schema(schema, where):
+        if has_rules(schema) and schema not in stored and not check_schema(schema, where):
             errors += compiled_rules(schema).refusals(where)
     return errors
 

@@ -138,6 +138,11 @@ class CompiledRules(msgspec.Struct, frozen=True):
 _HERE: Final = "\x00"
 
 
+def has_rules(schema: Any) -> bool:
+    """Whether there are rules anywhere in a schema, be it in order or not."""
+    return RULES.encode() in _encode(schema)
+
+
 def compiled_rules(schema: Schema, *, whole: bool = True) -> CompiledRules:
     """Return the rules of a schema; the same object for the same schema.
 
@@ -226,9 +231,7 @@ class _Compiler:
         ]
         choices += [(f"{path}.not", schema["not"])] if "not" in schema else []
         self.left_out += [
-            (place, "rules in anyOf, oneOf and not")
-            for place, sub in choices
-            if RULES.encode() in _encode(sub)
+            (place, "rules in anyOf, oneOf and not") for place, sub in choices if has_rules(sub)
         ]
 
     def _restriction(
