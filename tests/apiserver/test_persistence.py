@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.journal import Journal
+from moorage.apiserver.journal import Journal, kept_moment
 from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import UsageError
 from tests.apiserver.crd import definition
 from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
@@ -65,6 +66,38 @@ class Kept:
     async def close(self) -> None:
         self.cluster.server.close()
         await self.persistence.close()
+
+
+async def test_a_terminating_namespace_goes_on_terminating_after_a_restart(tmp_path):
+    pods, path = "/api/v1/namespaces/team/pods", "/api/v1/namespaces/team"
+    first = Kept(tmp_path / "db")
+    await first.cluster.ok(
+        "POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "team"}}
+    )
+    await first.cluster.ok("POST", pods, pod("busy", node="n1"))
+    await first.cluster.ok("DELETE", path)
+    await first.close()
+    second = Kept(tmp_path / "db")
+    status, found = await second.cluster.call("POST", pods, pod("new"))
+    assert (status, found["reason"]) == (403, "Forbidden")
+    await second.cluster.ok("DELETE", f"{pods}/busy", {"gracePeriodSeconds": 0})
+    assert (await second.cluster.call("GET", path))[0] == 404
+    await second.close()
+
+
+async def test_a_namespace_emptied_in_the_last_moment_goes_after_a_restart(tmp_path):
+    path = "/api/v1/namespaces/team"
+    first = Kept(tmp_path / "db")
+    made = await first.cluster.ok(
+        "POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "team"}}
+    )
+    made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    first.cluster.server.store.put("namespaces", made, {})
+    await first.close()
+    for _ in range(2):
+        later = Kept(tmp_path / "db")
+        assert (await later.cluster.call("GET", path))[0] == 404
+        await later.close()
 
 
 def _everything(kept: Kept) -> list[tuple[str, Any]]:
@@ -261,6 +294,30 @@ async def test_what_follows_from_a_refused_write_is_taken_back_too(tmp_path, cap
 
 
 # --- the file ---------------------------------------------------------------------------------
+
+
+async def test_the_time_of_a_cluster_is_kept_with_each_commit_and_at_the_end(tmp_path):
+    file = tmp_path / "cluster.db"
+    clock = ManualClock()
+    assert kept_moment(file) == 0
+    kept = Kept(file, lambda path: Journal(path, clock))
+    first = clock.now_ns()
+    assert kept_moment(file) == first
+    clock.advance(60)
+    assert kept_moment(file) == first
+    await kept.cluster.ok("POST", CONFIG_MAPS, config_map())
+    assert kept_moment(file) == first + 60 * NS_PER_SECOND
+    clock.advance(60)
+    await kept.close()
+    assert kept_moment(file) == first + 120 * NS_PER_SECOND
+    # By the machine's time there is nothing to keep, and what was kept stays.
+    await Kept(file).close()
+    assert kept_moment(file) == first + 120 * NS_PER_SECOND
+
+
+def test_a_file_that_is_none_has_no_time(tmp_path):
+    (tmp_path / "cluster.db").write_bytes(b"not a database, whatever its name says")
+    assert kept_moment(tmp_path / "cluster.db") == 0
 
 
 def _serve(path: Path) -> None:

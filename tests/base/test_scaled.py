@@ -31,6 +31,13 @@ def test_a_scaled_clock_shows_the_machines_time_at_its_start_and_runs_ahead_of_i
         assert each.monotonic_ns() == 120 * NS_PER_SECOND
 
 
+def test_a_clock_that_was_ahead_before_goes_on_from_there(machine):
+    clock = ScaledClock(2, START_NS, 100)
+    machine[0] = 10
+    assert (clock.now_ns() - START_NS, clock.monotonic_ns()) == (120, 20)
+    assert ScaledClock(1, START_NS, 100).now_ns() - START_NS == 110
+
+
 def test_a_day_of_waiting_passes_in_a_loop_that_is_fast_enough():
     async def main() -> float:
         loop = asyncio.get_running_loop()

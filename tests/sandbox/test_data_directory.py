@@ -22,7 +22,7 @@ def test_who_the_cluster_is_stays_the_same_and_private(tmp_path):
     path = tmp_path / "new" / "data"
     first = _open(path)
     first.keep_port(1234)
-    first.open_journal().close()
+    first.open_journal(ManualClock()).close()
     first.close()
     second = _open(path)
     assert second.identity == first.identity
@@ -68,7 +68,7 @@ def _later(path: Path) -> None:
 )
 def test_an_identity_that_cannot_be_used_is_told(tmp_path, spoil, words):
     directory = _open(tmp_path)
-    directory.open_journal().close()
+    directory.open_journal(ManualClock()).close()
     directory.close()
     spoil(tmp_path / "identity.json")
     with pytest.raises(UsageError, match=words):

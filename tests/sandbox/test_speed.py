@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
+from moorage.base.clock import NS_PER_SECOND, SystemClock, parse_rfc3339
 from moorage.cli.main import main
-from tests.sandbox.process import Up
+from tests.sandbox.process import Up, alive
 
 
 def _ask(up: Up, *words: str) -> Any:
@@ -87,17 +88,54 @@ def _elapsed(begin: Any, end: Any) -> float:
     return (parse_rfc3339(end["now"]) - parse_rfc3339(begin["now"])) / NS_PER_SECOND
 
 
+def _now(up: Up, name: str) -> int:
+    """Return the cluster's time, as the server stamps it on a new object."""
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    (up.directory / f"{name}.json").write_text(json.dumps(manifest))
+    done = CliRunner().invoke(
+        main,
+        ["apply", "-f", str(up.directory / f"{name}.json"), "--kubeconfig", str(up.kubeconfig)],
+    )
+    assert done.exit_code == 0, done.output
+    return parse_rfc3339(_ask(up, "get", "configmap", name)["metadata"]["creationTimestamp"])
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(signal.SIGTERM, id="ended in good order"),
+        pytest.param(signal.SIGKILL, id="killed"),
+    ],
+)
+def test_time_never_runs_backwards_in_a_cluster_that_is_kept(tmp_path, end):
+    options = ["--data", "d", "--nodes", "1", "--empty", "-o", "lines"]
+    with Up(tmp_path, "--speed", "1000", *options) as up:
+        up.started()
+        first = _now(up, "a")
+        up.member("moorage.sandbox.server_process")
+        up.stop(end)
+        assert not alive(up.family, within=10)
+    assert first > SystemClock().now_ns() + 60 * NS_PER_SECOND
+    with Up(tmp_path, *options) as up:
+        up.until("ahead of this machine's")
+        up.started()
+        second = _now(up, "b")
+        assert up.stop()[0] == 0
+    assert second >= first
+    with Up(tmp_path, "--speed", "0", *options) as up:
+        up.started()
+        assert parse_rfc3339(_ask(up, "time", "show")["now"]) >= second
+        assert _now(up, "c") >= second
+        assert up.stop()[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["--speed", "60", "--data", "d"], "exclude each other", id="with --data"),
         pytest.param(
             ["--speed", "60", "--single-process"], "leave out --single-process", id="one process"
         ),
         pytest.param(["--speed", "0.5"], "stands still (0) or runs", id="slower"),
-        pytest.param(
-            ["--speed", "0", "--data", "d"], "exclude each other", id="still, with --data"
-        ),
     ],
 )
 def test_what_does_not_go_together_is_told_before_anything_starts(tmp_path, words, message):

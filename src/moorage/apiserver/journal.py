@@ -12,6 +12,7 @@ as by an API server whose watch cache is new, and its client lists again.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ import msgspec
 
 from moorage.apiserver.record import Record
 from moorage.apiserver.store import Write
+from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
 
 FORMAT = 1
@@ -46,6 +48,9 @@ CREATE TABLE objects (
 CREATE TABLE newest (version INTEGER NOT NULL);
 INSERT INTO newest VALUES (0);
 """
+# Only where the cluster's time is not the machine's; readers of this format may ignore it.
+_MOMENT = "CREATE TABLE IF NOT EXISTS moment (id INTEGER PRIMARY KEY, now_ns INTEGER NOT NULL)"
+_PUT_MOMENT = "INSERT OR REPLACE INTO moment VALUES (0, ?)"
 _PUT = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)"
 _REMOVE = "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
 _READ = (
@@ -73,6 +78,8 @@ class Journal:
     ----------
     path
         The file; made when it is not there.
+    clock
+        Whose time is kept with every commit; None for the machine's, which need not be kept.
 
     Raises
     ------
@@ -80,8 +87,9 @@ class Journal:
         It is something else, of another format, damaged, or cannot be read and written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path
+        self._clock = clock
         try:
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
@@ -118,6 +126,8 @@ class Journal:
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
                 f"{_TABLES} COMMIT;"
             )
+        if self._clock is not None:
+            database.execute(_MOMENT)
 
     def version(self) -> int:
         """Return the newest resourceVersion committed, 0 for a new file.
@@ -184,6 +194,7 @@ class Journal:
                     database.execute(_PUT, _row(write.resource, write.change.record))
             version = writes[-1].change.version
             database.execute("UPDATE newest SET version = ?", (version,))
+            self._keep_moment()
             database.execute("COMMIT")
         except BaseException:
             # A full disk may have ended the transaction already.
@@ -203,13 +214,21 @@ class Journal:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(_PUT, [_row(*each) for each in records])
             self._database.execute("UPDATE newest SET version = ?", (version,))
+            self._keep_moment()
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
             raise UsageError(f"cannot write to {self._path}: {error}") from error
 
     def close(self) -> None:
         """Work the log into the tables and let the file go."""
+        with contextlib.suppress(sqlite3.Error):
+            self._keep_moment()
         self._database.close()
+
+    def _keep_moment(self) -> None:
+        """Keep what time it is: no object that is on the disk is younger."""
+        if self._clock is not None:
+            self._database.execute(_PUT_MOMENT, (self._clock.now_ns(),))
 
     def _unusable(self, error: sqlite3.DatabaseError) -> UsageError:
         if isinstance(error, sqlite3.OperationalError):
@@ -220,6 +239,22 @@ class Journal:
         return UsageError(
             f"{self._path} is damaged: {what}; put back a copy of its directory, or name another"
         )
+
+
+def kept_moment(path: Path) -> int:
+    """Return the time kept in a file, nanoseconds since the Unix epoch; 0 where none is.
+
+    What is wrong with the file, `Journal` will say.
+    """
+    if not path.exists():
+        return 0
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        with contextlib.closing(database):
+            found = database.execute("SELECT now_ns FROM moment").fetchone()
+    except sqlite3.Error:
+        return 0
+    return int(found[0]) if found else 0
 
 
 def _row(resource: str, record: Record) -> tuple[str, str, str, int, bytes, bytes, int]:

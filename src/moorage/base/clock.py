@@ -49,16 +49,19 @@ class ScaledClock:
     speed
         Seconds of this clock in one of the machine's.
     start_ns
-        Moment, nanoseconds since the Unix epoch, at which both show the same.
+        Moment of the machine, nanoseconds since the Unix epoch, from which it runs so fast.
+    ahead_ns
+        How far it is ahead of the machine at that moment.
     """
 
-    def __init__(self, speed: float, start_ns: int) -> None:
+    def __init__(self, speed: float, start_ns: int, ahead_ns: int = 0) -> None:
         self._speed = speed
         self._start_ns = start_ns
+        self._first_ns = start_ns + ahead_ns
 
     def now_ns(self) -> int:
         """Wall-clock time as scaled, nanoseconds since the Unix epoch."""
-        return self._start_ns + round((time.time_ns() - self._start_ns) * self._speed)
+        return self._first_ns + round((time.time_ns() - self._start_ns) * self._speed)
 
     def monotonic_ns(self) -> int:
         """Monotonic time as scaled, nanoseconds."""

@@ -49,7 +49,7 @@ schedulerName of its own to run beside kube-scheduler.
 @verbose_option
 @kube_scheduler_flags
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
-@click.option("--pace", type=(float, int, str), default=(1.0, 0, ""), hidden=True)
+@click.option("--pace", type=(float, int, str, int), default=(1.0, 0, "", 0), hidden=True)
 def run(
     *,
     kubeconfig: str,
@@ -59,7 +59,7 @@ def run(
     seed: int | None,
     verbose: int,
     end_with_stdin: bool,
-    pace: tuple[float, int, str],
+    pace: tuple[float, int, str, int],
     **flags: Any,
 ) -> None:
     """Schedule the pods of an API server, until Ctrl-C or SIGTERM.

@@ -239,15 +239,15 @@ def _parts(
         command += _arguments(options)
         pace = settings.pace
         command += ["--pace", str(pace.speed), str(pace.start_ns), pace.timeline]
+        command.append(str(pace.ahead_ns))
     return ProcessParts(settings, command, on_message=view.message)
 
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
-    from moorage.base.clock import SystemClock
     from moorage.cli.scheduling import schedule
     from moorage.sandbox.loop_parts import LoopParts
 
-    clock = SystemClock()
+    clock = settings.pace.clock()
 
     def scheduler(on_ready: Callable[[], None]) -> Coroutine[Any, Any, None]:
         assert options is not None, "without options nobody starts a scheduler"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -113,10 +114,6 @@ def server_settings(
     data, speed, audit_log = options["data"], options["speed"], options["audit_log"]
     if 0 < speed < 1:
         raise click.UsageError(f"--speed {speed:g}: time stands still (0) or runs (1 and more)")
-    if data is not None and speed != 1:
-        raise click.UsageError(
-            "--speed and --data exclude each other: after a restart, time would run backwards"
-        )
     return ServerSettings(
         listen=_one_address(options["listen"]),
         names=list(options["names"]),
@@ -127,17 +124,26 @@ def server_settings(
         data=str(data.absolute()) if data else "",
         rbac=options["rbac"],
         audit_log=str(audit_log.absolute()) if audit_log else "",
-        pace=_pace(speed),
+        pace=_pace(speed, data),
     )
 
 
-def _pace(speed: float) -> Pace:
-    from moorage.base.clock import SystemClock
+def _pace(speed: float, data: Path | None) -> Pace:
+    from moorage.base.clock import NS_PER_SECOND, SystemClock
     from moorage.sandbox.process import Pace
 
     now_ns = SystemClock().now_ns()
+    ahead_ns = 0
+    if data is not None:
+        from moorage.sandbox.data_directory import newest_moment
+
+        # Where the cluster's time ran faster before, it goes on from there, at whatever speed.
+        ahead_ns = max(0, newest_moment(data) - now_ns)
+    if ahead_ns >= NS_PER_SECOND:
+        ahead = timedelta(seconds=ahead_ns // NS_PER_SECOND)
+        click.echo(f"moorage: the cluster's time goes on {ahead} ahead of this machine's", err=True)
     if speed:
-        return Pace(speed, now_ns)
+        return Pace(speed, now_ns, ahead_ns=ahead_ns)
     import tempfile
 
     from moorage.base.timeline import Timeline
@@ -145,8 +151,8 @@ def _pace(speed: float) -> Pace:
     # Each process maps it; `up` removes it in the end.
     descriptor, path = tempfile.mkstemp(prefix="moorage-time-")
     os.close(descriptor)
-    Timeline.create(Path(path), now_ns)
-    return Pace(speed, now_ns, path)
+    Timeline.create(Path(path), now_ns + ahead_ns)
+    return Pace(speed, now_ns, path, ahead_ns)
 
 
 def _one_address(listen: str) -> str:

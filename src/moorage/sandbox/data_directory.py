@@ -13,12 +13,13 @@ from pathlib import Path
 import msgspec
 
 from moorage.apiserver.certs import Authority, KeyPair
-from moorage.apiserver.journal import Journal
-from moorage.base.clock import Clock
+from moorage.apiserver.journal import Journal, kept_moment
+from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 
 FORMAT = 1
 """Version of ``identity.json``."""
+_OBJECTS = "cluster.db"
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +43,14 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     def authority(self, clock: Clock) -> Authority:
         """Return the authority, as it was."""
         return Authority(clock, kept=KeyPair(self.certificate, self.key))
+
+
+def newest_moment(path: Path) -> int:
+    """Return a cluster's time when it was last kept, nanoseconds since the Unix epoch.
+
+    0 where it has always been the machine's, or there is no cluster in the directory.
+    """
+    return kept_moment(path / _OBJECTS)
 
 
 def new_identity(clock: Clock) -> Identity:
@@ -81,16 +90,21 @@ class DataDirectory:
             self.close()
             raise
 
-    def open_journal(self) -> Journal:
+    def open_journal(self, clock: Clock) -> Journal:
         """Open the cluster's objects.
+
+        Parameters
+        ----------
+        clock
+            Of the cluster; where it is not the machine's, its time is kept as well.
 
         Raises
         ------
         UsageError
             They are damaged, or of another version.
         """
-        file = self._path / "cluster.db"
-        journal = Journal(file)
+        file = self._path / _OBJECTS
+        journal = Journal(file, None if isinstance(clock, SystemClock) else clock)
         file.chmod(0o600)
         return journal
 
@@ -131,7 +145,7 @@ class DataDirectory:
     def _read_identity(self, clock: Clock) -> Identity:
         file = self._path / "identity.json"
         if not file.exists():
-            if (self._path / "cluster.db").exists():
+            if (self._path / _OBJECTS).exists():
                 raise UsageError(
                     f"{file} is missing, without which the cluster in {self._path} cannot be "
                     "served under its old credentials; put it back, or name another directory"

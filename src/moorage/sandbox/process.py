@@ -37,17 +37,22 @@ class Pace(msgspec.Struct, frozen=True):
         When it began to differ, nanoseconds since the Unix epoch; the same in all processes.
     timeline
         File of a `Timeline` that says it instead; empty where time cannot be changed.
+    ahead_ns
+        How far it was ahead of the machine then: it ran faster in an earlier life of the cluster.
     """
 
     speed: float = 1.0
     start_ns: int = 0
     timeline: str = ""
+    ahead_ns: int = 0
 
     def clock(self) -> Clock:
         """Return the clock of such a process."""
         if self.timeline:
             return Timeline(Path(self.timeline))
-        return SystemClock() if self.speed == 1 else ScaledClock(self.speed, self.start_ns)
+        if self.speed == 1 and not self.ahead_ns:
+            return SystemClock()
+        return ScaledClock(self.speed, self.start_ns, self.ahead_ns)
 
 
 def run_loop(

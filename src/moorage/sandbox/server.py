@@ -176,7 +176,7 @@ class SandboxServer:
         if self._directory is None:
             bootstrap(self._api, authority_certificate=self._authority.certificate)
             return False
-        journal = self._directory.open_journal()
+        journal = self._directory.open_journal(self._clock)
         restored = self._api.restore(journal)
         if not restored:
             bootstrap(self._api, authority_certificate=self._authority.certificate)
