@@ -241,6 +241,38 @@ async def test_namespaces_are_deleted_by_name_only():
     assert "deletecollection" in verbs["nodes"]
 
 
+# What the namespace controller says of a namespace with a held ConfigMap and a pod that runs.
+_WAITING = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "False",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "False",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "False",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": (
+        "True",
+        "SomeResourcesRemain",
+        "Some resources are remaining: configmaps. has 1 resource instances, pods. has 1 "
+        "resource instances",
+    ),
+    "NamespaceFinalizersRemaining": (
+        "True",
+        "SomeFinalizersRemain",
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 "
+        "resource instances",
+    ),
+}
+
+
 class TestNamespaces:
     """A namespace takes its contents along, and waits for pods on nodes."""
 
@@ -287,6 +319,72 @@ class TestNamespaces:
         await cluster.ok("PATCH", "/api/v1/namespaces/team", patch, content_type=MERGE)
         assert "team" in await cluster.names("/api/v1/namespaces")
         await cluster.ok("DELETE", f"{self.PODS}/busy", {"gracePeriodSeconds": 0})
+        assert "team" not in await cluster.names("/api/v1/namespaces")
+
+    async def test_it_tells_what_it_waits_for(self):
+        cluster = await self._team()
+        held = config_map("held")
+        held["metadata"]["finalizers"] = ["example.com/hold"]
+        await cluster.ok("POST", "/api/v1/namespaces/team/configmaps", held)
+        await cluster.ok("POST", self.PODS, pod("busy", node="n1"))
+
+        async def told() -> dict[str, tuple[str, str, str]]:
+            found = await cluster.ok("GET", "/api/v1/namespaces/team")
+            conditions = found["status"]["conditions"]
+            assert {c["lastTransitionTime"] for c in conditions} == {"2026-01-01T00:00:00Z"}
+            return {c["type"]: (c["status"], c["reason"], c["message"]) for c in conditions}
+
+        await cluster.ok("DELETE", "/api/v1/namespaces/team")
+        assert await told() == _WAITING
+        patch = {"metadata": {"finalizers": None}}
+        path = "/api/v1/namespaces/team/configmaps/held"
+        cluster.clock.advance(5)
+        await cluster.ok("PATCH", path, patch, content_type=MERGE)
+        found = (await cluster.ok("GET", "/api/v1/namespaces/team"))["status"]["conditions"]
+        assert [(c["type"], c["message"], c["lastTransitionTime"]) for c in found[3:]] == [
+            (
+                "NamespaceContentRemaining",
+                "Some resources are remaining: pods. has 1 resource instances",
+                "2026-01-01T00:00:00Z",
+            ),
+            (
+                "NamespaceFinalizersRemaining",
+                "All content-preserving finalizers finished",
+                "2026-01-01T00:00:05Z",
+            ),
+        ]
+
+    async def test_of_much_it_tells_once_a_second(self):
+        cluster = await self._team()
+        for number in range(20):
+            await cluster.ok("POST", self.PODS, pod(f"p{number}", node="n1"))
+            await cluster.ok("POST", PODS, pod(f"p{number}", node="n1"))
+        await cluster.ok("DELETE", "/api/v1/namespaces/team")
+
+        async def message() -> str:
+            found = await cluster.ok("GET", "/api/v1/namespaces/team")
+            text: str = found["status"]["conditions"][3]["message"]
+            return text.removeprefix("Some resources are remaining: pods. has ").partition(" ")[0]
+
+        seen = [await message()]
+        for number in range(20):
+            if number == 5:
+                cluster.clock.advance(1)
+            await cluster.ok("DELETE", f"{self.PODS}/p{number}", {"gracePeriodSeconds": 0})
+            if number < 19:
+                seen.append(await message())
+        assert seen == ["20"] * 6 + ["14"] * 4 + [str(left) for left in range(10, 0, -1)]
+
+    async def test_asked_again_it_tries_again(self):
+        cluster = await self._team()
+        await cluster.ok("POST", self.PODS, pod("busy", node="n1"))
+        await cluster.ok("DELETE", "/api/v1/namespaces/team")
+        await cluster.ok("DELETE", "/api/v1/namespaces/team", query={"dryRun": "All"})
+        # Let go behind the server's back, as when a write of the same moment was taken back.
+        server = cluster.server
+        server.store.remove("pods", ("team", "busy"))
+        assert "team" in await cluster.names("/api/v1/namespaces")
+        await cluster.ok("DELETE", "/api/v1/namespaces/team")
         assert "team" not in await cluster.names("/api/v1/namespaces")
 
     async def test_it_may_be_made_again(self):

@@ -224,6 +224,8 @@ class Deleter:
             if dry_run:
                 return Deleted(record, gone=False)
             record = self._world.put(served, obj)
+        if not dry_run:
+            # Asked again, too: what was left may be free to go by now.
             self.on_terminating(record.name)
         return Deleted(record, gone=False)
 

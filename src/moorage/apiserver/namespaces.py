@@ -2,20 +2,31 @@
 
 Upstream, a controller empties a terminating namespace; here the server does, at once and in
 order, so that a cluster without controllers still gets rid of its namespaces. Pods on nodes end
-by their grace period first, and the namespace waits for them.
+by their grace period first, and the namespace waits for them; its conditions tell what for.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain, islice
+
 from moorage.api.resources import ResourceType
 from moorage.apiserver.deleting import NAMESPACES, DeleteOptions, Deleter
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
 from moorage.apiserver.status import StatusError, forbidden, not_found
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.base.clock import NS_PER_SECOND, rfc3339
 
 # As the controller upstream deletes, so that jobs do not wait for a collector of garbage.
 _BACKGROUND = DeleteOptions(propagation_policy="Background")
+
+# What is left is told each time while it is little; of more, once a second (both a guess).
+_LITTLE = 10
+_TOLD_EVERY_NS = NS_PER_SECOND
 
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -35,7 +46,10 @@ class Namespaces:
         self._world = world
         self._deleter = deleter
         self._served = world.catalog.by_plural(NAMESPACES)
-        self._terminating: set[str] = set()
+        # Namespaces whose objects are being deleted one after another right now.
+        self._emptying: set[str] = set()
+        # Namespace -> when its conditions were written last.
+        self._told_ns: dict[str, int] = {}
         deleter.on_gone = self.settle
         deleter.on_terminating = self._empty
 
@@ -47,10 +61,10 @@ class Namespaces:
         StatusError
             404 or 403.
         """
-        record = self._world.store.shelf(NAMESPACES).get(("", namespace))
-        if record is None:
+        found = self._world.lookup(NAMESPACES, None, namespace)
+        if found is None:
             raise not_found(self._served.kind.resource, namespace)
-        if namespace in self._terminating:
+        if found["metadata"].get("deletionTimestamp"):
             text = f"namespace {namespace} is being terminated"
             cause = {
                 "reason": "NamespaceTerminating",
@@ -65,33 +79,147 @@ class Namespaces:
                 causes=[cause],
             )
 
+    def resume(self) -> None:
+        """Go on emptying namespaces that were terminating; after a store has been restored."""
+        for record in list(self._world.store.shelf(NAMESPACES).records()):
+            if record.decode()["metadata"].get("deletionTimestamp"):
+                self._empty(record.name)
+
     def _empty(self, namespace: str) -> None:
         """Delete all there is in a namespace, then the namespace when nothing is left."""
-        self._terminating.add(namespace)
-        for served in self._namespaced():
-            for record in list(self._world.store.shelf(served.shelf).records(namespace)):
-                target = Target(served=served, namespace=namespace, name=record.name)
-                try:
-                    self._deleter.delete(target, _BACKGROUND)
-                except StatusError as error:
-                    # Deleting one may have removed another; everything else is a fault.
-                    if error.code != 404:
-                        raise
+        if namespace in self._emptying:
+            return
+        self._emptying.add(namespace)
+        try:
+            for served in self._namespaced():
+                for record in list(self._world.store.shelf(served.shelf).records(namespace)):
+                    target = Target(served=served, namespace=namespace, name=record.name)
+                    try:
+                        self._deleter.delete(target, _BACKGROUND)
+                    except StatusError as error:
+                        # Deleting one may have removed another; everything else is a fault.
+                        if error.code != 404:
+                            raise
+        finally:
+            self._emptying.discard(namespace)
         self.settle(namespace)
 
     def settle(self, namespace: str) -> None:
         """Remove a terminating namespace if nothing is in it and nothing holds it any more."""
-        if namespace not in self._terminating:
+        found = self._world.lookup(NAMESPACES, None, namespace)
+        if found is None or not found["metadata"].get("deletionTimestamp"):
             return
+        if namespace in self._emptying:
+            return
+        left = [each for each in self._namespaced() if self._any(each, namespace)]
+        if left:
+            self._tell(namespace, left)
+        elif not found["metadata"].get("finalizers"):
+            self._told_ns.pop(namespace, None)
+            self._world.remove(self._served, ("", namespace))
+
+    def _any(self, served: Served, namespace: str) -> bool:
+        return next(self._world.store.shelf(served.shelf).records(namespace), None) is not None
+
+    def _tell(self, namespace: str, left: list[Served]) -> None:
+        """Say in the conditions what a namespace waits for."""
+        shelves = [self._world.store.shelf(each.shelf) for each in left]
+        found = chain.from_iterable(shelf.records(namespace) for shelf in shelves)
+        much = next(islice(found, _LITTLE, None), None) is not None
+        now_ns = self._world.clock.monotonic_ns()
+        recent = now_ns - self._told_ns.get(namespace, now_ns - _TOLD_EVERY_NS) < _TOLD_EVERY_NS
+        if recent and much:
+            return
+        self._told_ns[namespace] = now_ns
+        records = {
+            each.kind.resource: list(shelf.records(namespace))
+            for each, shelf in zip(left, shelves, strict=True)
+        }
         record = self._world.store.shelf(NAMESPACES).get(("", namespace))
-        assert record is not None, "a terminating namespace leaves only here"
-        if record.decode()["metadata"].get("finalizers"):
-            return
-        shelves = [self._world.store.shelf(served.shelf) for served in self._namespaced()]
-        if any(next(shelf.records(namespace), None) for shelf in shelves):
-            return
-        self._terminating.discard(namespace)
-        self._world.remove(self._served, ("", namespace))
+        assert record is not None, "who tells has just looked at it"
+        obj = record.decode()
+        status = obj.setdefault("status", {})
+        before = status.get("conditions") or []
+        after = _conditions(records, before, rfc3339(self._world.clock.now_ns()))
+        if after != before:
+            status["conditions"] = after
+            self._world.put(self._served, obj)
 
     def _namespaced(self) -> list[Served]:
         return [each for each in self._world.catalog.shelves() if each.kind.resource.namespaced]
+
+
+def _conditions(
+    records: dict[ResourceType, list[Record]], before: Iterable[Obj], now: str
+) -> list[Obj]:
+    """Tell of what is left, as the namespace controller does.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/controller/namespace/deletion/status_condition_utils.go.
+    """
+    resources = sorted(
+        f"{each.plural}.{each.group} has {len(found)} resource instances"
+        for each, found in records.items()
+    )
+    holders = Counter(
+        finalizer
+        for found in records.values()
+        for record in found
+        for finalizer in record.decode()["metadata"].get("finalizers") or ()
+    )
+    held = sorted(f"{name} in {count} resource instances" for name, count in holders.items())
+    told = [
+        ("DeletionDiscoveryFailure", *_GOOD["DeletionDiscoveryFailure"]),
+        ("DeletionGroupVersionParsingFailure", *_GOOD["DeletionGroupVersionParsingFailure"]),
+        ("DeletionContentFailure", *_GOOD["DeletionContentFailure"]),
+        (
+            "ContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {', '.join(resources)}",
+        ),
+        (
+            "FinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            f"Some content in the namespace has finalizers remaining: {', '.join(held)}",
+        )
+        if held
+        else ("FinalizersRemaining", *_GOOD["FinalizersRemaining"]),
+    ]
+    since = {(each["type"], each["status"]): each["lastTransitionTime"] for each in before}
+    return [
+        {
+            "type": f"Namespace{kind}",
+            "status": status,
+            "lastTransitionTime": since.get((f"Namespace{kind}", status), now),
+            "reason": reason,
+            "message": message,
+        }
+        for kind, status, reason, message in told
+    ]
+
+
+_GOOD = {
+    "DeletionDiscoveryFailure": (
+        "False",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "DeletionGroupVersionParsingFailure": (
+        "False",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "DeletionContentFailure": (
+        "False",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "FinalizersRemaining": (
+        "False",
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+}

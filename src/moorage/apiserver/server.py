@@ -132,10 +132,11 @@ class ApiServer:
         self._authorizer = Authorizer(self._store)
         self._reviews = Reviews(self._authorizer, enforced=rbac)
         self._escalation = Escalation(self._authorizer)
+        self._namespaces = Namespaces(self._world, self._deleter)
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
-            namespaces=Namespaces(self._world, self._deleter),
+            namespaces=self._namespaces,
             expiry=self._expiry,
             admission=Admission(self._world, self._quotas, self._escalation),
         )
@@ -246,6 +247,7 @@ class ApiServer:
             To be closed at the end.
         """
         self._persistence = Persistence(self._store, journal, on_undone=self._undone)
+        self._namespaces.resume()
         return self._persistence
 
     def _undone(self, writes: list[Write]) -> None:
