@@ -16,7 +16,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, process_age_seconds
-from moorage.base.errors import UsageError
+from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.rng import Streams
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
@@ -204,9 +204,25 @@ def write_private(path: Path, text: str) -> None:
 def _ours(path: Path) -> bool:
     """Whether a file may be overwritten: it is not there, or an earlier sandbox wrote it."""
     try:
-        found = msgspec.json.decode(path.read_bytes())
-    except msgspec.DecodeError:
-        return not path.stat().st_size
+        text = path.read_bytes()
     except OSError:
         return True  # writing will tell what is wrong
+    if not text:
+        return True
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return _ours_changed(text, path)
     return isinstance(found, dict) and found.get("current-context") == SANDBOX_CONTEXT
+
+
+def _ours_changed(text: bytes, path: Path) -> bool:
+    """Whether a file in YAML, as `kubectl config` leaves it, knows the sandbox and nothing else."""
+    # Few change the file; all others need not wait for this import.
+    from moorage.client.kubeconfig_file import parse_kubeconfig
+
+    try:
+        found = parse_kubeconfig(text, path)
+    except KubeconfigError:
+        return False
+    return [each.name for each in found.clusters or ()] == [SANDBOX_CONTEXT]
