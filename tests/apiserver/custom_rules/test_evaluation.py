@@ -451,3 +451,60 @@ def test_a_text_that_is_no_duration_breaks_the_rule():
         'spec.d: Invalid value: "string": unable to parse 3 parsecs as duration evaluating rule: '
         "self > duration('1s')"
     ]
+
+
+MAP = "expected a map for the provided schema with type=object"
+ARRAY = "expected an array for the provided schema with type=array"
+
+
+@pytest.mark.parametrize(
+    ("schema", "new", "old", "why"),
+    [
+        pytest.param(obj(FIXED, a=COUNT), {"a": 1}, "x", MAP, id="it was no object"),
+        pytest.param(
+            listed("map", obj(name=TEXT), FIXED), [{"name": "a"}], {"a": 1}, ARRAY, id="nor a list"
+        ),
+        pytest.param(
+            listed("map", obj(name=TEXT), FIXED), [{"name": "a"}], ["a"], MAP, id="of other items"
+        ),
+        pytest.param(with_rules(COUNT, FIXED), 1, {"a": 1}, "expected int", id="nor a number"),
+    ],
+)
+def test_an_old_value_may_have_been_something_else(schema: Any, new: Any, old: Any, why: str):
+    kind = schema["type"]
+    assert broken(obj(x=schema), {"x": new}, {"x": old}) == [
+        f'spec.x: Invalid value: "{kind}": invalid data, {why} evaluating rule: is fixed'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "why"),
+    [
+        pytest.param(
+            with_rules(COUNT, "self > 0"),
+            2**70,
+            "invalid data, expected int, got float64",
+            id="an integer of more than 64 bits",
+        ),
+        pytest.param(
+            with_rules(TEXT, "self == 'a'"),
+            "a\x00b",
+            "a text with a null character, which rules cannot read here",
+            id="a null character",
+        ),
+        pytest.param(
+            with_rules({"type": "object", "additionalProperties": COUNT}, "size(self) > 1"),
+            {"a\x00b": 1, "a\x00c": 2},
+            "a text with a null character, which rules cannot read here",
+            id="a null character in a key",
+        ),
+    ],
+)
+def test_what_rules_cannot_see_breaks_them(schema: Any, value: Any, why: str):
+    [message] = broken(obj(x=schema), {"x": value})
+    assert f": {why} evaluating rule: " in message
+
+
+def test_the_largest_integers_are_seen():
+    schema = obj(l={"type": "array", "items": with_rules(COUNT, "self == -self - 1 || true")})
+    assert broken(schema, {"l": [2**63 - 1, -(2**63)]}) == []

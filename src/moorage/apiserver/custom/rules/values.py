@@ -18,9 +18,10 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.custom.rules.forms import Form
+from moorage.apiserver.custom.rules.forms import Form, cel_type
 from moorage.base.clock import parse_rfc3339, rfc3339_micro
 
+_INT64: Final = 2**63
 _UNSEEN: Final = "\x01"
 """Begins the keys of fields no rule can name: no identifier of CEL does."""
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµ]+)")
@@ -73,24 +74,33 @@ def cel_value(form: Form, value: Any, size: Size) -> Any:
     size.nodes += 1
     if value is None:
         return None
-    if form.kind == "object":
+    if form.kind in {"object", "map"}:
+        _expect(isinstance(value, dict), "a map for the provided schema with type=object")
         return _object(form, value, size)
     if form.element is not None:
-        element = form.element
-        if form.kind == "map":
-            return {key: cel_value(element, each, size) for key, each in value.items()}
-        return [cel_value(element, each, size) for each in value]
+        _expect(isinstance(value, list), "an array for the provided schema with type=array")
+        return [cel_value(form.element, each, size) for each in value]
     if isinstance(value, str):
         size.characters += len(value)
         return _text(form, value)
+    _expect(isinstance(value, int | float), cel_type(form))
     if form.kind == "double":
         return float(value)
     if isinstance(value, float) and form.kind == "int":
-        return int(value)
+        value = int(value)
+    _expect(-_INT64 <= value < _INT64, "int, got float64")
     return value
 
 
+def _expect(fits: bool, what: str) -> None:
+    if not fits:
+        raise ValueError(f"invalid data, expected {what}")
+
+
 def _object(form: Form, value: Mapping[str, Any], size: Size) -> dict[str, Any]:
+    if form.element is not None:
+        element = form.element
+        return {_whole(key): cel_value(element, each, size) for key, each in value.items()}
     seen: dict[str, Any] = {}
     for key, each in value.items():
         field = form.fields.get(key)
@@ -99,6 +109,13 @@ def _object(form: Form, value: Mapping[str, Any], size: Size) -> dict[str, Any]:
         elif each is not None:
             seen[field[0]] = cel_value(field[1], each, size)
     return seen
+
+
+def _whole(text: str) -> str:
+    """Return a text that the runtime sees whole."""
+    if "\x00" in text:
+        raise ValueError("a text with a null character, which rules cannot read here")
+    return text
 
 
 def _text(form: Form, value: str) -> str | bytes:
@@ -110,7 +127,7 @@ def _text(form: Form, value: str) -> str | bytes:
         return rfc3339_micro(parse_rfc3339(value))
     if form.kind == "duration":
         return f"{_duration_ns(value)}ns"
-    return value
+    return _whole(value)
 
 
 def _duration_ns(text: str) -> int:
@@ -137,24 +154,14 @@ def in_order_of(form: Form, old: Any, new: Any) -> Any:
 
     For rules these are equal in any order; the runtime knows lists only.
     """
-    if form.kind == "object" and isinstance(old, dict) and isinstance(new, dict):
-        return {
-            key: in_order_of(form.fields[key][1], value, new[key])
-            if key in new and key in form.fields
-            else value
-            for key, value in old.items()
-        }
     element = form.element
-    if element is None or not old or not new:
-        return old
-    if form.kind == "map":
-        return {
-            key: in_order_of(element, value, new[key]) if key in new else value
-            for key, value in old.items()
-        }
-    if form.kind == "list":
-        return old
-    return _items_in_order(form, element, old, new)
+    if isinstance(old, dict) and isinstance(new, dict):
+        inner = {key: element or form.fields.get(key, (key, None))[1] for key in old if key in new}
+        forms = {key: each for key, each in inner.items() if each is not None}
+        return old | {key: in_order_of(each, old[key], new[key]) for key, each in forms.items()}
+    if isinstance(old, list) and isinstance(new, list) and element and form.kind != "list":
+        return _items_in_order(form, element, old, new)
+    return old
 
 
 def _items_in_order(form: Form, element: Form, old: list[Any], new: list[Any]) -> list[Any]:
