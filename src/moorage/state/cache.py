@@ -301,7 +301,8 @@ class Cache:
                 f"but assigned to {held.node_name}"
             )
         self.lifecycle.move(held.pod, PodState.IN_FLIGHT, cause=f"forgotten on {held.node_name}")
-        self._take(pod.uid)
+        self._forget_place(pod.uid)
+        self._table.remove_pod(pod.uid)
         self.groups.forget(pod.uid)
 
     def _add(self, pod: Pod, node_name: str) -> None:
@@ -323,25 +324,27 @@ class Cache:
         self.groups.put(pod)
 
     def _replace(self, pod: Pod, node_name: str) -> None:
-        self._must_agree(pod, node_name)
+        if self._pods[pod.uid].node_name != node_name:
+            raise self._moved(pod, node_name)
         self._exchange(pod, node_name)
         self.groups.put(pod)
 
     def _remove(self, pod: Pod, node_name: str) -> None:
-        if node_name:
-            self._must_agree(pod, node_name)
         uid = pod.metadata.uid
+        if node_name and self._pods[uid].node_name != node_name:
+            raise self._moved(pod, node_name)
         self.lifecycle.move(pod, PodState.GONE, cause="removed from the cache")
-        self._take(uid)
+        self._forget_place(uid)
+        self._table.remove_pod(uid)
         self.groups.remove(uid)
 
-    def _must_agree(self, pod: Pod, node_name: str) -> None:
-        held = self._pods[pod.metadata.uid]
-        if held.node_name != node_name:
-            raise CacheCorruptedError(
-                f"scheduler cache is corrupted and can badly affect scheduling decisions: pod "
-                f"{pod.full_name} is on {held.node_name}, the API says {node_name}"
-            )
+    def _moved(self, pod: Pod, node_name: str) -> CacheCorruptedError:
+        """Return what to raise when a pod is said to be on another node than it is held on."""
+        held = self._pods[pod.uid]
+        return CacheCorruptedError(
+            f"scheduler cache is corrupted and can badly affect scheduling decisions: pod "
+            f"{pod.full_name} is on {held.node_name}, the API says {node_name}"
+        )
 
     def _put(self, pod: Pod, node_name: str) -> None:
         self._pods[pod.metadata.uid] = _Held(pod, node_name)
@@ -358,10 +361,6 @@ class Cache:
             self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
         self._pods[uid] = _Held(pod, node_name)
         self._table.update_pod(pod, node_name)
-
-    def _take(self, uid: str) -> None:
-        self._forget_place(uid)
-        self._table.remove_pod(uid)
 
     def _forget_place(self, uid: str) -> None:
         held = self._pods.pop(uid)

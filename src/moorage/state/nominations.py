@@ -152,8 +152,8 @@ class Nominator:
     def touch(self, uid: str) -> None:
         """Tell listeners that a pod entered or left the sub-queues, if it is nominated."""
         ref = self._by_uid.get(uid)
-        if ref is not None:
-            self._changed(ref.node_name)
+        if ref is not None and ref.node_name and self.on_change is not None:
+            self.on_change(ref.node_name)
 
     def validate(self) -> None:
         """Check that both arrangements hold the same nominations."""
