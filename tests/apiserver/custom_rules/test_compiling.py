@@ -181,8 +181,6 @@ def test_a_rule_with_an_optional_old_value_is_shown_as_it_was_written():
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        pytest.param("ip(self.name).family() == 6", "ip", id="addresses"),
-        pytest.param("cidr(self.name).prefixLength() < 9", "cidr", id="networks"),
         pytest.param("self.doors.indexOf(self.doors[0]) == 0", "lists", id="places in lists"),
         pytest.param(
             "(self.doors + self.doors).size() < 3", "sums of sets and keyed lists", id="+"
@@ -228,9 +226,9 @@ def test_a_rule_that_needs_what_is_not_here_is_left_out(text: str, missing: str)
 
 
 def test_a_message_expression_that_needs_what_is_not_here_is_left_out():
-    schema = obj(rule("false", message="no", messageExpression="string(ip('::1'))"))
+    schema = obj(rule("false", message="no", messageExpression="string([1].indexOf(1))"))
     assert refused(schema) == []
-    assert left_out(schema) == [(".x-kubernetes-validations[0].messageExpression", "ip")]
+    assert left_out(schema) == [(".x-kubernetes-validations[0].messageExpression", "lists")]
 
 
 def test_rules_inside_choices_are_left_out():

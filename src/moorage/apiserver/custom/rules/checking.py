@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from moorage.apiserver.custom.rules.addresses import TEXT_OF
 from moorage.apiserver.custom.rules.forms import LISTS, MOMENTS, Form, cel_type
-from moorage.apiserver.custom.rules.functions import LIST_FUNCTIONS, rule_functions
+from moorage.apiserver.custom.rules.functions import CARRIED, LIST_FUNCTIONS, rule_functions
 from moorage.apiserver.custom.rules.tree import (
     CALL,
     COMPREHENSION,
@@ -47,6 +48,7 @@ class Seen(NamedTuple):
 
 
 _NOTHING: Final = Seen()
+_CARRIED: Final = Form("carried")
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -142,17 +144,17 @@ class _Walk:
                 self.look(each, scope)
             seen = _NOTHING
         if seen.form is not None and not seen.optional and seen.form.kind in MOMENTS:
-            self._read_moment(expression, MOMENTS[seen.form.kind])
+            # Put the call that reads the text around it.
+            self._make_call(expression, MOMENTS[seen.form.kind], dict(expression))
             seen = _NOTHING
         self._known[_number(expression)] = seen
         return seen
 
-    def _read_moment(self, expression: Message, function: str) -> None:
-        """Put the call that reads a text around an expression."""
-        inner = dict(expression)
+    def _make_call(self, expression: Message, function: str, operand: Message) -> None:
+        """Turn an expression into a call of a function."""
         expression.clear()
         expression[ID] = [self._next_id]
-        expression[CALL] = [{2: [function.encode()], 3: [inner]}]
+        expression[CALL] = [{2: [function.encode()], 3: [operand]}]
         self._next_id += 1
         self.changed = True
 
@@ -170,7 +172,7 @@ class _Walk:
 
     def _member(self, of: Seen, name: str, expression: Message) -> Seen:
         form = of.form
-        if form is None or form.kind == "any":
+        if form is None or form.kind in ("any", "carried"):
             return _NOTHING
         if form.kind == "map":
             return Seen(form.element, of.optional)
@@ -190,6 +192,11 @@ class _Walk:
         operands = [*call.get(1, ()), *call.get(3, ())]
         seen = [self.look(each, scope) for each in operands]
         self._check_operands(function, seen)
+        if function in CARRIED:
+            return Seen(_CARRIED)
+        if function == "string" and seen[0].form == _CARRIED:
+            self._make_call(expression, TEXT_OF, operands[0])
+            return _NOTHING
         if function == "_?._":
             name = text_constant(operands[1])
             found = self._member(seen[0], name or "", expression)

@@ -17,7 +17,7 @@ from moorage.apiserver.custom.validation import INT_OR_STRING
 
 FormKind = Literal[
     "object", "map", "list", "set", "keyed", "string", "bytes", "date", "date-time", "duration",
-    "int", "double", "bool", "any",
+    "int", "double", "bool", "any", "carried",
 ]  # fmt: skip
 
 LISTS: Final = frozenset({"list", "set", "keyed"})
@@ -51,7 +51,8 @@ class Form:
     Parameters
     ----------
     kind
-        ``any`` is an integer or a string; ``set`` and ``keyed`` are lists.
+        ``any`` is an integer or a string; ``set`` and ``keyed`` are lists; ``carried`` is what a
+        function made that CEL has no type for, such as an address.
     nullable
         Null is a value.
     fields

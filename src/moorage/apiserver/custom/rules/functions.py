@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, quote, unquote
 import msgspec
 
 from moorage.api.cel_functions import CelFunction, cel_functions
+from moorage.apiserver.custom.rules.addresses import address_functions
 from moorage.apiserver.custom.validation import compile_pattern
 
 # A scheme and then authority and path, a path, or what is opaque; or a path alone. Go's parser for
@@ -39,6 +40,9 @@ LIST_FUNCTIONS: Final = frozenset(
 )
 """Functions that go over a whole list at once."""
 
+CARRIED: Final = frozenset({"ip", "cidr", "masked", "url", "quantity", "semver"})
+"""Functions whose results are bytes to the runtime, and something else to whoever wrote a rule."""
+
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -55,6 +59,7 @@ class _Url(msgspec.Struct, frozen=True):
 def rule_functions() -> Iterator[CelFunction]:
     """Yield every function."""
     yield from cel_functions()
+    yield from address_functions()
     yield CelFunction("find", ("STRING", "STRING"), "STRING", True, _find)
     yield CelFunction("findAll", ("STRING", "STRING"), "TEXTS", True, _find_all)
     yield CelFunction("findAll", ("STRING", "STRING", "INT"), "TEXTS", True, _find_all)

@@ -43,9 +43,6 @@ _TOO_DEEP: Final = re.compile(r"Exceeded max recursion depth|Expression recursio
 _MISSING: Final[Mapping[str, str]] = {
     name: library
     for library, names in {
-        "ip": "ip isIP family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast "
-        "isGlobalUnicast",
-        "cidr": "cidr isCIDR containsIP containsCIDR prefixLength masked",
         "lists": "lists indexOf lastIndexOf slice flatten distinct sort sortBy first last",
         "format": "format validate",
         "macros over two variables": "all exists exists_one existsOne transformList transformMap "
