@@ -101,6 +101,9 @@ def check_service(new: Obj, old: Obj | None) -> list[FieldError]:
     names: set[str] = set()
     for index, port in enumerate(ports):
         errors += _check_service_port(port, f"spec.ports[{index}]", names, several=len(ports) > 1)
+        if kind == "ClusterIP" and number(port, "nodePort"):
+            detail = "may not be used when `type` is 'ClusterIP'"
+            errors.append(forbidden(f"spec.ports[{index}].nodePort", detail))
     before = text(old or {}, "spec", "clusterIP")
     if before and kind != "ExternalName" and text(spec, "clusterIP") != before:
         detail = "may not change once set"

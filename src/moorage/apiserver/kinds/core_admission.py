@@ -18,6 +18,8 @@ from moorage.apiserver.kinds.workload_defaults import JOB_UID_LABEL, job_labels
 SERVICE_NETWORK = "10.96"
 NODE_PORTS = range(30_000, 32_768)
 
+# Types whose ports are open on every node.
+_ON_NODES = ("LoadBalancer", "NodePort")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _GIVES_UP_AFTER = 1000
 
@@ -41,7 +43,7 @@ def prepare_service(obj: Json, ctx: Context, resource: ResourceType) -> None:
     spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
     spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
     spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
-    if kind in ("NodePort", "LoadBalancer"):
+    if kind in _ON_NODES:
         for port in objects(spec, "ports"):
             if not number(port, "nodePort"):
                 port["nodePort"] = _free_node_port(ctx, spec)
@@ -52,9 +54,10 @@ def complete_service(new: Json, old: Json, ctx: Context) -> None:
 
     Notes
     -----
-    kubernetes v1.36 pkg/registry/core/service, patchAllocatedValues.
+    kubernetes v1.36 pkg/registry/core/service, patchAllocatedValues and dropTypeDependentFields.
     """
     spec, before = attach(new, "spec"), child(old, "spec")
+    _drop_outgrown(spec, before)
     if text(spec, "type") == "ExternalName":
         return
     if not text(spec, "clusterIP") and text(before, "clusterIP"):
@@ -67,12 +70,35 @@ def complete_service(new: Json, old: Json, ctx: Context) -> None:
         (number(port, "port"), text(port, "protocol")): number(port, "nodePort")
         for port in objects(before, "ports")
     }
-    if text(spec, "type") in ("NodePort", "LoadBalancer"):
+    if text(spec, "type") in _ON_NODES:
         for port in objects(spec, "ports"):
             found = known.get((number(port, "port"), text(port, "protocol")), 0)
             if not number(port, "nodePort") and found:
                 port["nodePort"] = found
     prepare_service(new, ctx, SERVICES)
+
+
+def _drop_outgrown(spec: Json, before: Json) -> None:
+    """Drop what the old type needed and the new one does not, where the caller left it alone."""
+    was, now = text(before, "type"), text(spec, "type")
+    keys: list[str] = []
+    if was != "ExternalName" and now == "ExternalName":
+        keys += ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
+    if was == "LoadBalancer" and now != "LoadBalancer":
+        keys += ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort")
+    if was in _ON_NODES and now not in _ON_NODES:
+        if not spec.get("externalIPs"):
+            keys.append("externalTrafficPolicy")
+        if _node_ports(spec) == _node_ports(before):
+            for port in objects(spec, "ports"):
+                port.pop("nodePort", None)
+    for key in keys:
+        if key in spec and spec[key] == before.get(key):
+            del spec[key]
+
+
+def _node_ports(spec: Json) -> set[int]:
+    return {number(port, "nodePort") for port in objects(spec, "ports")} - {0}
 
 
 def _free_address(ctx: Context) -> str:

@@ -1,0 +1,92 @@
+"""A service that changes its type: what the old type had been given goes, unless it was changed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from moorage.apiserver.kind import Obj
+from tests.apiserver_kinds.builders import KINDS, World, create_errors, created, named
+
+PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
+ADDRESSED = {
+    "clusterIP",
+    "clusterIPs",
+    "internalTrafficPolicy",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "ports",
+    "sessionAffinity",
+    "type",
+}
+NAMED = {"externalName", "ports", "sessionAffinity", "type"}
+
+
+def changed(kind: str, becomes: str, **fields: Any) -> Obj:
+    """The spec of a service after `kubectl patch` with a type and these fields."""
+    spec = {"type": kind, "ports": copy.deepcopy(PORTS)}
+    old = created("services", named("services", spec=spec))
+    new = copy.deepcopy(old)
+    new["spec"] |= {"type": becomes} | fields
+    KINDS["services"].default(new)
+    KINDS["services"].prepare_update(new, old, subresource=None, ctx=World())
+    errors = KINDS["services"].validate(new, old, subresource=None)
+    assert [error.message for error in errors] == []
+    found: Obj = new["spec"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "becomes", "fields", "left"),
+    [
+        pytest.param("NodePort", "ClusterIP", {}, ADDRESSED, id="ports of nodes go"),
+        pytest.param("LoadBalancer", "ClusterIP", {}, ADDRESSED, id="a balancer goes"),
+        pytest.param(
+            "LoadBalancer",
+            "NodePort",
+            {},
+            ADDRESSED | {"externalTrafficPolicy"},
+            id="a balancer goes, ports of nodes stay",
+        ),
+        pytest.param(
+            "NodePort",
+            "ClusterIP",
+            {"externalIPs": ["192.0.2.1"]},
+            ADDRESSED | {"externalIPs", "externalTrafficPolicy"},
+            id="addresses outside still have a policy",
+        ),
+        pytest.param(
+            "NodePort",
+            "ExternalName",
+            {"externalName": "example.com"},
+            NAMED,
+            id="a name has no address",
+        ),
+    ],
+)
+def test_what_is_left(kind, becomes, fields, left):
+    spec = changed(kind, becomes, **fields)
+    assert set(spec) == left
+    on_nodes = becomes == "NodePort"
+    assert ["nodePort" in port for port in spec["ports"]] == [on_nodes, on_nodes]
+
+
+def test_a_name_becomes_a_service_with_an_address():
+    spec = created(
+        "services",
+        named("services", spec={"type": "ExternalName", "externalName": "x.y", "ports": PORTS}),
+    )
+    new = copy.deepcopy(spec)
+    new["spec"]["type"] = "ClusterIP"
+    KINDS["services"].default(new)
+    KINDS["services"].prepare_update(new, spec, subresource=None, ctx=World())
+    assert new["spec"]["clusterIP"].startswith("10.96.")
+
+
+def test_a_port_of_nodes_needs_a_type_that_has_them():
+    ports = [{"port": 80, "nodePort": 30080}]
+    assert create_errors("services", named("services", spec={"ports": ports})) == [
+        "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"
+    ]
