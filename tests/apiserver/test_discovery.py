@@ -8,6 +8,7 @@ import pytest
 
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.openapi_frame import OPENAPI_PROTOBUF_V1
+from moorage.apiserver.rbac.reviews import REVIEWS
 from tests.apiserver.harness import Cluster, failure
 
 NOT_FOUND = failure(404, "NotFound", "the server could not find the requested resource", {})
@@ -63,8 +64,28 @@ async def test_every_kind_is_discovered_under_its_group_and_version():
         ("scheduling.x-k8s.io/v1alpha1", "elasticquotas", "ElasticQuota", True),
         ("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup", True),
     }
-    served = {(r.api_version, r.plural, r.kind, r.namespaced) for r in resources}
+    served = {(r.api_version, r.plural, r.kind, r.namespaced) for r in (*resources, *REVIEWS)}
     assert found == served | shipped
+
+
+async def test_what_is_told_of_reviews():
+    cluster = Cluster()
+    listed = await cluster.ok("GET", "/apis/authorization.k8s.io/v1")
+    assert listed["resources"][0] == {
+        "name": "localsubjectaccessreviews",
+        "singularName": "localsubjectaccessreview",
+        "namespaced": True,
+        "kind": "LocalSubjectAccessReview",
+        "verbs": ["create"],
+    }
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    groups = (await cluster.ok("GET", "/apis", accept=accept))["items"]
+    [group] = [g for g in groups if g["metadata"].get("name") == "authentication.k8s.io"]
+    [version] = group["versions"]
+    assert [each["resource"] for each in version["resources"]] == [
+        "selfsubjectreviews",
+        "tokenreviews",
+    ]
 
 
 async def test_what_is_told_of_pods():

@@ -1,7 +1,7 @@
 """Acting as somebody else, and tokens of service accounts.
 
 Expected texts and rules follow kubernetes v1.36 apiserver pkg/endpoints/filters/impersonation and
-pkg/registry/core/serviceaccount/storage/token.go.
+pkg/registry/{core/serviceaccount/storage/token.go,authentication/tokenreview}.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.protobuf import PROTOBUF
 from moorage.apiserver.rbac.impersonation import joined
 from moorage.apiserver.requests import User
 from tests.apiserver.harness import PODS, Cluster
+from tests.apiserver.test_protobuf_objects import envelope, field
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 JANE = User("jane")
 ALL = "system:authenticated"
@@ -206,6 +209,97 @@ async def test_a_token_nobody_signed_is_nobodys():
     other = base64.urlsafe_b64encode(b'{"sub": "root"}').decode().rstrip("=")
     for wrong in (f"{head}.{other}.{signature}", f"{head}.{claims}.", "", "x", "\udcff", ".."):
         assert owner(cluster, wrong) is None
+
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+
+@pytest.mark.parametrize(
+    ("made_for", "asked_for", "answer"),
+    [
+        pytest.param([], [], [ISSUER], id="for this server, as nothing else is said"),
+        pytest.param(["vault", "shop"], ["shop", "x"], ["shop"], id="for who asks, among others"),
+        pytest.param(
+            ["vault"],
+            [],
+            f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]',
+            id="for another",
+        ),
+        pytest.param(
+            [],
+            ["vault", "x"],
+            f'token audiences ["{ISSUER}"] is invalid for the target audiences ["vault" "x"]',
+            id="for this server only",
+        ),
+    ],
+)
+async def test_a_review_tells_whose_a_token_is(made_for, asked_for, answer):
+    cluster = Cluster()
+    text = (await token(cluster, audiences=made_for))[1]["status"]["token"]
+    spec = {"token": text, "audiences": asked_for}
+    found = await cluster.ok("POST", TOKENS, {"spec": spec})
+    assert (found["kind"], found["apiVersion"]) == ("TokenReview", "authentication.k8s.io/v1")
+    if isinstance(answer, str):
+        assert found["status"] == {"user": {}, "error": answer}
+        return
+    account = await cluster.ok("GET", f"{ACCOUNTS}/robot")
+    user = {
+        "username": ROBOT.name,
+        "uid": account["metadata"]["uid"],
+        "groups": [*ROBOT.groups, ALL],
+    }
+    assert found["status"] == {"authenticated": True, "user": user, "audiences": answer}
+
+
+async def test_a_review_of_a_token_in_protobuf():
+    cluster = Cluster()
+    text = (await token(cluster, audiences=["shop"]))[1]["status"]["token"]
+    raw = field(1, b"") + field(2, field(1, text) + field(2, "shop"))
+    body = envelope(raw, "TokenReview", "authentication.k8s.io/v1")
+    found = await cluster.ok("POST", TOKENS, body, content_type=PROTOBUF)
+    assert found["status"]["audiences"] == ["shop"]
+
+
+async def test_a_token_that_is_nobodys_is_told_so():
+    cluster = Cluster()
+    text = (await token(cluster))[1]["status"]["token"]
+    cluster.clock.advance(3600)
+    for each in (text, "x"):
+        found = await cluster.ok("POST", TOKENS, {"spec": {"token": each}})
+        assert found["status"] == {"user": {}, "error": "invalid bearer token"}
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "answer"),
+    [
+        pytest.param(
+            "POST",
+            {"spec": {}},
+            (400, "token is required for TokenReview in authentication"),
+            id="no token",
+        ),
+        pytest.param(
+            "POST",
+            {"spec": {"token": "x", "audiences": "me"}},
+            (400, "TokenReview: audiences are texts"),
+            id="no list",
+        ),
+        pytest.param(
+            "GET",
+            None,
+            (405, "the server does not allow this method on the requested resource"),
+            id="nothing is kept",
+        ),
+    ],
+)
+async def test_a_review_of_a_token_that_is_none(method, body, answer):
+    status, found = await Cluster().call(method, TOKENS, body)
+    assert (status, found["message"]) == answer
+
+
+async def test_who_may_have_tokens_reviewed_is_said_by_roles():
+    status, _ = await Cluster(rbac=True).call("POST", TOKENS, {"spec": {"token": "x"}}, user=JANE)
+    assert status == 403
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ version has, and which version leads, is in v1.36 api/discovery/aggregated_v2.js
 from __future__ import annotations
 
 from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.rbac.reviews import REVIEWS
 from tests.apiserver.harness import Cluster
 
 ENABLED = {
@@ -81,6 +82,17 @@ KINDS = {
 }
 """The kinds served here, each in all versions its group has there."""
 
+ASKED = {
+    "authentication.k8s.io": ["SelfSubjectReview", "TokenReview"],
+    "authorization.k8s.io": [
+        "LocalSubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "SelfSubjectRulesReview",
+        "SubjectAccessReview",
+    ],
+}
+"""The kinds that are answered and never stored."""
+
 # Off by default upstream, and served all the same: a scheduler with the gate GenericWorkload reads
 # its pod groups here, and a server that offers the version costs nobody anything.
 BESIDES = {("scheduling.k8s.io", "v1alpha2"): ["PodGroup", "Workload"]}
@@ -95,13 +107,16 @@ def test_each_kind_is_served_in_the_versions_a_real_server_offers() -> None:
         (group, version): kinds for group, kinds in KINDS.items() for version in ENABLED[group]
     }
     assert {key: sorted(kinds) for key, kinds in served.items()} == expected | BESIDES
+    answered = {group: [r.kind for r in REVIEWS if r.group == group] for group in ASKED}
+    assert answered == ASKED
+    assert {(r.group, r.version) for r in REVIEWS} == {(group, "v1") for group in ASKED}
 
 
 async def test_versions_of_a_group_are_listed_as_a_real_server_lists_them() -> None:
     groups = (await Cluster().ok("GET", "/apis"))["groups"]
     listed = {each["name"]: [v["version"] for v in each["versions"]] for each in groups}
     preferred = {each["name"]: each["preferredVersion"]["version"] for each in groups}
-    expected = {group: list(ENABLED[group]) for group in KINDS if group}
+    expected = {group: list(ENABLED[group]) for group in (*KINDS, *ASKED) if group}
     for group, version in BESIDES:
         expected[group].append(version)
     # Shipped with the sandbox as a custom resource.

@@ -73,7 +73,17 @@ spec:
     metadata: {labels: {app: agent}}
     spec: {containers: [{name: main, image: "nginx:1"}]}
 """
+REVIEW = """
+apiVersion: authorization.k8s.io/v1
+kind: SelfSubjectAccessReview
+spec: {resourceAttributes: {verb: list, resource: pods}}
+---
+apiVersion: authentication.k8s.io/v1
+kind: TokenReview
+spec: {token: nobodys}
+"""
 FILES = {
+    "review.yaml": REVIEW,
     "web.yaml": WEB,
     "changed.yaml": WEB.replace("replicas: 1", "replicas: 2"),
     "wrong.yaml": WEB.replace("replicas: 1", "replicas: lots"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.protobuf import PROTOBUF, fields_of, malformed, open_envelope, text_of
+from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request, User
@@ -107,20 +109,54 @@ class AccountTokens:
 
     def user(self, token: str) -> User | None:
         """Return whose token it is; None for one that is not ours, or not valid any more."""
+        claims = self._known(token)
+        if claims is None or ISSUER not in claims["aud"]:
+            return None
+        return User(claims["sub"], account_groups(claims["sub"]))
+
+    def reviewed(self, token: str, audiences: Sequence[str]) -> Obj:
+        """Return the status of a ``TokenReview``: whose token it is, and for which audiences.
+
+        Parameters
+        ----------
+        token
+            What somebody sent to the one who asks.
+        audiences
+            Whom the token may be for; none for this server.
+
+        Notes
+        -----
+        kubernetes v1.36 pkg/registry/authentication/tokenreview/storage.go.
+        """
+        claims = self._known(token)
+        if claims is None:
+            return {"user": {}, "error": "invalid bearer token"}
+        wanted = list(audiences) or [ISSUER]
+        common = [each for each in claims["aud"] if each in wanted]
+        if not common:
+            text = f"token audiences {_quoted(claims['aud'])} is invalid for the target audiences "
+            return {"user": {}, "error": text + _quoted(wanted)}
+        account = claims["kubernetes.io"]["serviceaccount"]
+        groups = [*account_groups(claims["sub"]), AUTHENTICATED]
+        user = {"username": claims["sub"], "uid": account["uid"], "groups": groups}
+        return {"authenticated": True, "user": user, "audiences": common}
+
+    def _known(self, token: str) -> dict[str, Any] | None:
+        """Return what a token says, if it is one of ours and still valid."""
         signed, _, signature = token.rpartition(".")
         # In bytes: compared in constant time, and what a stranger sends may be no ASCII.
         sent = signature.encode(errors="surrogateescape")
         if not hmac.compare_digest(sent, self._signature(signed)):
             return None
-        claims = msgspec.json.decode(_from_text(signed.partition(".")[2]))
-        if ISSUER not in claims["aud"] or claims["exp"] <= self._clock.now_ns() // NS_PER_SECOND:
+        claims: dict[str, Any] = msgspec.json.decode(_from_text(signed.partition(".")[2]))
+        if claims["exp"] <= self._clock.now_ns() // NS_PER_SECOND:
             return None
         account = claims["kubernetes.io"]
         key = (account["namespace"], account["serviceaccount"]["name"])
         record = self._store.shelf(SERVICE_ACCOUNTS.qualified).get(key)
         if record is None or record.uid != account["serviceaccount"]["uid"]:
             return None
-        return User(claims["sub"], account_groups(claims["sub"]))
+        return claims
 
     def _signed(self, claims: dict[str, Any]) -> str:
         signed = ".".join(_as_text(msgspec.json.encode(part)) for part in (_HEADER, claims))
@@ -129,6 +165,11 @@ class AccountTokens:
     def _signature(self, signed: str) -> bytes:
         data = signed.encode(errors="surrogateescape")
         return _as_text(hmac.digest(self._secret, data, "sha256")).encode()
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """Write texts as Go's ``%q`` does a list of them."""
+    return f"[{' '.join(msgspec.json.encode(each).decode() for each in words)}]"
 
 
 def _spec(request: Request) -> Obj:

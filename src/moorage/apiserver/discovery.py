@@ -7,7 +7,7 @@ served; of the OpenAPI documents only those of its group are built again.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from moorage.apiserver.kind import Kind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.status import StatusError
-from moorage.apiserver.views import Catalog
+from moorage.apiserver.views import Catalog, version_rank
 
 _OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -31,10 +31,13 @@ class Discovery:
     ----------
     catalog
         What is served.
+    asked
+        Kinds that are answered and never stored.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, asked: Sequence[ResourceType] = ()) -> None:
         self._catalog = catalog
+        self._asked = asked
         self._kept: dict[str, bytes] = {}
         # API version -> its kinds, and the OpenAPI document made of them.
         self._openapi: dict[str, tuple[list[Kind], bytes]] = {}
@@ -59,15 +62,21 @@ class Discovery:
             "/openapi/v2": lambda: openapi_v2(catalog.kinds),
             "/openapi/v3": lambda: openapi_v3_index(catalog.kinds, self._openapi_v3),
         }
-        for api_version in catalog.api_versions():
+        described = set(catalog.api_versions())
+        for api_version in self._api_versions():
             prefix = "/apis/" if "/" in api_version else "/api/"
             self._makers[prefix + api_version] = self._resources_maker(api_version)
-            path = f"/openapi/v3{prefix}{api_version}"
-            self._makers[path] = self._openapi_maker(api_version)
+            if api_version in described:
+                path = f"/openapi/v3{prefix}{api_version}"
+                self._makers[path] = self._openapi_maker(api_version)
             group = api_version.partition("/")[0]
             if "/" in api_version:
                 self._makers[f"/apis/{group}"] = self._group_maker(group)
         self._makers["/"] = lambda: {"paths": sorted(path for path in self._makers if path != "/")}
+
+    def _api_versions(self) -> list[str]:
+        versions = {*self._catalog.api_versions(), *(each.api_version for each in self._asked)}
+        return sorted(versions, key=version_rank)
 
     def document(self, path: str, accept: str = "") -> tuple[bytes, str] | None:
         """Return the document at a path and its content type.
@@ -94,7 +103,7 @@ class Discovery:
         """Say everything about the groups below a path at once."""
         core = path == "/api"
         versions: dict[str, list[str]] = {}
-        for api_version in self._catalog.api_versions():
+        for api_version in self._api_versions():
             group, _, version = api_version.rpartition("/")
             if core == (not group):
                 versions.setdefault(group, []).append(version)
@@ -104,7 +113,10 @@ class Discovery:
             found = [
                 {
                     "version": version,
-                    "resources": [_aggregated_entry(k) for k in self._kinds(prefix + version)],
+                    "resources": [
+                        _aggregated_entry(resource, entries)
+                        for resource, entries in self._entries(prefix + version)
+                    ],
                     "freshness": "Current",
                 }
                 for version in listed
@@ -121,14 +133,14 @@ class Discovery:
         }
 
     def _groups(self) -> dict[str, Any]:
-        names = {v.partition("/")[0] for v in self._catalog.api_versions() if "/" in v}
+        names = {v.partition("/")[0] for v in self._api_versions() if "/" in v}
         groups = [self._group(name) for name in sorted(names)]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def _group(self, name: str) -> dict[str, Any]:
         versions = [
             {"groupVersion": api_version, "version": api_version.partition("/")[2]}
-            for api_version in self._catalog.api_versions()
+            for api_version in self._api_versions()
             if api_version.startswith(f"{name}/")
         ]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
@@ -138,14 +150,13 @@ class Discovery:
 
     def _resources_maker(self, api_version: str) -> Callable[[], Any]:
         def make() -> Any:
-            resources = []
-            for kind in self._kinds(api_version):
-                resources += _resource_entries(kind)
             return {
                 "kind": "APIResourceList",
                 "apiVersion": "v1",
                 "groupVersion": api_version,
-                "resources": resources,
+                "resources": [
+                    entry for _, entries in self._entries(api_version) for entry in entries
+                ],
             }
 
         return make
@@ -160,27 +171,38 @@ class Discovery:
             kept = self._openapi[api_version] = (kinds, encoded_v3(kinds, api_version))
         return kept[1]
 
+    def _entries(self, api_version: str) -> list[tuple[ResourceType, list[dict[str, Any]]]]:
+        """Return every type of an API version with its entry and those of its subresources."""
+        found = [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
+        asked = [each for each in self._asked if each.api_version == api_version]
+        return [*found, *((each, [_resource_entry(each, ["create"])]) for each in asked)]
+
     def _kinds(self, api_version: str) -> list[Kind]:
         found = [k for k in self._catalog.kinds if k.resource.api_version == api_version]
         return sorted(found, key=lambda kind: kind.resource.plural)
 
 
-def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
-    resource = kind.resource
+def _resource_entry(resource: ResourceType, verbs: list[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(_OBJECT_VERBS),
+        "verbs": verbs,
     }
-    if resource.qualified in ONE_BY_ONE:
-        entry["verbs"].remove("deletecollection")
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entries = [entry]
+    return entry
+
+
+def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
+    resource = kind.resource
+    object_verbs = list(_OBJECT_VERBS)
+    if resource.qualified in ONE_BY_ONE:
+        object_verbs.remove("deletecollection")
+    entries = [_resource_entry(resource, object_verbs)]
     for name in sorted(kind.subresources):
         sub = {"name": f"{resource.plural}/{name}", "singularName": ""}
         sub_kind, verbs = resource.kind, ["get", "patch", "update"]
@@ -200,9 +222,8 @@ def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
     return entries
 
 
-def _aggregated_entry(kind: Kind) -> dict[str, Any]:
-    resource = kind.resource
-    first, *subresources = _resource_entries(kind)
+def _aggregated_entry(resource: ResourceType, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    first, *subresources = entries
     entry: dict[str, Any] = {
         "resource": resource.plural,
         "responseKind": _response_kind(first, resource),

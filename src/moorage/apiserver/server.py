@@ -39,7 +39,7 @@ from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
-from moorage.apiserver.rbac.reviews import Reviews
+from moorage.apiserver.rbac.reviews import REVIEWS, Reviews
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
@@ -119,7 +119,7 @@ class ApiServer:
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
-        self._discovery = Discovery(self._catalog)
+        self._discovery = Discovery(self._catalog, REVIEWS)
         self._pages = PageKeeper(clock)
         self._lister = Lister(self._store, self._pages)
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
@@ -130,7 +130,6 @@ class ApiServer:
         Aggregation(self._world)
         self._rbac = rbac
         self._authorizer = Authorizer(self._store)
-        self._reviews = Reviews(self._authorizer, enforced=rbac)
         self._escalation = Escalation(self._authorizer)
         self._namespaces = Namespaces(self._world, self._deleter)
         self._writer = Writer(
@@ -144,6 +143,7 @@ class ApiServer:
         self._scaler = Scaler(self._world, self._writer)
         secret = secret or streams.stream("apiserver/secret").randbytes(32)
         self.account_tokens = AccountTokens(secret, self._store, clock)
+        self._reviews = Reviews(self._authorizer, self.account_tokens.reviewed, enforced=rbac)
 
     @property
     def store(self) -> Store:

@@ -233,14 +233,17 @@ class Catalog:
     def api_versions(self) -> list[str]:
         """Return every served API version, ``v1`` first, then by group, the best version first."""
         versions = {api_version for api_version, _ in self._served}
-        return sorted(versions, key=_rank)
+        return sorted(versions, key=version_rank)
 
 
 _VERSION = re.compile("v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
-def _rank(api_version: str) -> tuple[bool, str, int, int, int, str]:
-    """Order versions as upstream prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, others."""
+def version_rank(api_version: str) -> tuple[bool, str, int, int, int, str]:
+    """Order API versions: by group, and as upstream prefers them in it.
+
+    That is v2, v1, v1beta2, v1beta1, v1alpha1, others.
+    """
     group, _, version = api_version.rpartition("/")
     match = _VERSION.fullmatch(version)
     if match is None:

@@ -1,7 +1,7 @@
 """Reviews in protobuf, as ``kubectl auth can-i`` sends them, to their JSON form.
 
-Field numbers of kubernetes v1.36 staging/src/k8s.io/api/authorization/v1/generated.proto; numbers
-never change there. Answers are always JSON.
+Field numbers of kubernetes v1.36 staging/src/k8s.io/api/{authentication,authorization}/v1
+generated.proto; numbers never change there. Answers are always JSON.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ def _spec(raw: bytes, kind: str) -> Obj:
         if kind == "SelfSubjectRulesReview":
             if number == 1:
                 spec["namespace"] = text_of(value)
+        elif kind == "TokenReview":
+            if number == 1:
+                spec["token"] = text_of(value)
+            elif number == 2:
+                spec.setdefault("audiences", []).append(text_of(value))
         elif number == 1:
             spec["resourceAttributes"] = _texts(_message(value), _RESOURCE)
         elif number == 2:
