@@ -99,6 +99,8 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
+    # Python's engine may try for long, which that of `matches` never does; so it is with `pattern`
+    # of a schema. Both are written by whoever may write definitions.
     try:
         return compile_pattern(text)
     except re.error as error:
