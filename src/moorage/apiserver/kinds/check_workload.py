@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from moorage.api.codec import from_dict
+from moorage.api.cron_schedule import read_schedule
 from moorage.api.meta import LabelSelector
 from moorage.api.selectors import compile_label_selector
 from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, not_supported, required
@@ -167,20 +168,19 @@ def _check_job_selector(spec: Json) -> list[FieldError]:
 
 
 _POLICIES = ("Allow", "Forbid", "Replace")
-_SCHEDULE_FIELDS = 5
+# Upstream's parser reads it; ours, which the controller uses, says so when it is due.
+_INTERVAL = "@every "
 
 
 def check_cron_job(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a cron job; its schedule only as far as its form goes."""
+    """Check a cron job."""
     spec = child(new, "spec")
     errors: list[FieldError] = []
     schedule = text(spec, "schedule")
     if not schedule:
         errors.append(required("spec.schedule"))
-    elif not schedule.startswith("@") and len(schedule.split()) != _SCHEDULE_FIELDS:
-        count = len(schedule.split())
-        detail = f"expected exactly {_SCHEDULE_FIELDS} fields, found {count}: [{schedule}]"
-        errors.append(invalid("spec.schedule", schedule, detail))
+    elif fault := _schedule_fault(schedule):
+        errors.append(invalid("spec.schedule", schedule, fault))
     policy = text(spec, "concurrencyPolicy")
     if policy not in _POLICIES:
         errors.append(not_supported("spec.concurrencyPolicy", policy, _POLICIES))
@@ -193,6 +193,19 @@ def check_cron_job(new: Obj, old: Obj | None) -> list[FieldError]:
     template = child(spec, "jobTemplate", "spec", "template")
     field = "spec.jobTemplate.spec.template"
     return errors + check_template(template, field, restart=("OnFailure", "Never"))
+
+
+def _schedule_fault(schedule: str) -> str:
+    """Return why a text is no schedule, "" when it is one."""
+    if "TZ" in schedule:
+        return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+    if schedule.startswith(_INTERVAL):
+        return ""
+    try:
+        read_schedule(schedule)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def check_revision(new: Obj, old: Obj | None) -> list[FieldError]:

@@ -1,8 +1,10 @@
 """When a CronJob is due: its schedule read, and moments found in it.
 
-Rules: the standard parser of github.com/robfig/cron v3, which kubernetes v1.36
-pkg/controller/cronjob uses: five fields or a word such as ``@daily``; where neither day field
-begins with a star, a day needs to match only one of them.
+The API server reads it to refuse what is none, the controller to find the moments. Rules and texts
+of refusals: the standard parser of github.com/robfig/cron v3, which kubernetes v1.36
+pkg/apis/batch/validation and pkg/controller/cronjob use: five fields or a word such as ``@daily``;
+where neither day field begins with a star, a day needs to match only one of them. ``@every`` is
+not read.
 """
 
 from __future__ import annotations
@@ -109,9 +111,11 @@ def read_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
     ValueError
         It is none; the text says why.
     """
-    parts = _WORDS.get(text.strip().lower(), text).split()
+    if text.startswith("@") and text not in _WORDS:
+        raise ValueError(f"unrecognized descriptor: {text}")
+    parts = _WORDS.get(text, text).split()
     if len(parts) != len(_FIELDS):
-        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{text}]")
+        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
     found = [_values(part, *field) for part, field in zip(parts, _FIELDS, strict=True)]
     minutes, hours, days, months, weekdays = found
     return Schedule(
@@ -129,24 +133,42 @@ def _values(text: str, first: int, last: int, words: Sequence[str]) -> set[int]:
     found: set[int] = set()
     for part in text.split(","):
         span, _, step = part.partition("/")
-        low, _, high = span.partition("-")
-        if low in ("*", "?") and not high:
+        low, hyphen, high = span.partition("-")
+        if low in ("*", "?") and not hyphen:
             begin, end = first, last
         else:
+            if "-" in high:
+                raise ValueError(f"too many hyphens: {part}")
             begin = _number(low, words)
-            end = _number(high, words) if high else begin
-            if step and not high:
+            end = _number(high, words) if hyphen else begin
+            if step and not hyphen:
                 end = last
+        if "/" in step:
+            raise ValueError(f"too many slashes: {part}")
         every = _number(step, ()) if "/" in part else 1
-        if begin < first or end > last or begin > end or every < 1:
-            raise ValueError(f"{part!r} is not within {first}-{last}")
+        fault = _range_fault(begin, end, every, (first, last))
+        if fault:
+            raise ValueError(f"{fault}: {part}")
         found.update(range(begin, end + 1, every))
     return found
+
+
+def _range_fault(begin: int, end: int, every: int, limits: tuple[int, int]) -> str:
+    """Return what is wrong with a range, in the words of upstream's parser; "" if nothing is."""
+    first, last = limits
+    if begin < first:
+        return f"beginning of range ({begin}) below minimum ({first})"
+    if end > last:
+        return f"end of range ({end}) above maximum ({last})"
+    if begin > end:
+        return f"beginning of range ({begin}) beyond end of range ({end})"
+    return "" if every else "step of range should be a positive number"
 
 
 def _number(text: str, words: Sequence[str]) -> int:
     if text.lower() in words and text:
         return words.index(text.lower())
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is no number")
+        wrong = f'strconv.Atoi: parsing "{text}": invalid syntax'
+        raise ValueError(f"failed to parse int from {text}: {wrong}")
     return int(text)

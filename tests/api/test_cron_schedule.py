@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from moorage.controllers.cron_schedule import read_schedule
+from moorage.api.cron_schedule import read_schedule
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)  # a Thursday
 
@@ -97,11 +97,20 @@ def test_every_minute_of_two_weeks_is_as_the_fields_say(text, fields, days):
     ("text", "why"),
     [
         pytest.param("* * * *", "expected exactly 5 fields, found 4: [* * * *]", id="too few"),
-        pytest.param("60 * * * *", "'60' is not within 0-59", id="too large"),
-        pytest.param("* * * * 5-1", "'5-1' is not within 0-6", id="backwards"),
-        pytest.param("*/0 * * * *", "'*/0' is not within 0-59", id="no step"),
-        pytest.param("x * * * *", "'x' is no number", id="a letter"),
-        pytest.param("@never", "expected exactly 5 fields, found 1: [@never]", id="no such word"),
+        pytest.param("60 * * * *", "end of range (60) above maximum (59): 60", id="too large"),
+        pytest.param("* * 0 * *", "beginning of range (0) below minimum (1): 0", id="too small"),
+        pytest.param(
+            "* * * * 5-1", "beginning of range (5) beyond end of range (1): 5-1", id="backwards"
+        ),
+        pytest.param("*/0 * * * *", "step of range should be a positive number: */0", id="no step"),
+        pytest.param("1-2-3 * * * *", "too many hyphens: 1-2-3", id="a range of three"),
+        pytest.param("*/2/3 * * * *", "too many slashes: */2/3", id="two steps"),
+        pytest.param(
+            "x * * * *",
+            'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax',
+            id="a letter",
+        ),
+        pytest.param("@never", "unrecognized descriptor: @never", id="no such word"),
     ],
 )
 def test_what_is_no_schedule(text, why):

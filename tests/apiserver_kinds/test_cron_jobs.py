@@ -1,0 +1,49 @@
+"""Scope: what the API server says of the schedule of a CronJob.
+
+Which texts are schedules is in tests/api/test_cron_schedule.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver_kinds.builders import create_errors, named, template
+
+
+@pytest.mark.parametrize(
+    ("schedule", "errors"),
+    [
+        pytest.param("*/5 * * * *", [], id="five fields"),
+        pytest.param("@daily", [], id="a word"),
+        pytest.param("@every 5m", [], id="an interval, which upstream accepts"),
+        pytest.param("", ["spec.schedule: Required value"], id="none"),
+        pytest.param(
+            "* * * *",
+            [
+                'spec.schedule: Invalid value: "* * * *": '
+                "expected exactly 5 fields, found 4: [* * * *]"
+            ],
+            id="four fields",
+        ),
+        pytest.param(
+            "61 * * * *",
+            [
+                'spec.schedule: Invalid value: "61 * * * *": '
+                "end of range (61) above maximum (59): 61"
+            ],
+            id="a minute that never comes",
+        ),
+        pytest.param(
+            "TZ=UTC 0 3 * * *",
+            [
+                'spec.schedule: Invalid value: "TZ=UTC 0 3 * * *": '
+                "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            ],
+            id="a zone in the schedule",
+        ),
+    ],
+)
+def test_a_schedule_is_read_when_it_is_sent(schedule: str, errors: list[str]) -> None:
+    job = {"spec": {"template": template(restartPolicy="Never")}}
+    sent = named("cronjobs", spec={"schedule": schedule, "jobTemplate": job})
+    assert create_errors("cronjobs", sent) == errors
