@@ -22,7 +22,7 @@ async def test_a_created_object_carries_what_only_the_server_writes():
     body = config_map("a", k="v")
     body["metadata"] |= {
         "uid": "mine",
-        "resourceVersion": "7",
+        "resourceVersion": "0",
         "creationTimestamp": "2020-01-01T00:00:00Z",
         "selfLink": "/x",
         "managedFields": [{"manager": "kubectl"}],
@@ -261,3 +261,22 @@ class TestFieldValidation:
     async def test_anything_else_is_refused(self):
         status, _ = await Cluster().call("POST", PODS, pod(), query={"fieldValidation": "Loud"})
         assert status == 400
+
+
+async def test_what_has_been_read_is_not_created():
+    cluster = Cluster()
+    made = await cluster.ok("POST", CONFIG_MAPS, config_map("a"))
+    again = made | {"metadata": made["metadata"] | {"name": "b"}}
+    assert await cluster.call("POST", CONFIG_MAPS, again) == (
+        500,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": "resourceVersion should not be set on objects to be created",
+            "code": 500,
+        },
+    )
+    again["metadata"]["resourceVersion"] = "0"
+    await cluster.ok("POST", CONFIG_MAPS, again)

@@ -36,7 +36,7 @@ from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record, unsaved_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import already_exists, conflict, modified, not_found
+from moorage.apiserver.status import StatusError, already_exists, conflict, modified, not_found
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
@@ -104,10 +104,11 @@ class Writer:
         Raises
         ------
         StatusError
-            400, 403, 404, 409, 413, 415, 422 as in Kubernetes.
+            400, 403, 404, 409, 413, 415, 422 as in Kubernetes; 500 for what has been stored before.
         """
         obj = decode_object(request, target.served.kind.resource)
         warnings = check_fields(obj, target.served.kind, query)
+        _check_never_stored(obj)
         warnings += target.served.kind.warnings(obj)
         return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
 
@@ -342,6 +343,19 @@ def is_dry_run(query: Query) -> bool:
         400: ``dryRun`` is something else than ``All``.
     """
     return check_dry_run((query.text("dryRun"),) if "dryRun" in query else ())
+
+
+def _check_never_stored(obj: Obj) -> None:
+    """Refuse to create from an object that was read: its version says it is there.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/storage/errors.go, ErrResourceVersionSetOnCreate: an error without a reason,
+    hence 500. kubectl clears the version before it creates.
+    """
+    if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
+        text = "resourceVersion should not be set on objects to be created"
+        raise StatusError(500, "", text)
 
 
 def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:

@@ -6,8 +6,11 @@ pkg/apis/core/validation, pkg/apis/scheduling/validation and pkg/apis/coordinati
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
+
+import msgspec
 
 from moorage.api.names import label_value_faults, qualified_name_faults
 from moorage.apiserver.kind import (
@@ -150,7 +153,46 @@ def check_secret(new: Obj, old: Obj | None) -> list[FieldError]:
     errors = _check_keys(child(new, "data"), "data") + _check_size(new, ("data",))
     if old is not None and new.get("type") != old.get("type"):
         errors.append(immutable("type", new.get("type")))
-    return errors + _check_kept(new, old)
+    return errors + _check_secret_type(new) + _check_kept(new, old)
+
+
+# Type of a secret -> the keys its data must have.
+_SECRET_KEYS = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+_IN_JSON = frozenset({".dockercfg", ".dockerconfigjson"})
+_ACCOUNT_OF_TOKEN = "kubernetes.io/service-account.name"
+
+
+def _check_secret_type(secret: Obj) -> list[FieldError]:
+    """Check that a secret has what those who read its type look for."""
+    kind, data = text(secret, "type"), child(secret, "data")
+    if kind == "kubernetes.io/service-account-token":
+        if child(secret, "metadata", "annotations").get(_ACCOUNT_OF_TOKEN):
+            return []
+        return [required(f"metadata.annotations[{_ACCOUNT_OF_TOKEN}]")]
+    if kind == "kubernetes.io/basic-auth":
+        keys = ("username", "password")
+        return [] if data.keys() & set(keys) else [required(f"data[{key}]") for key in keys]
+    errors = []
+    for key in _SECRET_KEYS.get(kind, ()):
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
+            errors.append(required(f"data[{key}]"))
+        elif key in _IN_JSON and (fault := _json_fault(data[key])):
+            errors.append(invalid(f"data[{key}]", "<secret contents redacted>", fault))
+    return errors
+
+
+def _json_fault(encoded: str) -> str:
+    """Return why what is encoded in base64 is no JSON object; empty when it is one."""
+    try:
+        msgspec.json.decode(base64.b64decode(encoded), type=dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def _check_keys(data: Json, field: str) -> list[FieldError]:
