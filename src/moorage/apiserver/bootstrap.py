@@ -11,6 +11,7 @@ from importlib.resources import files
 import msgspec
 
 from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.core_admission import SERVICE_NETWORK
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles
 from moorage.apiserver.server import ApiServer
@@ -40,7 +41,8 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
         Without objects so far.
     authority_certificate
         What signs client certificates, PEM; where it is given, components that check their own
-        callers against it (a real kube-scheduler does) find it where they look.
+        callers against it (a real kube-scheduler does) find it where they look, and users the
+        service of the API server.
     """
     for obj in (*initial_objects(), *bootstrap_roles(), *shipped_definitions()):
         server.create(obj)
@@ -56,6 +58,29 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
                 "data": {"client-ca-file": authority_certificate.decode()},
             }
         )
+        server.create(_own_service())
+
+
+def _own_service() -> Obj:
+    """Return the service ``kubernetes``, which people see first; nothing routes to it here.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/controlplane/controller/kubernetesservice, addressed as kubeadm does.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": f"{SERVICE_NETWORK}.0.1",
+            "ports": [{"name": "https", "port": 443}],
+        },
+    }
 
 
 def shipped_definitions() -> list[Obj]:
