@@ -272,8 +272,15 @@ def _version() -> dict[str, str]:
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 
 
-def health(path: str) -> bytes | None:
+def health(path: str, *, verbose: bool = False) -> bytes | None:
     """Return the answer of a health path, None for other paths.
+
+    Parameters
+    ----------
+    path
+        As sent.
+    verbose
+        Name the checks, as ``kubectl get --raw='/readyz?verbose'`` asks for.
 
     Raises
     ------
@@ -285,4 +292,6 @@ def health(path: str) -> bytes | None:
         return None
     if check not in {"", "ping"}:
         raise StatusError(404, "NotFound", f"there is no health check named {check}", details={})
+    if verbose and not check:
+        return f"[+]ping ok\n{head} check passed\n".encode()
     return b"ok"

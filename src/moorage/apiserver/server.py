@@ -265,7 +265,7 @@ class ApiServer:
         self._watcher.close()
 
     def _answer(self, request: Request) -> Reply:
-        text = health(request.path)
+        text = health(request.path, verbose="verbose" in Query(request.query))
         if text is not None:
             return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
         if request.user is None:
