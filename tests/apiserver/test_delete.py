@@ -174,7 +174,6 @@ class TestConditions:
     @pytest.mark.parametrize(
         "options",
         [
-            pytest.param({"propagationPolicy": "Sideways"}, id="unknown policy"),
             pytest.param({"gracePeriodSeconds": "soon"}, id="grace that is no number"),
             pytest.param({"dryRun": ["Some"]}, id="a dry run of something"),
             pytest.param([], id="no object"),
@@ -186,6 +185,52 @@ class TestConditions:
         status, body = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", options)
         assert (status, body["reason"]) == (400, "BadRequest")
         assert await cluster.names(CONFIG_MAPS) == ["a"]
+
+
+_BOTH = (
+    'propagationPolicy: Invalid value: "Orphan": orphanDependents and deletionPropagation cannot '
+    "be both set"
+)
+_SIDEWAYS = (
+    'propagationPolicy: Unsupported value: "Sideways": supported values: "Background", '
+    '"Foreground", "Orphan", "nil"'
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        pytest.param({"propagationPolicy": "Sideways"}, _SIDEWAYS, id="an unknown policy"),
+        pytest.param(
+            {"propagationPolicy": "Orphan", "orphanDependents": True}, _BOTH, id="two policies"
+        ),
+    ],
+)
+async def test_policies_that_cannot_be_kept(options, text):
+    cluster = Cluster()
+    await cluster.ok("POST", CONFIG_MAPS, config_map())
+    status, found = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", options)
+    message = f'DeleteOptions.meta.k8s.io "" is invalid: {text}'
+    assert (status, found["reason"], found["message"]) == (422, "Invalid", message)
+    assert await cluster.names(CONFIG_MAPS) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "finalizers"),
+    [
+        pytest.param({}, {"orphanDependents": True}, ["orphan"], id="in the body"),
+        pytest.param({"orphanDependents": "true"}, None, ["orphan"], id="in the query"),
+        pytest.param({"orphanDependents": "false"}, None, None, id="not to be orphaned"),
+    ],
+)
+async def test_the_word_of_old_clients_for_orphans(query, body, finalizers):
+    cluster = Cluster()
+    await cluster.ok("POST", CONFIG_MAPS, config_map())
+    await cluster.ok("DELETE", f"{CONFIG_MAPS}/a", body, query=query)
+    items = (await cluster.ok("GET", CONFIG_MAPS))["items"]
+    assert [each["metadata"]["finalizers"] for each in items] == (
+        [finalizers] if finalizers else []
+    )
 
 
 class TestFinalizers:

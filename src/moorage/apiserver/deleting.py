@@ -12,14 +12,20 @@ from typing import Annotated, Any
 import msgspec
 
 from moorage.apiserver.bodies import decode_json
-from moorage.apiserver.kind import Obj
+from moorage.apiserver.kind import Obj, invalid, not_supported
 from moorage.apiserver.negotiate import JSON, content_type
 from moorage.apiserver.protobuf import PROTOBUF, read_delete_options
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import bad_request, conflict, forbidden, unsupported_media_type
+from moorage.apiserver.status import (
+    bad_request,
+    conflict,
+    forbidden,
+    invalid_options,
+    unsupported_media_type,
+)
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
@@ -56,6 +62,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         Checked first.
     propagation_policy
         What becomes of dependents; a finalizer tells the garbage collector, which is a client.
+    orphan_dependents
+        The same in the words of old clients; `options_of` turns it into a policy.
     dry_run
         ``("All",)``: change nothing.
     """
@@ -63,6 +71,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     grace_period_seconds: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     preconditions: Preconditions = Preconditions()
     propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
     dry_run: tuple[str, ...] = ()
 
 
@@ -92,6 +101,8 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
     grace = query.whole("gracePeriodSeconds")
     if grace is not None:
         raw.setdefault("gracePeriodSeconds", grace)
+    if query.text("orphanDependents"):
+        raw.setdefault("orphanDependents", query.flag("orphanDependents"))
     for name in ("propagationPolicy", "dryRun"):
         if query.text(name):
             raw.setdefault(name, [query.text(name)] if name == "dryRun" else query.text(name))
@@ -104,16 +115,30 @@ def options_of(raw: dict[str, Any]) -> DeleteOptions:
     Raises
     ------
     StatusError
-        400: not DeleteOptions.
+        400: not DeleteOptions. 422: they contradict each other.
     """
     raw = {name: value for name, value in raw.items() if value is not None}
     try:
         options = msgspec.convert(raw, DeleteOptions)
     except msgspec.ValidationError as error:
         raise bad_request(f"DeleteOptions cannot be read: {error}") from error
-    if (options.propagation_policy or "") not in _POLICIES:
-        raise bad_request(f'propagationPolicy: Unsupported value: "{options.propagation_policy}"')
+    field, policy, orphan = (
+        "propagationPolicy",
+        options.propagation_policy,
+        options.orphan_dependents,
+    )
+    errors = []
+    if policy and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid(field, policy, why))
+    if (policy or "") not in _POLICIES:
+        errors.append(not_supported(field, policy, [*filter(None, _POLICIES), "nil"]))
+    if errors:
+        raise invalid_options("DeleteOptions", errors)
     check_dry_run(options.dry_run)
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+        return msgspec.structs.replace(options, propagation_policy=policy)
     return options
 
 

@@ -16,7 +16,7 @@ from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
-from moorage.apiserver.status import StatusError, expired, not_found, version_too_large
+from moorage.apiserver.status import expired, invalid_options, not_found, version_too_large
 from moorage.apiserver.store import Store
 
 _VERSION_MATCHES = ("Exact", "NotOlderThan")
@@ -153,7 +153,7 @@ def check_list_options(query: Query, *, watching: bool) -> None:
     match = query.text("resourceVersionMatch")
     errors = _watch_errors(query, match) if watching else _list_errors(query, match)
     if errors:
-        raise _invalid_options(errors)
+        raise invalid_options("ListOptions", errors)
 
 
 def _watch_errors(query: Query, match: str) -> list[FieldError]:
@@ -191,17 +191,6 @@ def _list_errors(query: Query, match: str) -> list[FieldError]:
         text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
         errors.append(forbidden(field, text))
     return errors
-
-
-def _invalid_options(errors: list[FieldError]) -> StatusError:
-    texts = [error.message for error in errors]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details: Obj = {"group": "meta.k8s.io", "kind": "ListOptions"}
-    details["causes"] = [
-        {"reason": each.type, "message": each.body, "field": each.field} for each in errors
-    ]
-    message = f'ListOptions.meta.k8s.io "" is invalid: {text}'
-    return StatusError(422, "Invalid", message, details=details)
 
 
 def _check_not_ahead(asked: int | None, store: Store) -> None:

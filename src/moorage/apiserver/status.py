@@ -150,6 +150,18 @@ def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> 
     return StatusError(422, "Invalid", f'{who} "{name}" is invalid: {text}', details=details)
 
 
+def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
+    """422: the parameters of a call contradict each other, or the API; every fault is a cause."""
+    texts = [error.message for error in errors]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind}
+    details["causes"] = [
+        {"reason": each.type, "message": each.body, "field": each.field} for each in errors
+    ]
+    message = f'{kind}.meta.k8s.io "" is invalid: {text}'
+    return StatusError(422, "Invalid", message, details=details)
+
+
 def bad_request(message: str) -> StatusError:
     """400: the call makes no sense."""
     return StatusError(400, "BadRequest", message)

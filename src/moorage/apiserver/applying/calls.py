@@ -14,7 +14,7 @@ from moorage.apiserver.applying.managers import LAST_APPLIED
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import FieldError, Obj, forbidden, required
 from moorage.apiserver.requests import Query, Request
-from moorage.apiserver.status import StatusError, bad_request
+from moorage.apiserver.status import StatusError, bad_request, invalid_options
 
 _MANAGER_LENGTH_MAX = 128
 
@@ -73,14 +73,7 @@ def check_options(query: Query, *, apply: bool) -> None:
         errors.append(forbidden("force", "may not be specified for non-apply patch"))
     if not errors:
         return
-    texts = [error.message for error in errors]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details: Obj = {"group": "meta.k8s.io", "kind": "PatchOptions"}
-    details["causes"] = [
-        {"reason": each.type, "message": each.body, "field": each.field} for each in errors
-    ]
-    message = f'PatchOptions.meta.k8s.io "" is invalid: {text}'
-    raise StatusError(422, "Invalid", message, details=details)
+    raise invalid_options("PatchOptions", errors)
 
 
 def refresh_last_applied(new: Obj, config: Obj, manager: str) -> None:
