@@ -43,6 +43,22 @@ class _Idle(NamedTuple):
         return True
 
 
+class _Skipper(NamedTuple):
+    """What a plugin offers that may know pods it skips."""
+
+    name: str
+    skips: Callable[[PodInfo], bool] | None
+    """Whether it skips every pod of this spec; None where it does not know."""
+    condition: Callable[[Snapshot], bool] | None
+    """As long as this holds; None where nothing can change it."""
+
+    @classmethod
+    def of(cls, plugin: PreFilterPlugin) -> _Skipper:
+        if not isinstance(plugin, SkippingPlugin):
+            return cls(plugin.name, None, None)
+        return cls(plugin.name, plugin.skips_spec, getattr(plugin, "skips_while", None))
+
+
 _NOBODY: Final = _Idle(frozenset())
 
 
@@ -64,6 +80,8 @@ class KnownPreFilters:
         self._asked = [plugin for plugin in profile.pre_filters if plugin.name in fresh]
         self._kept = len(profile.pre_filters) - len(self._asked)
         self._all_skip = (True,) * len(self._asked)
+        # Looked up once: pods with claims of their own have a spec of their own, too.
+        self._skippers = [_Skipper.of(plugin) for plugin in self._asked]
 
     def run(self, entry: Entry, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
         """Run PreFilter: plugins answer from the entry where they can.
@@ -87,7 +105,7 @@ class KnownPreFilters:
         """Return who of the plugins asked afresh skips pods of this spec, found once for each."""
         found: _Idle | None = pod.spec_memo.get(self)
         if found is None:
-            found = pod.spec_memo[self] = _idle_about(pod, self._asked)
+            found = pod.spec_memo[self] = _idle_about(pod, self._skippers)
         return found
 
     def _run_plainly(
@@ -152,19 +170,18 @@ def _is_plain(answer: PreFilterAnswer) -> bool:
     return status.code is Code.SUCCESS and (result is None or result.node_names is None)
 
 
-def _idle_about(pod: PodInfo, asked: Sequence[PreFilterPlugin]) -> _Idle:
+def _idle_about(pod: PodInfo, asked: Sequence[_Skipper]) -> _Idle:
     always: set[str] = set()
     conditions: list[Callable[[Snapshot], bool]] = []
-    for plugin in asked:
+    for skipper in asked:
         try:
-            if not (isinstance(plugin, SkippingPlugin) and plugin.skips_spec(pod)):
+            if skipper.skips is None or not skipper.skips(pod):
                 continue
         except Exception:  # it is asked the long way, and contained there
             continue
-        condition = getattr(plugin, "skips_while", None)
-        if condition is None:
-            always.add(plugin.name)
+        if skipper.condition is None:
+            always.add(skipper.name)
         else:
-            conditions.append(condition)
+            conditions.append(skipper.condition)
     everybody = len(always) + len(conditions) == len(asked)
     return _Idle(frozenset(always), tuple(conditions), everybody)
