@@ -60,6 +60,24 @@ class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
     action: str = ""
 
 
+class SleepAction(ApiStruct, frozen=True, kw_only=True):
+    """A hook that waits; seconds."""
+
+    seconds: int = 0
+
+
+class LifecycleHandler(ApiStruct, frozen=True, kw_only=True):
+    """What a hook does. Commands and calls are not read: no container runs here."""
+
+    sleep: SleepAction | None = None
+
+
+class Lifecycle(ApiStruct, frozen=True, kw_only=True):
+    """Hooks of a container; ``pre_stop`` runs before the container is told to stop."""
+
+    pre_stop: LifecycleHandler | None = None
+
+
 class Container(ApiStruct, frozen=True, kw_only=True):
     """A regular or an init container; an init container with ``Always`` is a sidecar."""
 
@@ -71,6 +89,7 @@ class Container(ApiStruct, frozen=True, kw_only=True):
     resources: Resources = Resources()
     restart_policy: str = ""
     restart_policy_rules: list[ContainerRestartRule] = []
+    lifecycle: Lifecycle | None = None
 
     @property
     def is_restartable_init(self) -> bool:

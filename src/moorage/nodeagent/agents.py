@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from moorage.api.codec import from_dict, to_dict
@@ -31,6 +31,7 @@ from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.nodeagent import node_bodies
+from moorage.nodeagent.extended_resources import allocatable_changes, reserved_in
 from moorage.nodeagent.pod_life import Complain, PatchPod, PodEffect, PodLife, RemovePod
 from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
 from moorage.nodeagent.timers import Timers
@@ -87,6 +88,9 @@ class NodeAgents:
             name_of(template): node_bodies.node_object(template, index=index, now_ns=now_ns)
             for index, template in enumerate(nodes)
         }
+        found = {name_of(template): reserved_in(template) for template in nodes}
+        # Only of nodes that keep something back.
+        self._reserved = {name: reserved for name, reserved in found.items() if reserved}
         self._nodes = {name: from_dict(Node, body) for name, body in self._bodies.items()}
         self._life = PodLife(self._nodes)
         # Name of a node not played (so far) -> uid -> its pods.
@@ -147,14 +151,24 @@ class NodeAgents:
         if node.name in self._nodes:
             self._nodes[node.name] = node
             self._life.on_node(node)
+            self._offer_resources(node)
         elif self._adopts and node.metadata.annotations.get(PLAYED) == "true":
             self._adopt(node)
+
+    def _offer_resources(self, node: Node) -> None:
+        """Make allocatable what a client wrote into the capacity of a node."""
+        reserved = self._reserved.get(node.name, {})
+        changes = allocatable_changes(node.status, reserved)
+        if changes:
+            patch: dict[str, object] = {"status": {"allocatable": changes}}
+            self._writers.submit(node.name, partial(self._patch_status, node.name, patch))
 
     def _adopt(self, node: Node) -> None:
         """Play a node that somebody else has made, and its pods."""
         template = template_of(to_dict(node))
         index, now_ns = len(self._bodies), self._clock.now_ns()
         self._bodies[node.name] = node_bodies.node_object(template, index=index, now_ns=now_ns)
+        self._reserved[node.name] = reserved_in(template)
         self._nodes[node.name] = node
         self._life.add_node(node)
         self._writers.submit(node.name, partial(self._register, node.name))
@@ -329,10 +343,14 @@ class NodeAgents:
         found = self._nodes[name].status.conditions
         patch = node_bodies.heartbeat_patch(found, now_ns=self._clock.now_ns())
         try:
-            await self._client.patch(NODES, name, patch_body(patch), subresource="status")
-        except NotFoundError:
-            _log.info("node %s was deleted; its pods are still looked after", name)
+            await self._patch_status(name, patch)
         except MoorageError as error:
             _log.info("heartbeat of %s: %s", name, error)
         finally:
             self._set_timer(name, _HEARTBEAT, _HEARTBEAT_SECONDS)
+
+    async def _patch_status(self, name: str, patch: Mapping[str, object]) -> None:
+        try:
+            await self._client.patch(NODES, name, patch_body(patch), subresource="status")
+        except NotFoundError:
+            _log.info("node %s was deleted; its pods are still looked after", name)

@@ -24,15 +24,12 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.nodeagent import kubelet_status
 from moorage.nodeagent.admission import NodeLoad, refuse
+from moorage.nodeagent.annotations import EXIT_CODE, RUN_SECONDS, START_SECONDS, faults, number
 from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
+from moorage.nodeagent.stopping import stopped_ns
 from moorage.nodeagent.timers import Timers
 
-START_SECONDS = "moorage.dev/start-seconds"
-RUN_SECONDS = "moorage.dev/run-seconds"
-EXIT_CODE = "moorage.dev/exit-code"
-STOP_SECONDS = "moorage.dev/stop-seconds"
-
-_DEFAULT_SECONDS = {START_SECONDS: 1.0, STOP_SECONDS: 1.0}
+_START_SECONDS = 1.0
 # Pods of a Job are run to an end, soon unless told. A guess: long enough to be seen at work.
 _JOB_RUN_SECONDS = 5.0
 _TERMINAL = ("Succeeded", "Failed")
@@ -210,14 +207,12 @@ class PodLife:
         record.stage = _Stage.STARTING
         pod = record.pod
         effects: list[PodEffect] = []
-        for name in (START_SECONDS, RUN_SECONDS, STOP_SECONDS, EXIT_CODE):
-            if _number(pod, name) is None and name in pod.metadata.annotations:
-                text = f"{name}: {pod.metadata.annotations[name]!r} is no number >= 0; ignored"
-                complaint = Complain(reference(pod), pod.spec.node_name, "InvalidAnnotation", text)
-                effects.append(complaint)
+        for text in faults(pod):
+            complaint = Complain(reference(pod), pod.spec.node_name, "InvalidAnnotation", text)
+            effects.append(complaint)
         status = kubelet_status.creating(pod, record.facts, record.times)
         effects.append(PatchPod(reference(pod), status))
-        self._timers.set(pod.uid, now_ns + _nanoseconds(pod, START_SECONDS))
+        self._timers.set(pod.uid, now_ns + _start_ns(pod))
         return effects + self._stop(record, now_ns)
 
     def _run(self, record: _Record, now_ns: int) -> list[PodEffect]:
@@ -254,7 +249,7 @@ class PodLife:
             pod,
             record.facts,
             record.times,
-            exit_code=int(_number(pod, EXIT_CODE) or 0),
+            exit_code=int(number(pod, EXIT_CODE) or 0),
             now=rfc3339(now_ns),
         )
         return [PatchPod(reference(pod), status)]
@@ -272,11 +267,11 @@ class PodLife:
         if record.stage is _Stage.STOPPING:
             due_ns = self._timers.due_ns(pod.uid)
             if due_ns is not None:
-                self._timers.set(pod.uid, min(due_ns, _stopped_ns(pod)))
+                self._timers.set(pod.uid, min(due_ns, stopped_ns(pod)))
             return []
         was_running = record.stage is _Stage.RUNNING
         record.stage = _Stage.STOPPING
-        due_ns = _stopped_ns(pod)
+        due_ns = stopped_ns(pod)
         if was_running and due_ns > now_ns:
             self._timers.set(pod.uid, due_ns)
             return []
@@ -302,29 +297,19 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
-def _number(pod: Pod, annotation: str) -> float | None:
-    """Read an annotation that is a number, at least 0; None if absent or no such number."""
-    try:
-        number = float(pod.metadata.annotations.get(annotation, ""))
-    except ValueError:
-        return None
-    return number if 0 <= number < 1e9 else None
-
-
 def _run_seconds(pod: Pod) -> float | None:
     """Return how long a pod runs, None for ever."""
-    number = _number(pod, RUN_SECONDS)
-    if number is None and any(
+    told = number(pod, RUN_SECONDS)
+    if told is None and any(
         owner.controller and owner.kind == "Job" for owner in pod.metadata.owner_references
     ):
         return _JOB_RUN_SECONDS
-    return number
+    return told
 
 
-def _nanoseconds(pod: Pod, annotation: str) -> int:
-    number = _number(pod, annotation)
-    seconds = _DEFAULT_SECONDS.get(annotation, 0.0) if number is None else number
-    return round(seconds * NS_PER_SECOND)
+def _start_ns(pod: Pod) -> int:
+    told = number(pod, START_SECONDS)
+    return round((_START_SECONDS if told is None else told) * NS_PER_SECOND)
 
 
 def _deadline_ns(record: _Record) -> int | None:
@@ -332,16 +317,6 @@ def _deadline_ns(record: _Record) -> int | None:
     if seconds is None:
         return None
     return parse_rfc3339(record.facts.start_time) + seconds * NS_PER_SECOND
-
-
-def _stopped_ns(pod: Pod) -> int:
-    """Return when a pod being deleted has stopped, wall-clock nanoseconds.
-
-    The deletion timestamp is when the grace runs out, so the request came that much earlier.
-    """
-    grace_ns = (pod.metadata.deletion_grace_period_seconds or 0) * NS_PER_SECOND
-    ends_ns = parse_rfc3339(pod.metadata.deletion_timestamp or "")
-    return ends_ns - grace_ns + min(grace_ns, _nanoseconds(pod, STOP_SECONDS))
 
 
 def _running_since(pod: Pod) -> str:
