@@ -1,4 +1,4 @@
-"""Scope: whatever has the right shape is answered, never a crash; objects drawn from the tables."""
+"""Scope: an object of the right shape, drawn from the definitions, never causes a crash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.openapi import type_errors, unknown_fields
 from moorage.apiserver.patch_strategic import PatchError, strategic_merge
 from moorage.apiserver.schema import catalog
-from moorage.apiserver.schema.language import TypeRef
+from moorage.apiserver.schema.definitions import OPEN, TypeRef
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.table import to_table
 from tests.apiserver_kinds.builders import World
@@ -22,16 +22,17 @@ NAMES = st.sampled_from(
     ["", "a", "web", "Always", "In", "Exists", "Gt", "10.0.0.1", "x/y", "a b", "é", "True", "5%"]
 )
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
-    "s": NAMES,
-    "i": st.sampled_from([-1, 0, 1, 2, 80, 70_000, 2**31 - 1]),
-    "l": st.sampled_from([-1, 0, 30, 2**63 - 1]),
-    "b": st.booleans(),
-    "t": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T00:00:00+02:00"]),
-    "mt": st.just("2026-01-01T00:00:00.000001Z"),
-    "q": st.sampled_from([0, 1, "0", "-1", "500m", "1Gi", "1e3", 0.5, "0.0001"]),
-    "io": st.sampled_from([0, 80, "http", "50%", "-1%"]),
+    "string": NAMES,
+    "int32": st.sampled_from([-1, 0, 1, 2, 80, 70_000, 2**31 - 1]),
+    "int64": st.sampled_from([-1, 0, 30, 2**63 - 1]),
+    "double": st.sampled_from([0.5, 1.0, 3]),
+    "boolean": st.booleans(),
+    "Time": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T00:00:00+02:00"]),
+    "MicroTime": st.just("2026-01-01T00:00:00.000001Z"),
+    "Quantity": st.sampled_from([0, 1, "0", "-1", "500m", "1Gi", "1e3", 0.5, "0.0001"]),
+    "IntOrString": st.sampled_from([0, 80, "http", "50%", "-1%"]),
     "bytes": st.just("YQ=="),
-    "any": st.just({}),
+    **dict.fromkeys(sorted(OPEN), st.just({})),
 }
 DEPTH = 7
 

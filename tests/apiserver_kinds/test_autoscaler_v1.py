@@ -170,7 +170,6 @@ PAIRS = [
         v2(
             cpu_metric(80),
             status={
-                "observedGeneration": 3,
                 "lastScaleTime": "2026-01-01T00:00:00Z",
                 "currentReplicas": 2,
                 "desiredReplicas": 3,
@@ -210,7 +209,6 @@ PAIRS = [
             },
             spec={"targetCPUUtilizationPercentage": 80},
             status={
-                "observedGeneration": 3,
                 "lastScaleTime": "2026-01-01T00:00:00Z",
                 "currentReplicas": 2,
                 "desiredReplicas": 3,
@@ -385,7 +383,6 @@ CONDITIONS = st.fixed_dictionaries(
         "lastTransitionTime": st.just("2026-01-01T00:00:00Z"),
         "reason": st.text(min_size=1, max_size=4),
         "message": st.text(min_size=1, max_size=4),
-        "observedGeneration": st.integers(0, 2**40),
     },
 )
 CPU = PERCENT.map(cpu_metric)

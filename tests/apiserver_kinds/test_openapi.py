@@ -84,7 +84,6 @@ def test_how_lists_merge_is_written_beside_them():
     assert spec["containers"] == {
         "type": "array",
         "items": container,
-        "description": "Containers of the pod, at least one.",
         "x-kubernetes-list-map-keys": ["name"],
         "x-kubernetes-list-type": "map",
         "x-kubernetes-patch-merge-key": "name",

@@ -1,32 +1,32 @@
-"""The OpenAPI documents, versions 2 and 3, rendered from the field tables.
+"""The OpenAPI documents, versions 2 and 3, rendered from the facts of the API.
 
 Place in the flow: ``/openapi/v2`` and ``/openapi/v3`` serve what is built here, once for each set
-of kinds; kubectl takes from it which fields exist, how its patches merge and what ``explain``
-says. The body checks that go with the same tables are re-exported for the verbs.
+of kinds; kubectl takes from it which fields exist and how its patches merge. The body checks
+that go with the same definitions are re-exported for the verbs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 
 from moorage.api.resources import ResourceType, group_version_path
+from moorage.apiserver import facts
 from moorage.apiserver.kind import Kind
 from moorage.apiserver.schema.catalog import (
-    DEFINITIONS,
     META,
-    PACKAGES,
+    OBJECT_META,
     closure,
+    definition,
     definition_name,
+    is_built_in,
     short_name,
 )
 from moorage.apiserver.schema.check import decode_error, type_errors, unknown_fields
-from moorage.apiserver.schema.descriptions import FIELDS, KINDS
-from moorage.apiserver.schema.language import Definition, Field, TypeRef
-from moorage.apiserver.schema.layout import is_atomic, list_keys, list_type
+from moorage.apiserver.schema.definitions import NAMED_SCALARS, Definition, Field, TypeRef
 from moorage.apiserver.tagged_documents import digest
 
 __all__ = [
@@ -38,14 +38,9 @@ __all__ = [
     "unknown_fields",
 ]
 
-QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
-TIME = f"{META}.Time"
-MICRO_TIME = f"{META}.MicroTime"
 STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
 LIST_META = f"{META}.ListMeta"
-OBJECT_META = f"{META}.ObjectMeta"
 
 # The version of Kubernetes whose API this is.
 GIT_VERSION = "v1.36.0+moorage"
@@ -59,14 +54,16 @@ PATCH_TYPES = (
 )
 
 _SCALARS: dict[str, dict[str, Any]] = {
-    "s": {"type": "string"},
-    "i": {"type": "integer", "format": "int32"},
-    "l": {"type": "integer", "format": "int64"},
-    "b": {"type": "boolean"},
+    "string": {"type": "string"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+    "boolean": {"type": "boolean"},
     "bytes": {"type": "string", "format": "byte"},
-    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
-_NAMED_SCALARS = {"t": TIME, "mt": MICRO_TIME, "q": QUANTITY, "io": INT_OR_STRING}
+
+# What version 3 says of the scalars that are text or a number.
+_TEXT_OR = {"Quantity": "number", "IntOrString": "integer"}
 
 # Query parameters of writing calls, and of the calls that read many objects.
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
@@ -187,26 +184,43 @@ def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
 def _definitions(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
     roots = {definition_name(kind.resource): kind for kind in kinds}
     custom = {name: kind.shape.schema(v3=style.v3) for name, kind in roots.items()}
-    tabled = [name for name in roots if custom[name] is None]
-    names = closure([*tabled, STATUS, DELETE_OPTIONS, LIST_META, OBJECT_META])
-    rendered = {name: _definition(DEFINITIONS[name], style) for name in names}
+    built_in = [name for name in roots if custom[name] is None]
+    names = closure([*built_in, STATUS, DELETE_OPTIONS, LIST_META, OBJECT_META])
+    rendered = {name: _definition(definition(name), style) for name in names}
+    rendered |= {name: _named_scalar(name, style) for name in _scalars_of(names)}
     rendered |= {name: schema for name, schema in custom.items() if schema is not None}
     for name, kind in roots.items():
         rendered[name]["x-kubernetes-group-version-kind"] = [_gvk(kind.resource)]
         rendered[f"{name}List"] = _list_definition(name, kind, style)
-    rendered[TIME] = {"type": "string", "format": "date-time"}
-    rendered[MICRO_TIME] = {"type": "string", "format": "date-time"}
-    rendered[QUANTITY] = _either("number", "", style)
-    rendered[INT_OR_STRING] = _either("integer", "int-or-string", style)
     return dict(sorted(rendered.items()))
 
 
-def _either(other: str, text_format: str, style: _Style) -> dict[str, Any]:
-    """Write a type that is text or something else; version 2 can only say text."""
-    rendered: dict[str, Any] = {"format": text_format} if text_format else {}
-    if style.v3:
-        return rendered | {"oneOf": [{"type": "string"}, {"type": other}]}
-    return rendered | {"type": "string"}
+@cache
+def _scalar_names() -> Mapping[str, str]:
+    """Return the full name of every definition that is one value to a client."""
+    found = {short_name(name): name for name in facts.definitions()}
+    return {short: found[short] for short in sorted(NAMED_SCALARS)}
+
+
+def _scalars_of(names: Iterable[str]) -> list[str]:
+    """Return the full names of the named scalars that these definitions refer to."""
+    fields = (field for name in names for field in definition(name).fields.values())
+    used = {field.type.innermost.name for field in fields}
+    return [full for short, full in _scalar_names().items() if short in used]
+
+
+def _named_scalar(name: str, style: _Style) -> dict[str, Any]:
+    """Write a named scalar; version 2 can only say text where version 3 says text or a number."""
+    fact = facts.definitions()[name].is_
+    assert fact is not None, f"{name} has fields"
+    rendered = {} if fact.type == "any" else {"type": fact.type}
+    if fact.format:
+        rendered["format"] = fact.format
+    other = _TEXT_OR.get(short_name(name))
+    if other is None or not style.v3:
+        return rendered
+    del rendered["type"]
+    return rendered | {"oneOf": [{"type": "string"}, {"type": other}]}
 
 
 def _gvk(resource: ResourceType, kind: str = "") -> dict[str, str]:
@@ -217,29 +231,21 @@ def _gvk(resource: ResourceType, kind: str = "") -> dict[str, str]:
     }
 
 
-def _definition(definition: Definition, style: _Style) -> dict[str, Any]:
+def _definition(found: Definition, style: _Style) -> dict[str, Any]:
     rendered: dict[str, Any] = {"type": "object"}
-    short = short_name(definition.name)
-    text = KINDS.get(short)
-    if text:
-        rendered["description"] = text
-    required = sorted(field.name for field in definition.fields.values() if field.required)
+    required = sorted(field.name for field in found.fields.values() if field.required)
     if required:
         rendered["required"] = required
-    if is_atomic("", TypeRef("object", definition.name)):
+    if found.atomic:
         rendered["x-kubernetes-map-type"] = "atomic"
     rendered["properties"] = {
-        name: _property(definition.fields[name], style, f"{short}.{name}")
-        for name in sorted(definition.fields)
+        name: _property(found.fields[name], style) for name in sorted(found.fields)
     }
     return rendered
 
 
-def _property(field: Field, style: _Style, where: str) -> dict[str, Any]:
+def _property(field: Field, style: _Style) -> dict[str, Any]:
     rendered = _type(field.type, style)
-    text = FIELDS.get(field.name)
-    if text and "$ref" not in rendered:
-        rendered["description"] = text
     strategies = [
         name
         for name, given in (
@@ -253,11 +259,11 @@ def _property(field: Field, style: _Style, where: str) -> dict[str, Any]:
         rendered["x-kubernetes-patch-strategy"] = ",".join(strategies)
     if field.merge_key:
         rendered["x-kubernetes-patch-merge-key"] = field.merge_key
-    if field.type.shape == "list":
-        rendered["x-kubernetes-list-type"] = list_type(where, field)
-        if keys := list_keys(where, field):
-            rendered["x-kubernetes-list-map-keys"] = [name for name, _ in keys]
-    elif field.type.shape == "map" and is_atomic(where, field.type):
+    if field.list_type:
+        rendered["x-kubernetes-list-type"] = field.list_type
+    if field.list_keys:
+        rendered["x-kubernetes-list-map-keys"] = list(field.list_keys)
+    if field.atomic:
         rendered["x-kubernetes-map-type"] = "atomic"
     return rendered
 
@@ -269,8 +275,9 @@ def _type(type_ref: TypeRef, style: _Style) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _type(type_ref.element, style)}
     if type_ref.shape == "object":
         return style.member_ref(type_ref.name)
-    named = _NAMED_SCALARS.get(type_ref.name)
-    return style.member_ref(named) if named else dict(_SCALARS[type_ref.name])
+    if type_ref.name in NAMED_SCALARS:
+        return style.member_ref(_scalar_names()[type_ref.name])
+    return dict(_SCALARS[type_ref.name])
 
 
 def _list_definition(name: str, kind: Kind, style: _Style) -> dict[str, Any]:
@@ -278,9 +285,9 @@ def _list_definition(name: str, kind: Kind, style: _Style) -> dict[str, Any]:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": dict(_SCALARS["s"]),
+            "apiVersion": dict(_SCALARS["string"]),
             "items": {"type": "array", "items": style.member_ref(name)},
-            "kind": dict(_SCALARS["s"]),
+            "kind": dict(_SCALARS["string"]),
             "metadata": style.member_ref(LIST_META),
         },
         "x-kubernetes-group-version-kind": [_gvk(kind.resource, kind.shape.list_kind)],
@@ -348,7 +355,7 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
 
 def _patch_types(resource: ResourceType) -> tuple[str, ...]:
     """Return the patch types of a kind; kubectl takes the best one it reads here."""
-    if resource.api_version in PACKAGES:
+    if is_built_in(resource):
         return PATCH_TYPES
     return tuple(each for each in PATCH_TYPES if "strategic" not in each)
 

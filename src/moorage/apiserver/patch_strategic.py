@@ -2,7 +2,8 @@
 
 Place in the flow: PATCH with ``application/strategic-merge-patch+json`` ends here; the result is
 defaulted and validated like an update. Mirrors kubernetes v1.36 apimachinery
-pkg/util/strategicpatch/patch.go. How each list merges comes from the field tables in `schema`.
+pkg/util/strategicpatch/patch.go. How each list merges comes from the
+definitions in `schema`.
 
 Directives in the patch: ``$patch`` (``replace``, ``delete``, ``merge``) in an object or as an
 element of a list, ``$retainKeys``, ``$setElementOrder/<list>`` and
@@ -15,8 +16,9 @@ from typing import Any
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
-from moorage.apiserver.schema.catalog import DEFINITIONS, kind_definition
-from moorage.apiserver.schema.language import Definition, Field
+from moorage.apiserver.schema.catalog import definition as definition_named
+from moorage.apiserver.schema.catalog import kind_definition
+from moorage.apiserver.schema.definitions import Definition, Field
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
@@ -125,10 +127,8 @@ def _merge_member(old: Any, patch: Obj, field: Field | None) -> Any:
 def _inner_definition(field: Field | None) -> Definition:
     if field is None:
         return _OPEN
-    type_ref = field.type
-    while type_ref.of is not None:
-        type_ref = type_ref.of
-    return DEFINITIONS[type_ref.name] if type_ref.shape == "object" else _OPEN
+    inner = field.type.innermost
+    return definition_named(inner.name) if inner.shape == "object" else _OPEN
 
 
 def _merge_list(old: Any, patch: list[Any], field: Field | None, *, order: Any) -> list[Any]:

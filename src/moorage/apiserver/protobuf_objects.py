@@ -16,7 +16,7 @@ from moorage.apiserver.kind import Obj
 from moorage.apiserver.protobuf import fields_of, malformed, open_envelope, text_of
 from moorage.apiserver.protobuf_fields import KINDS, MESSAGES, Numbered
 from moorage.apiserver.schema import catalog
-from moorage.apiserver.schema.language import Definition, TypeRef
+from moorage.apiserver.schema.definitions import Definition, TypeRef
 from moorage.apiserver.status import StatusError
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 
@@ -27,7 +27,7 @@ _DEPTH_MAX = 64  # messages in messages; no object of these kinds comes near
 
 def reads_protobuf(resource: ResourceType) -> bool:
     """Whether objects of a kind are read in protobuf."""
-    return resource.kind in KINDS and resource.api_version in catalog.PACKAGES
+    return resource.kind in KINDS and catalog.is_built_in(resource)
 
 
 def read_object(body: bytes, resource: ResourceType) -> Obj:
@@ -61,7 +61,7 @@ class _Reader:
         for number, value in fields_of(raw):
             known = table.get(number) if table is not None else None
             if known is None:
-                status = number == _STATUS and definition.is_kind and "status" in definition.fields
+                status = number == _STATUS and {"metadata", "status"} <= definition.fields.keys()
                 if not status and value not in (0, b""):
                     raise _not_read(name, number)
             elif known.inline:
@@ -86,7 +86,7 @@ class _Reader:
 
     def _entry(self, raw: bytes, type_ref: TypeRef, depth: int) -> tuple[str, Any]:
         parts = dict(fields_of(raw))
-        absent: _Value = 0 if type_ref.name in ("i", "l", "b") else b""
+        absent: _Value = 0 if type_ref.name in ("int32", "int64", "boolean") else b""
         return text_of(parts.get(1, b"")), self._value(parts.get(2, absent), type_ref, depth)
 
     def _value(self, value: _Value, type_ref: TypeRef, depth: int) -> Any:
@@ -96,22 +96,22 @@ class _Reader:
         return _scalar(value, type_ref.name)
 
 
-def _scalar(value: _Value, letter: str) -> Any:
-    if letter in ("i", "l"):
+def _scalar(value: _Value, scalar: str) -> Any:
+    if scalar in ("int32", "int64"):
         return _number(value)
-    if letter == "b":
+    if scalar == "boolean":
         return bool(_number(value))
-    if letter == "bytes":
+    if scalar == "bytes":
         return base64.b64encode(_message(value)).decode()
-    if letter in ("t", "mt"):
+    if scalar in ("Time", "MicroTime"):
         return _time(_message(value))
-    if letter == "q":
+    if scalar == "Quantity":
         return text_of(dict(fields_of(_message(value))).get(1, b"")) or "0"
-    if letter == "io":
+    if scalar == "IntOrString":
         return _number_or_text(_message(value))
-    if letter == "s":
+    if scalar == "string":
         return text_of(value)
-    raise malformed(f"a field of type {letter!r} is not read")
+    raise malformed(f"a field of type {scalar!r} is not read")
 
 
 def _time(raw: bytes) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.apiserver.custom.pruning import PRESERVE, Schema
 from moorage.apiserver.kind import Layout, LayoutForm
-from moorage.apiserver.schema.catalog import META
+from moorage.apiserver.schema.catalog import OBJECT_META
 from moorage.apiserver.schema.layout import ATOMIC, DEDUCED, object_layout
 
 
@@ -38,7 +38,7 @@ class SchemaLayout:
     def member(self, name: str) -> Layout:
         """Return the layout of a field."""
         if self._whole and name == "metadata":
-            return object_layout(f"{META}.ObjectMeta")
+            return object_layout(OBJECT_META)
         sub = (self._schema.get("properties") or {}).get(name)
         if sub is None:
             sub = self._schema.get("additionalProperties")

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.apiserver.schema import check
-from moorage.apiserver.schema.catalog import DEFINITIONS, META
+from moorage.apiserver.schema.catalog import OBJECT_META, definition
 
 Schema = Mapping[str, Any]
 """A node of a structural schema: decoded JSON of ``JSONSchemaProps``."""
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
-OBJECT_META = DEFINITIONS[f"{META}.ObjectMeta"]
 _TYPE_META = ("apiVersion", "kind", "metadata")
 
 
@@ -86,4 +85,4 @@ def prune_metadata(obj: dict[str, Any]) -> None:
     """Drop nulls and unknown fields of an object's metadata, in place."""
     meta = obj.get("metadata")
     if isinstance(meta, dict):
-        check.prune_definition(OBJECT_META, meta)
+        check.prune_definition(definition(OBJECT_META), meta)

@@ -12,12 +12,11 @@ from typing import Any
 from moorage.api.resources import ResourceType
 from moorage.apiserver.custom import pruning
 from moorage.apiserver.custom.layout import SchemaLayout
-from moorage.apiserver.custom.pruning import OBJECT_META, Schema
+from moorage.apiserver.custom.pruning import Schema
 from moorage.apiserver.kind import Layout, Obj
 from moorage.apiserver.schema import check
-from moorage.apiserver.schema.catalog import META
+from moorage.apiserver.schema.catalog import OBJECT_META, definition
 
-_META_REF = f"{META}.ObjectMeta"
 _V2_UNKNOWN = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kubernetes-validations")
 
 
@@ -48,14 +47,17 @@ class CustomShape:
 
     def type_errors(self, obj: Obj) -> list[str]:
         """Return what cannot be decoded of the metadata."""
-        return check.definition_type_errors(OBJECT_META, obj.get("metadata") or {}, "metadata.")
+        return check.definition_type_errors(
+            definition(OBJECT_META), obj.get("metadata") or {}, "metadata."
+        )
 
     def unknown_fields(self, obj: Obj) -> list[str]:
         """Return the paths of the fields the schema does not have."""
         meta = obj.get("metadata")
         found = []
         if isinstance(meta, dict):
-            found = [f"metadata.{key}" for key in meta if key not in OBJECT_META.fields]
+            known = definition(OBJECT_META).fields
+            found = [f"metadata.{key}" for key in meta if key not in known]
         return found + pruning.unknown_fields(self._schema, obj)
 
     def prune(self, obj: Obj) -> None:
@@ -72,7 +74,7 @@ class CustomShape:
         rendered = _rendered(self._schema, v3=v3)
         properties = dict(rendered.get("properties") or {})
         where = "components/schemas" if v3 else "definitions"
-        ref = {"$ref": f"#/{where}/{_META_REF}"}
+        ref = {"$ref": f"#/{where}/{OBJECT_META}"}
         properties["apiVersion"] = {"type": "string", "description": "Version of the schema."}
         properties["kind"] = {"type": "string", "description": "What this object is."}
         properties["metadata"] = {"allOf": [ref]} if v3 else ref

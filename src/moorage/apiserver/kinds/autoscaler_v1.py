@@ -23,7 +23,7 @@ from moorage.apiserver.kinds.autoscaler_metrics import (
     status_to_v1,
 )
 from moorage.apiserver.kinds.tree import Json, child, objects, text
-from moorage.apiserver.schema.catalog import DEFINITIONS, PACKAGES
+from moorage.apiserver.schema.catalog import definition as definition_named
 from moorage.apiserver.schema.check import definition_type_errors, prune_definition
 
 CPU_PERCENT_DEFAULT: Final = 80
@@ -45,7 +45,7 @@ _ANNOTATIONS: Final = frozenset(
         f"{_PREFIX}scale-up-tolerance",
     }
 )
-_V2: Final = PACKAGES[HORIZONTAL_POD_AUTOSCALERS.api_version]
+_V2: Final = "io.k8s.api.autoscaling.v2"
 _SPEC_SHARED: Final = ("scaleTargetRef", "minReplicas", "maxReplicas")
 _STATUS_SHARED: Final = ("observedGeneration", "lastScaleTime")
 # Fields of the behavior in the order of pkg/apis/autoscaling/types.go. Upstream writes its
@@ -59,7 +59,6 @@ _CONDITION: Final = (
     "lastTransitionTime",
     "reason",
     "message",
-    "observedGeneration",
 )
 
 
@@ -245,7 +244,7 @@ def _as_object(value: Any) -> Json:
 
 def _checked(obj: Json, definition: str) -> Json:
     """Return what was read if its types are right; nulls and unknown fields are dropped."""
-    found = DEFINITIONS[f"{_V2}.{definition}"]
+    found = definition_named(f"{_V2}.{definition}")
     errors = definition_type_errors(found, obj)
     if errors:
         raise ValueError(errors[0])

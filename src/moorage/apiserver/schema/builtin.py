@@ -1,4 +1,4 @@
-"""The shape of a kind that stands in the field tables.
+"""The shape of a built-in kind.
 
 Place in the flow: `kinds.served` offers it to the verbs as `moorage.apiserver.kind.Shape`; custom
 resources have a shape of their own, from the schema of their definition.
@@ -18,12 +18,12 @@ from moorage.apiserver.schema.shape import fits
 
 
 class BuiltinShape:
-    """What the field tables say of one kind; implements `moorage.apiserver.kind.Shape`.
+    """What the facts say of one kind; implements `moorage.apiserver.kind.Shape`.
 
     Parameters
     ----------
     resource
-        Whose shape it is.
+        The kind.
     """
 
     merges_strategically = True
@@ -53,11 +53,11 @@ class BuiltinShape:
         return object_layout(definition_name(self._resource))
 
     def schema(self, *, v3: bool) -> dict[str, Any] | None:
-        """Return None: `openapi` renders the field tables."""
+        """Return None: `openapi` renders the facts."""
         return None
 
 
 @cache
 def builtin_shape(resource: ResourceType) -> BuiltinShape:
-    """Return the shape of a kind of the field tables."""
+    """Return the shape of a built-in kind."""
     return BuiltinShape(resource)

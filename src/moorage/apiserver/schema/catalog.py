@@ -1,7 +1,7 @@
-"""Every definition of the served API under its full name, with references resolved.
+"""Every definition of the served API, by its full name.
 
-Place in the flow: built once from the tables at import; read by `check`, `openapi` and
-`patch_strategic`.
+Place in the flow: built from `moorage.apiserver.facts`, each definition when it is first asked
+for; read by `check`, `shape`, `layout`, `openapi` and `patch_strategic`.
 """
 
 from __future__ import annotations
@@ -9,100 +9,72 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-import msgspec
-
 from moorage.api.resources import ResourceType
-from moorage.apiserver.schema import (
-    core_table,
-    device_table,
-    extending_table,
-    extension_table,
-    group_table,
-    network_table,
-    pod_table,
-    quota_table,
-    rbac_table,
-)
-from moorage.apiserver.schema.language import Definition, Field, TypeRef, parse_table
+from moorage.apiserver import facts
+from moorage.apiserver.schema.definitions import Definition, Field, TypeRef, definition_of
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-CORE = "io.k8s.api.core.v1"
-
-# Where the definitions of an API version live, by API version as objects carry it.
-PACKAGES: Mapping[str, str] = {
-    "v1": CORE,
-    "admissionregistration.k8s.io/v1": "io.k8s.api.admissionregistration.v1",
-    "apiextensions.k8s.io/v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
-    "apiregistration.k8s.io/v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
-    "apps/v1": "io.k8s.api.apps.v1",
-    "autoscaling/v1": "io.k8s.api.autoscaling.v1",
-    "autoscaling/v2": "io.k8s.api.autoscaling.v2",
-    "batch/v1": "io.k8s.api.batch.v1",
-    "coordination.k8s.io/v1": "io.k8s.api.coordination.v1",
-    "discovery.k8s.io/v1": "io.k8s.api.discovery.v1",
-    "events.k8s.io/v1": "io.k8s.api.events.v1",
-    "networking.k8s.io/v1": "io.k8s.api.networking.v1",
-    "policy/v1": "io.k8s.api.policy.v1",
-    "rbac.authorization.k8s.io/v1": "io.k8s.api.rbac.v1",
-    "resource.k8s.io/v1": "io.k8s.api.resource.v1",
-    "scheduling.k8s.io/v1": "io.k8s.api.scheduling.v1",
-    "scheduling.k8s.io/v1alpha2": "io.k8s.api.scheduling.v1alpha2",
-    "storage.k8s.io/v1": "io.k8s.api.storage.v1",
-}
-
-# One row or more for each package; a new API version takes a row here and one in PACKAGES.
-_TABLES = (
-    (META, core_table.META),
-    (CORE, pod_table.POD),
-    (CORE, core_table.CORE),
-    (CORE, quota_table.QUOTA),
-    (CORE, network_table.ENDPOINTS),
-    (PACKAGES["admissionregistration.k8s.io/v1"], extending_table.ADMISSION),
-    (PACKAGES["apiextensions.k8s.io/v1"], extension_table.EXTENSIONS),
-    (PACKAGES["apiregistration.k8s.io/v1"], extending_table.REGISTRATION),
-    (PACKAGES["apps/v1"], group_table.APPS),
-    (PACKAGES["autoscaling/v1"], extending_table.AUTOSCALING_V1),
-    (PACKAGES["autoscaling/v2"], extending_table.AUTOSCALING),
-    (PACKAGES["batch/v1"], group_table.BATCH),
-    (PACKAGES["coordination.k8s.io/v1"], group_table.COORDINATION),
-    (PACKAGES["discovery.k8s.io/v1"], network_table.DISCOVERY),
-    (PACKAGES["events.k8s.io/v1"], group_table.EVENTS),
-    (PACKAGES["networking.k8s.io/v1"], network_table.NETWORKING),
-    (PACKAGES["policy/v1"], group_table.POLICY),
-    (PACKAGES["rbac.authorization.k8s.io/v1"], rbac_table.RBAC),
-    (PACKAGES["resource.k8s.io/v1"], device_table.DEVICES),
-    (PACKAGES["scheduling.k8s.io/v1"], group_table.SCHEDULING),
-    (PACKAGES["scheduling.k8s.io/v1alpha2"], group_table.GROUPS),
-    (PACKAGES["storage.k8s.io/v1"], group_table.STORAGE),
-)
+OBJECT_META = f"{META}.ObjectMeta"
+SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+"""The only definition that contains itself."""
 
 
-def definition_name(resource: ResourceType) -> str:
-    """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``.
-
-    That of a custom resource is made of its group backwards, as upstream does:
-    ``com.example.v1.Car``.
-    """
-    package = PACKAGES.get(resource.api_version)
-    if package is None:
-        package = ".".join([*reversed(resource.group.split(".")), resource.version])
-    return f"{package}.{resource.kind}"
-
-
+@cache
 def definition(name: str) -> Definition:
-    """Return the definition of this full name."""
-    return DEFINITIONS[name]
-
-
-def kind_definition(resource: ResourceType) -> Definition:
-    """Return the definition of a served kind.
+    """Return the definition of this full name.
 
     Raises
     ------
     KeyError
-        The API version or the kind is not in the tables.
+        There is no such definition.
     """
-    return DEFINITIONS[definition_name(resource)]
+    return definition_of(name, facts.definitions()[name])
+
+
+@cache
+def _names_by_kind() -> Mapping[tuple[str, str, str], str]:
+    """Return the full name of the definition of every (group, version, kind)."""
+    return {
+        (gvk["group"], gvk["version"], gvk["kind"]): name
+        for name, fact in facts.definitions().items()
+        # Types such as DeleteOptions and Status are shared by all groups.
+        if not name.startswith(META)
+        for gvk in fact.group_version_kind
+    }
+
+
+@cache
+def definition_name(resource: ResourceType) -> str:
+    """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``.
+
+    The name for a custom resource is the group backwards, as upstream does:
+    ``com.example.v1.Car``.
+    """
+    found = _names_by_kind().get((resource.group, resource.version, resource.kind))
+    if found is not None:
+        return found
+    return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
+
+
+def is_built_in(resource: ResourceType) -> bool:
+    """Whether the facts describe a kind; no custom resource has its group and kind."""
+    return has_definition(resource.group, resource.version, resource.kind)
+
+
+def has_definition(group: str, version: str, kind: str) -> bool:
+    """Whether the facts describe this kind."""
+    return (group, version, kind) in _names_by_kind()
+
+
+def kind_definition(resource: ResourceType) -> Definition:
+    """Return the definition of a built-in kind.
+
+    Raises
+    ------
+    KeyError
+        The API version or the kind is not among the facts.
+    """
+    return definition(definition_name(resource))
 
 
 def short_name(name: str) -> str:
@@ -116,15 +88,9 @@ def go_name(name: str) -> str:
 
 
 def references(name: str) -> list[str]:
-    """Full names of the definitions one definition refers to, sorted."""
-    found = set()
-    for field in DEFINITIONS[name].fields.values():
-        type_ref = field.type
-        while type_ref.of is not None:
-            type_ref = type_ref.of
-        if type_ref.shape == "object":
-            found.add(type_ref.name)
-    return sorted(found)
+    """Full names of the definitions that one definition refers to, sorted."""
+    inner = [field.type.innermost for field in definition(name).fields.values()]
+    return sorted({each.name for each in inner if each.shape == "object"})
 
 
 def closure(names: list[str]) -> list[str]:
@@ -160,55 +126,15 @@ def _collect_merge_keys(
         path = f"{prefix}{field.name}"
         if field.merge_key:
             keys[path] = field.merge_key
-        type_ref = field.type
-        while type_ref.of is not None:
-            type_ref = type_ref.of
-        if type_ref.shape == "object":
-            inner = DEFINITIONS[type_ref.name]
-            _collect_merge_keys(inner, f"{path}.", (*inside, found.name), keys)
+        inner = field.type.innermost
+        if inner.shape == "object":
+            _collect_merge_keys(definition(inner.name), f"{path}.", (*inside, found.name), keys)
 
-
-def _build() -> dict[str, Definition]:
-    parsed: dict[str, dict[str, Definition]] = {}
-    for package, text in _TABLES:
-        parsed.setdefault(package, {}).update(parse_table(text))
-    return {
-        f"{package}.{short}": _resolve(found, package, parsed)
-        for package, definitions in parsed.items()
-        for short, found in definitions.items()
-    }
-
-
-def _resolve(
-    found: Definition, package: str, parsed: dict[str, dict[str, Definition]]
-) -> Definition:
-    fields = {
-        field.name: msgspec.structs.replace(field, type=_resolve_type(field.type, package, parsed))
-        for field in found.fields.values()
-    }
-    return Definition(f"{package}.{found.name}", fields, found.is_kind)
-
-
-def _resolve_type(
-    type_ref: TypeRef, package: str, parsed: dict[str, dict[str, Definition]]
-) -> TypeRef:
-    if type_ref.of is not None:
-        return TypeRef(type_ref.shape, of=_resolve_type(type_ref.of, package, parsed))
-    if type_ref.shape != "object":
-        return type_ref
-    for candidate in (package, META, CORE):
-        if type_ref.name in parsed[candidate]:
-            return TypeRef("object", f"{candidate}.{type_ref.name}")
-    raise ValueError(f"{package}: no definition of {type_ref.name}")
-
-
-DEFINITIONS: Mapping[str, Definition] = _build()
 
 __all__ = [
-    "CORE",
-    "DEFINITIONS",
     "META",
-    "PACKAGES",
+    "OBJECT_META",
+    "SCHEMA_PROPS",
     "Definition",
     "Field",
     "TypeRef",
@@ -216,6 +142,8 @@ __all__ = [
     "definition",
     "definition_name",
     "go_name",
+    "has_definition",
+    "is_built_in",
     "kind_definition",
     "merge_keys",
     "references",

@@ -18,23 +18,25 @@ import msgspec
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind
-from moorage.apiserver.schema.catalog import DEFINITIONS, go_name, kind_definition, short_name
-from moorage.apiserver.schema.language import Definition, TypeRef
+from moorage.apiserver.schema.catalog import definition as definition_named
+from moorage.apiserver.schema.catalog import go_name, kind_definition, short_name
+from moorage.apiserver.schema.definitions import OPEN, Definition, TypeRef
 from moorage.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 
 INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)
 
 _GO_TYPES: Mapping[str, str] = {
-    "s": "string",
-    "i": "int32",
-    "l": "int64",
-    "b": "bool",
+    "string": "string",
+    "int32": "int32",
+    "int64": "int64",
+    "double": "float64",
+    "boolean": "bool",
     "bytes": "[]uint8",
-    "t": "v1.Time",
-    "mt": "v1.MicroTime",
-    "q": "resource.Quantity",
-    "io": "intstr.IntOrString",
+    "Time": "v1.Time",
+    "MicroTime": "v1.MicroTime",
+    "Quantity": "resource.Quantity",
+    "IntOrString": "intstr.IntOrString",
 }
 _QUANTITY_FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
@@ -114,7 +116,7 @@ def prune_definition(definition: Definition, obj: dict[str, Any]) -> None:
             obj[key] = _canonical_time(value, _TIMES[fields[key].type.name])
 
 
-_TIMES: Mapping[str, Callable[[int], str]] = {"t": rfc3339, "mt": rfc3339_micro}
+_TIMES: Mapping[str, Callable[[int], str]] = {"Time": rfc3339, "MicroTime": rfc3339_micro}
 
 
 def _canonical_time(text: str, write: Callable[[int], str]) -> str:
@@ -131,8 +133,10 @@ _YEAR_9999_NS = 253_370_764_800 * 10**9
 
 def _prune_value(type_ref: TypeRef, value: Any) -> None:
     if type_ref.shape == "object":
-        prune_definition(DEFINITIONS[type_ref.name], value)
+        prune_definition(definition_named(type_ref.name), value)
     elif type_ref.shape == "list":
+        if type_ref.element.name in OPEN:
+            return
         value[:] = [element for element in value if element is not None]
         if type_ref.element.shape != "scalar":
             for element in value:
@@ -163,7 +167,7 @@ def _collect_unknown(
 
 def _unknown_inside(type_ref: TypeRef, value: Any, path: str, found: list[str]) -> None:
     if type_ref.shape == "object" and isinstance(value, dict):
-        _collect_unknown(DEFINITIONS[type_ref.name], value, f"{path}.", found)
+        _collect_unknown(definition_named(type_ref.name), value, f"{path}.", found)
     elif type_ref.shape == "list" and isinstance(value, list):
         for index, element in enumerate(value):
             _unknown_inside(type_ref.element, element, f"{path}[{index}]", found)
@@ -222,12 +226,12 @@ def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str])
             if element is not None:
                 _check_value(type_ref.element, element, place, found)
     else:
-        _check_object(DEFINITIONS[type_ref.name], value, f"{place.path}.", found)
+        _check_object(definition_named(type_ref.name), value, f"{place.path}.", found)
 
 
 def _mismatch(type_ref: TypeRef, value: Any, place: _Place) -> str:
     shown = _json_type(value)
-    if shown == "number" and type_ref.name in ("i", "l"):
+    if shown == "number" and type_ref.name in ("int32", "int64"):
         shown = f"number {value}"
     return (
         f"json: cannot unmarshal {shown} into Go struct field {place.struct}.{place.path} "
@@ -265,6 +269,10 @@ def _string(value: Any) -> str | None:
 
 def _boolean(value: Any) -> str | None:
     return None if isinstance(value, bool) else ""
+
+
+def _number(value: Any) -> str | None:
+    return None if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def _integer(limits: range) -> Callable[[Any], str | None]:
@@ -315,14 +323,15 @@ def _anything(value: Any) -> str | None:
 
 
 _SCALAR_CHECKS: Mapping[str, Callable[[Any], str | None]] = {
-    "s": _string,
-    "i": _integer(INT32),
-    "l": _integer(INT64),
-    "b": _boolean,
-    "t": _time,
-    "mt": _time,
-    "q": _quantity,
-    "io": _integer_or_string,
+    "string": _string,
+    "int32": _integer(INT32),
+    "int64": _integer(INT64),
+    "double": _number,
+    "boolean": _boolean,
+    "Time": _time,
+    "MicroTime": _time,
+    "Quantity": _quantity,
+    "IntOrString": _integer_or_string,
     "bytes": _base64,
-    "any": _anything,
+    **dict.fromkeys(sorted(OPEN), _anything),
 }

@@ -1,9 +1,7 @@
-"""How objects of the field tables merge under server-side apply.
+"""How objects of built-in kinds merge under server-side apply.
 
-Place in the flow: `applying` takes objects apart by these layouts. Mostly they follow from how a
-strategic merge patch treats a field; where the two differ, the tables below say how. The facts
-are the ``+listType``, ``+listMapKey``, ``+mapType`` and ``+structType`` marks of the public
-Kubernetes API, v1.36 staging/src/k8s.io/api.
+Place in the flow: `applying` takes objects apart by these layouts. They follow from the list
+types, map types and list keys among the facts of the API.
 """
 
 from __future__ import annotations
@@ -13,65 +11,14 @@ from functools import cache
 from typing import Any
 
 from moorage.apiserver.kind import Layout, LayoutForm
-from moorage.apiserver.schema.catalog import DEFINITIONS, PACKAGES, short_name
-from moorage.apiserver.schema.language import Field, TypeRef
+from moorage.apiserver.schema.catalog import definition
+from moorage.apiserver.schema.definitions import OPEN, Definition, Field, TypeRef
 
 Keys = tuple[tuple[str, Any], ...]
 
-# Lists told apart by other keys than the merge key of a strategic merge patch, or by keys at all.
-_PORTS: Keys = (("containerPort", None), ("protocol", "TCP"))
-_KEYED: Mapping[str, Keys] = {
-    "Container.ports": _PORTS,
-    "EphemeralContainer.ports": _PORTS,
-    "ServiceSpec.ports": (("port", None), ("protocol", "TCP")),
-    "PodSpec.topologySpreadConstraints": (("topologyKey", None), ("whenUnsatisfiable", None)),
-    "ResourceRequirements.claims": (("name", None),),
-}
-# Lists of scalars, each owned by itself.
-_SETS = frozenset(
-    {
-        "ObjectMeta.finalizers",
-        "NodeSpec.podCIDRs",
-        "UncountedTerminatedPods.failed",
-        "UncountedTerminatedPods.succeeded",
-        "NodeFeatures.declaredFeatures",
-    }
-)
-# Values owned whole although they are objects, maps, or lists that merge by a patch.
-_ATOMIC_FIELDS = frozenset(
-    {
-        "PodSpec.nodeSelector",
-        "ReplicationControllerSpec.selector",
-        "ServiceSpec.selector",
-        "JobStatus.conditions",
-        "ManagedFieldsEntry.fieldsV1",
-    }
-)
-_ATOMIC_TYPES = frozenset(
-    {
-        "ConfigMapKeySelector",
-        "EndpointAddress",
-        "EndpointPort",
-        "LabelSelector",
-        "LoadBalancerIngress",
-        "LocalObjectReference",
-        "NodeSelector",
-        "NodeSelectorTerm",
-        "ObjectFieldSelector",
-        "ObjectReference",
-        "PersistentVolumeClaimTemplate",
-        "ResourceFieldSelector",
-        "ScopeSelector",
-        "ScopedResourceSelectorRequirement",
-        "SecretKeySelector",
-        "SecretReference",
-        "ServiceBackendPort",
-        "TopologySelectorTerm",
-        "TypedLocalObjectReference",
-    }
-)
-# Full names of those whose namesakes of other versions are taken apart.
-_ATOMIC_NAMES = frozenset({f"{PACKAGES['autoscaling/v1']}.CrossVersionObjectReference"})
+# Defaults of keys that a client may leave out (+default marks of kubernetes v1.36
+# staging/src/k8s.io/api/core/v1/types.go); the facts have no defaults.
+_KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 
 
 class _Atomic:
@@ -88,7 +35,7 @@ class _Atomic:
 
 
 class _Deduced:
-    """A value of which nothing is known: objects field by field, all else whole."""
+    """A value of which nothing is known: objects field by field, everything else whole."""
 
     form: LayoutForm = "object"
     keys: Keys = ()
@@ -137,68 +84,34 @@ class _Object:
     form: LayoutForm = "object"
     keys: Keys = ()
 
-    def __init__(self, name: str) -> None:
-        self._definition = DEFINITIONS[name]
+    def __init__(self, found: Definition) -> None:
+        self._definition = found
 
     def member(self, name: str) -> Layout:
         field = self._definition.fields.get(name)
-        if field is None:
-            return ATOMIC
-        return _field_layout(f"{short_name(self._definition.name)}.{name}", field)
+        return ATOMIC if field is None else _field_layout(field)
 
     def item(self) -> Layout:
         return ATOMIC
 
 
-def list_keys(where: str, field: Field) -> Keys:
-    """Return the keys of a list's items, empty when they have none.
-
-    Parameters
-    ----------
-    where
-        Short name of the definition and the field's name, ``Container.ports``.
-    field
-        The field.
-    """
-    found = _KEYED.get(where)
-    if found is None and field.merge_key and where not in _ATOMIC_FIELDS:
-        found = ((field.merge_key, None),)
-    return found or ()
-
-
-def list_type(where: str, field: Field) -> str:
-    """Return ``map``, ``set`` or ``atomic``, as ``x-kubernetes-list-type`` says it."""
-    if list_keys(where, field):
-        return "map"
-    return "set" if where in _SETS else "atomic"
-
-
-def is_atomic(where: str, type_ref: TypeRef) -> bool:
-    """Whether an object or a map is owned as a whole."""
-    return where in _ATOMIC_FIELDS or _is_atomic_type(type_ref.name)
-
-
-def _is_atomic_type(name: str) -> bool:
-    return short_name(name) in _ATOMIC_TYPES or name in _ATOMIC_NAMES
-
-
 @cache
 def object_layout(name: str) -> Layout:
     """Return the layout of a definition, by its full name."""
-    return ATOMIC if _is_atomic_type(name) else _Object(name)
+    found = definition(name)
+    return ATOMIC if found.atomic else _Object(found)
 
 
 @cache
-def _field_layout(where: str, field: Field) -> Layout:
-    type_ref = field.type
-    if is_atomic(where, type_ref):
+def _field_layout(field: Field) -> Layout:
+    if field.atomic:
         return ATOMIC
-    if type_ref.shape == "list":
-        keys = list_keys(where, field)
-        if keys:
-            return _List("keyed", keys, type_ref.element)
-        return _List("set", (), type_ref.element) if where in _SETS else ATOMIC
-    return _of_type(type_ref)
+    if field.type.shape != "list":
+        return _of_type(field.type)
+    if field.list_type == "map":
+        keys = tuple((name, _KEY_DEFAULTS.get(name)) for name in field.list_keys)
+        return _List("keyed", keys, field.type.element)
+    return _List("set", (), field.type.element) if field.list_type == "set" else ATOMIC
 
 
 def _of_type(type_ref: TypeRef) -> Layout:
@@ -206,6 +119,4 @@ def _of_type(type_ref: TypeRef) -> Layout:
         return _Map(type_ref.element)
     if type_ref.shape == "object":
         return object_layout(type_ref.name)
-    if type_ref.name == "any":
-        return DEDUCED
-    return ATOMIC
+    return DEDUCED if type_ref.name in OPEN else ATOMIC

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.schema.catalog import DEFINITIONS, definition_name
-from moorage.apiserver.schema.language import TypeRef
+from moorage.apiserver.schema.catalog import SCHEMA_PROPS, definition, definition_name
+from moorage.apiserver.schema.definitions import OPEN, TypeRef
 
 _MONTH_AND_DAY = (
     "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -33,17 +33,20 @@ _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 _SCALARS: Mapping[str, Any] = {
-    "s": str,
-    "i": _Int32,
-    "l": _Int64,
-    "b": bool,
-    "t": Annotated[str, msgspec.Meta(pattern=_TIME)],
-    "mt": Annotated[str, msgspec.Meta(pattern=_MICRO_TIME)],
-    "q": _Int64 | Annotated[str, msgspec.Meta(pattern=_QUANTITY)],
-    "io": _Int32 | str,
+    "string": str,
+    "int32": _Int32,
+    "int64": _Int64,
+    "double": float,
+    "boolean": bool,
+    "Time": Annotated[str, msgspec.Meta(pattern=_TIME)],
+    "MicroTime": Annotated[str, msgspec.Meta(pattern=_MICRO_TIME)],
+    "Quantity": _Int64 | Annotated[str, msgspec.Meta(pattern=_QUANTITY)],
+    "IntOrString": _Int32 | str,
     "bytes": Annotated[str, msgspec.Meta(pattern=_BASE64)],
-    "any": Any,
+    **dict.fromkeys(sorted(OPEN), Any),
 }
+# No value is of this type: what contains itself has to be looked at closely.
+_NOTHING = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
 
 
 def fits(resource: ResourceType, obj: Any) -> bool:
@@ -66,8 +69,8 @@ def fits(resource: ResourceType, obj: Any) -> bool:
 
 @cache
 def _struct(name: str) -> type[msgspec.Struct]:
-    """Compile a definition; no definition contains itself."""
-    fields = list(DEFINITIONS[name].fields.values())
+    """Compile a definition."""
+    fields = list(definition(name).fields.values())
     # Names such as `default` and `from` would not do for attributes.
     names = {f"f{index}": field.name for index, field in enumerate(fields)}
     members = [(f"f{index}", _type(field.type), None) for index, field in enumerate(fields)]
@@ -79,6 +82,8 @@ def _struct(name: str) -> type[msgspec.Struct]:
 def _type(type_ref: TypeRef) -> Any:
     if type_ref.shape == "scalar":
         return _SCALARS[type_ref.name]
+    if type_ref.name == SCHEMA_PROPS:
+        return _NOTHING
     if type_ref.shape == "object":
         return _struct(type_ref.name)
     container: Any = list if type_ref.shape == "list" else dict

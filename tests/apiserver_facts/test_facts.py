@@ -1,0 +1,82 @@
+"""Scope: the shipped facts of the API are complete, and they agree with each other."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+from moorage.apiserver import facts
+from moorage.apiserver.facts import ShapeFact
+from moorage.apiserver.schema import catalog
+from moorage.apiserver.schema.definitions import NAMED_SCALARS
+from tests.apiserver_facts import packing
+
+
+def innermost(shape: ShapeFact) -> ShapeFact:
+    inner = shape.list or shape.map
+    return shape if inner is None else innermost(inner)
+
+
+def test_every_reference_leads_to_a_definition():
+    found = facts.definitions()
+    shapes = [innermost(each) for fact in found.values() for each in fact.fields.values()]
+    assert {each.ref for each in shapes if each.ref} - found.keys() == set()
+
+
+def test_every_definition_can_be_built():
+    for name in facts.definitions():
+        if catalog.short_name(name) not in NAMED_SCALARS:
+            assert set(catalog.definition(name).fields) == set(facts.definitions()[name].fields)
+
+
+def test_every_required_field_and_every_list_key_is_a_field():
+    for name, fact in facts.definitions().items():
+        assert set(fact.required) <= set(fact.fields), name
+        for field in catalog.definition(name).fields.values():
+            if field.list_keys:
+                item = catalog.definition(field.type.element.name)
+                assert set(field.list_keys) <= set(item.fields), (name, field.name)
+
+
+def test_only_one_definition_contains_itself():
+    names = facts.definitions()
+    within = {name for name in names if name in catalog.closure(catalog.references(name))}
+    assert within == {catalog.SCHEMA_PROPS}
+
+
+def test_every_body_of_a_resource_has_a_definition():
+    missing = [
+        (each.plural, each.subresource)
+        for each in facts.resources()
+        if "connect" not in each.verbs
+        and not catalog.has_definition(each.body_group, each.body_version, each.kind)
+    ]
+    assert missing == []
+
+
+def test_every_message_numbers_its_fields_once():
+    for name, fields in facts.messages().items():
+        numbers = [number for number, _, _, _ in fields]
+        assert len(set(numbers)) == len(numbers), name
+
+
+def test_counts_of_version_1_36():
+    definitions, resources, messages = facts.definitions(), facts.resources(), facts.messages()
+    assert (len(definitions), len(resources), len(messages)) == (771, 150, 1265)
+
+
+def test_packing_keeps_the_content_and_is_reproducible(tmp_path: Path):
+    packing.pack(packing.PACKAGE, tmp_path)
+    assert packing.differences(packing.PACKAGE, tmp_path) == []
+    first = (tmp_path / "kinds.json.gz").read_bytes()
+    assert packing.packed(first) == first
+
+
+def test_a_changed_file_is_found(tmp_path: Path):
+    for name in packing.NAMES:
+        shutil.copy(packing.PACKAGE / f"{name}.json.gz", tmp_path)
+    content = gzip.decompress((tmp_path / "kinds.json.gz").read_bytes())
+    changed = content.replace(b'"namespaced":true', b'"namespaced":false', 1)
+    (tmp_path / "kinds.json.gz").write_bytes(gzip.compress(changed))
+    assert packing.differences(tmp_path) == ["kinds"]
