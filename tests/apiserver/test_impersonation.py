@@ -281,7 +281,11 @@ async def test_a_token_that_is_nobodys_is_told_so():
         pytest.param(
             "POST",
             {"spec": {"token": "x", "audiences": "me"}},
-            (400, "TokenReview: audiences are texts"),
+            (
+                400,
+                "the review cannot be read: Expected `array | null`, got `str` - at "
+                "`$.spec.audiences`",
+            ),
             id="no list",
         ),
         pytest.param(

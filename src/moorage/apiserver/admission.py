@@ -34,6 +34,16 @@ class Admission:
         self._quotas = quotas
         self._escalation = escalation
 
+    def check_apply_creates(self) -> None:
+        """Refuse an apply that would create an object its caller may not create.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        self._escalation.check_apply_creates()
+
     def check(self, served: Served, new: Obj, old: Obj | None) -> None:
         """Refuse what breaks a bound; ``old`` is None for a new object.
 

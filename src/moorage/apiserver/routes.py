@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from moorage.apiserver.rbac.attributes import OF_NAMESPACES
 from moorage.apiserver.status import unknown_path
 from moorage.apiserver.views import Catalog, Served
 
@@ -50,7 +51,7 @@ def resource_target(path: str, catalog: Catalog) -> Target:
     if "" in rest:
         raise unknown_path()
     # /namespaces/NS/RESOURCE...; a namespace's own subresources are not resources.
-    if rest[0] == "namespaces" and len(rest) >= 3 and not _is_own(rest, api_version, catalog):
+    if rest[0] == "namespaces" and len(rest) >= 3 and not _is_own(rest):
         served = catalog.find(api_version, rest[2])
         if not served.kind.resource.namespaced:
             raise unknown_path()
@@ -61,10 +62,9 @@ def resource_target(path: str, catalog: Catalog) -> Target:
     return _target(served, "", rest[1:])
 
 
-def _is_own(rest: list[str], api_version: str, catalog: Catalog) -> bool:
-    if api_version != "v1" or len(rest) != 3:
-        return False
-    return rest[2] in catalog.find("v1", "namespaces").kind.subresources
+def _is_own(rest: list[str]) -> bool:
+    # In every group: a resource of this name within a namespace would go by the rights of another.
+    return len(rest) == 3 and rest[2] in OF_NAMESPACES
 
 
 def _target(served: Served, namespace: str, rest: list[str]) -> Target:

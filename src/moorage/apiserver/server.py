@@ -273,8 +273,9 @@ class ApiServer:
         enforced = self._authorizer if self._rbac else None
         user = acting_user(request.user, request.headers, enforced)
         if enforced is not None:
-            enforced.check(user, attributes_of(request))
-            with self._escalation.called_by(user):
+            wanted = attributes_of(request)
+            enforced.check(user, wanted)
+            with self._escalation.called_by(user, wanted):
                 return self._known(request, user)
         return self._known(request, user)
 
@@ -331,7 +332,7 @@ class ApiServer:
         raise method_not_allowed()
 
     def _read(self, target: Target, query: Query, renderer: Renderer) -> Reply:
-        if query.flag("watch") and not target.subresource:
+        if query.flag("watch") and not target.name:
             stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
             return Reply(status=200, body=stream)
         if target.name:

@@ -227,6 +227,7 @@ class Writer:
         if record is None:
             if target.subresource:
                 raise not_found(kind.resource, target.name)
+            self._admission.check_apply_creates()
             new, managed = applied(None, config, writing, force=False)
             made = self.create_object(target, new, dry_run=dry_run, managed=managed)
             return Written(made, warnings, created=True)

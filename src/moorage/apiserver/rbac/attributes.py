@@ -5,6 +5,7 @@ Mirrors kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/request/requ
 
 from __future__ import annotations
 
+from moorage.api.selectors import parse_field_selector
 from moorage.apiserver.rbac.rules import Attributes
 from moorage.apiserver.requests import Query, Request
 
@@ -17,9 +18,8 @@ _VERBS = {
     "DELETE": "delete",
 }
 _OF_COLLECTIONS = {"get": "list", "delete": "deletecollection"}
-_NAME_FIELD = "metadata.name="
-# Subresources of namespaces; any other word there is a resource within the namespace.
-_OF_NAMESPACES = frozenset({"status", "finalize"})
+OF_NAMESPACES = frozenset({"status", "finalize"})
+"""Subresources of namespaces; any other word there is a resource within the namespace."""
 
 
 def attributes_of(request: Request) -> Attributes:
@@ -35,7 +35,7 @@ def attributes_of(request: Request) -> Attributes:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
-        if len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
+        if len(rest) > 2 and rest[2] not in OF_NAMESPACES:
             rest = rest[2:]
     resource, name, subresource = (*rest, "", "", "")[:3]
     if not name:
@@ -57,7 +57,8 @@ def attributes_of(request: Request) -> Attributes:
 
 def _selected_name(selector: str) -> str:
     """Return the one name a field selector asks for: a rule for that name allows it."""
-    for part in selector.split(","):
-        if part.startswith(_NAME_FIELD):
-            return part.removeprefix(_NAME_FIELD).removeprefix("=")
-    return ""
+    try:
+        parsed = parse_field_selector(selector) if selector else []
+    except ValueError:
+        return ""
+    return next((value for path, op, value in parsed if (path, op) == ("metadata.name", "=")), "")

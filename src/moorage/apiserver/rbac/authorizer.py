@@ -14,7 +14,7 @@ from moorage.api.resources import (
     ROLE_BINDINGS,
     ROLES,
 )
-from moorage.apiserver.rbac.rules import Attributes, Rule, allows
+from moorage.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, allows
 from moorage.apiserver.requests import User
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.store import Store
@@ -69,10 +69,7 @@ class Authorizer:
     def rules(self, user: User, namespace: str) -> list[Rule]:
         """Return every rule that holds for a user in a namespace; cluster-wide ones if empty."""
         if MASTERS in user.groups:
-            return [
-                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-                {"nonResourceURLs": ["*"], "verbs": ["*"]},
-            ]
+            return list(EVERYTHING)
         return [rule for rule, _ in self.grants(user, namespace)]
 
     def grants(self, user: User, namespace: str) -> list[Grant]:
@@ -146,10 +143,10 @@ def _applies(subject: dict[str, Any], user: User, namespace: str) -> bool:
         case "User":
             return bool(user.name == name)
         case "Group":
-            return name == AUTHENTICATED or name in user.groups
+            return name in user.groups
         case "ServiceAccount":
             home = subject.get("namespace") or namespace
-            return user.name == f"{_ACCOUNT}:{home}:{name}"
+            return bool(home) and user.name == f"{_ACCOUNT}:{home}:{name}"
     return False
 
 

@@ -1,15 +1,16 @@
 """Acting as somebody else: ``kubectl --as``.
 
-Place in the flow: `server` asks here who a call is to be answered for, before it looks at what the
+Place in the flow: `server` asks here for which user it answers a call, before it looks at what the
 call wants. Mirrors kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/filters/
-impersonation: whoever acts as others needs the verb ``impersonate`` for each name it takes on.
+impersonation: a caller needs the verb ``impersonate`` for each name it takes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from moorage.apiserver.rbac.authorizer import Authorizer
+from moorage.api.names import dns_label_faults, dns_subdomain_faults
+from moorage.apiserver.rbac.authorizer import AUTHENTICATED, Authorizer
 from moorage.apiserver.rbac.rules import Attributes
 from moorage.apiserver.requests import User
 from moorage.apiserver.status import bad_request
@@ -18,6 +19,7 @@ ACCOUNT_PREFIX = "system:serviceaccount:"
 ACCOUNTS_GROUP = "system:serviceaccounts"
 GROUP_HEADER = "impersonate-group"
 _USER_HEADER = "impersonate-user"
+_ANONYMOUS = "system:anonymous"
 # Names that decide nothing here; taking them on without saying so would be a promise not kept.
 _NOT_SERVED = ("impersonate-uid", "impersonate-extra-")
 _SEPARATOR = "\n"
@@ -45,7 +47,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     StatusError
         400: groups without a user, or names that are not served. 403: the caller may not.
     """
-    asked = asked_for(headers)
+    user, asked = known(user), asked_for(headers)
     for header in headers:
         if header.startswith(_NOT_SERVED):
             raise bad_request(f"{header}: only users and groups can be impersonated here")
@@ -56,7 +58,14 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     if authorizer is not None:
         for wanted in _wanted(asked.name, _groups(headers)):
             authorizer.check(user, wanted)
-    return asked
+    return known(asked)
+
+
+def known(user: User) -> User:
+    """Return a user with the group that everybody is in whose name has been made sure of."""
+    if user.name == _ANONYMOUS or AUTHENTICATED in user.groups:
+        return user
+    return User(user.name, (*user.groups, AUTHENTICATED))
 
 
 def asked_for(headers: Mapping[str, str]) -> User | None:
@@ -69,9 +78,25 @@ def asked_for(headers: Mapping[str, str]) -> User | None:
 
 def account_groups(name: str) -> tuple[str, ...]:
     """Return the groups of the user that a service account is; none for other users."""
-    if not name.startswith(ACCOUNT_PREFIX):
-        return ()
-    return (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{name.split(':')[2]}")
+    account = _account(name)
+    return () if account is None else (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{account[0]}")
+
+
+def _account(name: str) -> tuple[str, str] | None:
+    """Return namespace and name of the service account that a user is, None for other users.
+
+    Notes
+    -----
+    kubernetes v1.36 apiserver pkg/authentication/serviceaccount/util.go (SplitUsername): exactly
+    two parts, and both are valid names.
+    """
+    parts = name.removeprefix(ACCOUNT_PREFIX).split(":")
+    if not name.startswith(ACCOUNT_PREFIX) or len(parts) != 2:
+        return None
+    namespace, account = parts
+    if dns_label_faults(namespace) or dns_subdomain_faults(account):
+        return None
+    return namespace, account
 
 
 def _groups(headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -79,13 +104,13 @@ def _groups(headers: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _wanted(name: str, groups: tuple[str, ...]) -> Iterator[Attributes]:
-    parts = name.removeprefix(ACCOUNT_PREFIX).split(":")
-    if name.startswith(ACCOUNT_PREFIX) and len(parts) == 2:
-        namespace, account = parts
-        yield Attributes(
-            verb="impersonate", resource="serviceaccounts", namespace=namespace, name=account
-        )
-    else:
+    account = _account(name)
+    if account is None:
         yield Attributes(verb="impersonate", resource="users", name=name)
+    else:
+        namespace, account_name = account
+        yield Attributes(
+            verb="impersonate", resource="serviceaccounts", namespace=namespace, name=account_name
+        )
     for group in groups:
         yield Attributes(verb="impersonate", resource="groups", name=group)

@@ -14,12 +14,14 @@ from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.protobuf import PROTOBUF
-from moorage.apiserver.rbac.authorizer import AUTHENTICATED, MASTERS, Authorizer
+from moorage.apiserver.rbac.attributes import attributes_of
+from moorage.apiserver.rbac.authorizer import MASTERS, Authorizer
 from moorage.apiserver.rbac.review_messages import read_review
-from moorage.apiserver.rbac.rules import Attributes
+from moorage.apiserver.rbac.review_specs import SUBJECT_REVIEWS, Spec, read_spec, spec_faults
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.status import bad_request, method_not_allowed
+from moorage.apiserver.status import invalid as invalid_object
 
 TokenReview = Callable[[str, Sequence[str]], Obj]
 """Returns the status of a ``TokenReview``, of a token and the audiences it may be for."""
@@ -69,37 +71,37 @@ class Reviews:
         Raises
         ------
         StatusError
-            400: not a review. 405: another method than POST.
+            400: not a review. 405: another method than POST. 422: a review that asks for nothing,
+            of nobody, or of another namespace.
         """
         resource = _addressed(request.path)
         if resource is None:
             return None
         if request.method != "POST":
             raise method_not_allowed()
-        kind = resource.kind
-        review: Any
-        if content_type(request.headers.get("content-type", "")) == PROTOBUF:
-            review = read_review(request.body, kind)
-        else:
-            review = decode_json(request)
-        if not isinstance(review, dict) or review.get("kind", kind) != kind:
-            raise bad_request(f"expected a {kind}")
-        review = {"kind": kind, "apiVersion": resource.api_version, **review}
-        review.setdefault("metadata", {})
-        review["status"] = self._status(kind, review.get("spec") or {}, user)
+        review = _read(request, resource)
+        spec = read_spec(review.get("spec"))
+        if resource.kind in SUBJECT_REVIEWS:
+            errors = spec_faults(spec, resource, review["metadata"].get("namespace", ""))
+            if errors:
+                raise invalid_object(resource, "", errors)
+        review.setdefault("spec", {})
+        review["status"] = self._status(resource.kind, spec, user)
         return Reply(status=201, body=encode(review) + b"\n")
 
-    def _status(self, kind: str, spec: Obj, user: User) -> Obj:
+    def _status(self, kind: str, spec: Spec, user: User) -> Obj:
         if kind == "SelfSubjectReview":
-            groups = list(dict.fromkeys([*user.groups, AUTHENTICATED]))
-            return {"userInfo": {"username": user.name, "groups": groups}}
+            return {"userInfo": {"username": user.name, "groups": list(user.groups)}}
         if kind == "TokenReview":
-            return self._token_review(*_token(spec))
+            if not spec.token:
+                raise bad_request("token is required for TokenReview in authentication")
+            return self._token_review(spec.token, spec.audiences or ())
         if kind == "SelfSubjectRulesReview":
-            return self._rules(str(spec.get("namespace") or ""), user)
+            return self._rules(spec.namespace or "", user)
         if kind != "SelfSubjectAccessReview":
-            user = User(str(spec.get("user") or ""), tuple(spec.get("groups") or ()))
-        why = "" if not self._enforced else self._authorizer.why(user, _wanted(spec))
+            # Groups are taken as they are: the user of a review may be known to nobody.
+            user = User(spec.user or "", tuple(spec.groups or ()))
+        why = "" if not self._enforced else self._authorizer.why(user, spec.wanted)
         if why is None:
             return {"allowed": False}
         return {"allowed": True} | ({"reason": why} if why else {})
@@ -114,31 +116,34 @@ class Reviews:
         }
 
 
+def _read(request: Request, resource: ResourceType) -> Obj:
+    """Return the review that was sent, with its kind and its namespace."""
+    kind = resource.kind
+    review: Any
+    if content_type(request.headers.get("content-type", "")) == PROTOBUF:
+        review = read_review(request.body, kind)
+    else:
+        review = decode_json(request)
+    if not isinstance(review, dict) or review.get("kind", kind) != kind:
+        raise bad_request(f"expected a {kind}")
+    whole: Obj = {"kind": kind, "apiVersion": resource.api_version, **review}
+    meta = whole.get("metadata")
+    if not isinstance(meta, dict | None):
+        raise bad_request(f"{kind}: metadata must be an object")
+    whole["metadata"] = meta = dict(meta or {})
+    if resource.namespaced:
+        namespace = attributes_of(request).namespace
+        if meta.setdefault("namespace", namespace) != namespace:
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+    return whole
+
+
 def _addressed(path: str) -> ResourceType | None:
     """Return the review a path is of; only that of a namespace is asked in one."""
     head, inside, rest = path.rstrip("/").partition("/namespaces/")
     namespace, _, word = rest.partition("/")
     found = _BY_PATH.get(f"{head}/{word}" if inside else head)
     return found if found is not None and found.namespaced == bool(namespace) else None
-
-
-def _token(spec: Obj) -> tuple[str, list[str]]:
-    token, audiences = spec.get("token"), spec.get("audiences") or []
-    if not isinstance(token, str) or not token:
-        raise bad_request("token is required for TokenReview in authentication")
-    if not isinstance(audiences, list) or not all(isinstance(each, str) for each in audiences):
-        raise bad_request("TokenReview: audiences are texts")
-    return token, audiences
-
-
-def _wanted(spec: Obj) -> Attributes:
-    asked: dict[str, Any] | None = spec.get("resourceAttributes")
-    if asked is None:
-        path = spec.get("nonResourceAttributes")
-        if not isinstance(path, dict):
-            raise bad_request(
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-            )
-        return Attributes(verb=str(path.get("verb", "")), path=str(path.get("path", "")))
-    fields = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Attributes(**{field: str(asked.get(field) or "") for field in fields})

@@ -14,6 +14,12 @@ import msgspec
 Rule = Mapping[str, Any]
 """A PolicyRule as decoded JSON."""
 
+EVERYTHING: tuple[Rule, ...] = (
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+)
+"""What ``cluster-admin`` allows."""
+
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     """What a call wants to do.
@@ -83,10 +89,7 @@ def _covers(rule: Rule, part: Rule) -> bool:
     if not _holds(rule, "verbs", part["verbs"][0]):
         return False
     for path in _list(part, "nonResourceURLs"):
-        return any(
-            each == path or (each.endswith("*") and path.startswith(each[:-1]))
-            for each in _list(rule, "nonResourceURLs")
-        )
+        return any(_path_matches(each, path) for each in _list(rule, "nonResourceURLs"))
     if not _holds(rule, "apiGroups", part["apiGroups"][0]):
         return False
     if not _resource_matches(_list(rule, "resources"), part["resources"][0]):
