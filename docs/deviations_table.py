@@ -167,7 +167,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="`AllowParallel` of PreBindPreFlight",
         upstream="answered for each pod",
-        here="a class attribute, `pre_bind_parallel`",
+        here="a capability of the plugin, `pre_bind_parallel`",
         why="its own plugins always answer the same",
     ),
     Deviation(

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from docs import event_tables, failure_paths, state_tables
+from docs.capabilities_page import capabilities_page
 from docs.deviations_table import deviations_page
 from docs.flags_page import flags_page
 from docs.metrics_page import metrics_page
@@ -73,6 +74,7 @@ def pages() -> dict[Path, str]:
     costs = read_costs(COSTS.read_bytes()) if COSTS.exists() else Costs()
     found = {PLUGINS / name: text for name, text in plugin_pages(costs).items()}
     found[REFERENCE / "plugin-points.md"] = plugin_points_page()
+    found[REFERENCE / "capabilities.md"] = capabilities_page()
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()
     found[REFERENCE / "pod-states.md"] = state_tables.state_page()
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()

@@ -118,11 +118,15 @@ def points(entry: PluginEntry) -> list[str]:
     return [point for point in POINT_METHODS if entry.extends(point)]
 
 
+def made(entry: PluginEntry) -> Any:
+    """Return the plugin, made with its default arguments."""
+    handle = Handle("default-scheduler", Snapshot(), ReasonTable(), ManualClock(), Streams(1), None)
+    return entry.make(default_args(entry.name), handle)
+
+
 def events(entry: PluginEntry) -> list[EventRegistration]:
     """Return what the plugin registers with default arguments."""
-    handle = Handle("default-scheduler", Snapshot(), ReasonTable(), ManualClock(), Streams(1), None)
-    plugin: Any = entry.make(default_args(entry.name), handle)
-    register = getattr(plugin, "events_to_register", None)
+    register = getattr(made(entry), "events_to_register", None)
     return [] if register is None else list(register())
 
 

@@ -48,14 +48,10 @@ _ANSWERS = """
   `FilterAnswer`; `score` and `normalize` answer an array of numbers, one for each row of the view.
 - Anything else fails the attempt, with the plugin's name in the message.
 
-## What a plugin may say of itself
+## What a plugin can do besides
 
-As class attributes:
-
-- `filter_reads`, `score_reads`: `Reads.NODE`, `Reads.PODS` or both, what a row's answer depends
-  on. Together with `shape_parts`, the parts of a pod that are read, answers are reused for
-  replicas; without, the plugin is asked every time.
-- `pre_bind_parallel`: `True` if PreBind of neighbours may run at the same time.
+It declares [capabilities](capabilities.md): for example what its answers depend on, so that they
+are reused for replicas, or that its PreBind may run beside others.
 
 """
 

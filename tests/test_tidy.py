@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from moorage.framework.capabilities import TRAITS
+from moorage.plugins.in_tree import IN_TREE, OPTIONAL
 from tests import tidy
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +25,14 @@ ALLOWED: dict[str, str] = {
     "public-methods tests/state/machine.py QueueAndCache": "the model has one method for each "
     "verb of queue and cache, so that a rule reads like the call it mirrors",
 }
+
+# Rooms that know plugins only by their capabilities.
+_KNOW_NO_PLUGIN = ("src/moorage/engine/",)
+_PLUGIN_NAMES = frozenset(entry.name for entry in (*IN_TREE, *OPTIONAL))
+# What reads plugins when a profile is built.
+_READ_PLUGINS = frozenset(
+    f"src/moorage/framework/{name}.py" for name in ("capabilities", "forms", "profile", "adapt")
+)
 
 _TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".js", ".css", ""}
 _SKIPPED = {".venv", ".git", ".cache", ".coverage", "__pycache__", "build", "dist", "data"}
@@ -64,6 +74,9 @@ def _found() -> Iterator[tidy.Breach]:
         if name.startswith("src/"):
             yield from tidy.parameter_breaches(name, text)
             yield from tidy.banned_breaches(name, text)
+            yield from tidy.capability_breaches(name, text, frozenset(TRAITS), _READ_PLUGINS)
+        if name.startswith(_KNOW_NO_PLUGIN):
+            yield from tidy.plugin_name_breaches(name, text, _PLUGIN_NAMES)
     here = [p for p in sorted(ROOT.iterdir()) if p.name not in _SKIPPED]
     top = [p for p in here if p.is_file() and p.suffix in _TEXT]
     for path in [*top, *_files("src", "tests", "docs", "examples", suffixes=frozenset(_TEXT))]:
@@ -215,3 +228,26 @@ def test_a_plugin_may_share_modules_but_not_reach_another_plugin() -> None:
     }
     found = tidy.plugin_breaches(sources, "p", "p.in_tree")
     assert [(breach.path, breach.name) for breach in found] == [("p.b", "p.c")]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param('getattr(plugin, "epoch", None)\n', ["epoch"], id="getattr of a capability"),
+        pytest.param('hasattr(each, "epoch")\n', ["epoch"], id="hasattr of a capability"),
+        pytest.param("isinstance(p, BindPlugin)\n", ["BindPlugin"], id="asking for a Protocol"),
+        pytest.param('getattr(plugin, "name", "")\n', [], id="another attribute is fine"),
+        pytest.param("each.epoch\n", [], id="a table of the profile is fine"),
+    ],
+)
+def test_nobody_finds_out_by_himself_what_a_plugin_can_do(text: str, found: list[str]) -> None:
+    names = frozenset({"epoch"})
+    breaches = tidy.capability_breaches("file.py", text, names, frozenset())
+    assert [breach.name for breach in breaches] == found
+    assert not [*tidy.capability_breaches("file.py", text, names, frozenset({"file.py"}))]
+
+
+def test_no_plugin_is_known_by_its_name() -> None:
+    text = '"""About DefaultBinder."""\nNAME = "DefaultBinder"\nOTHER = "DefaultBinders"\n'
+    found = tidy.plugin_name_breaches("file.py", text, frozenset({"DefaultBinder"}))
+    assert [breach.key for breach in found] == ["plugin-name file.py DefaultBinder"]

@@ -179,6 +179,56 @@ def plugin_breaches(sources: Mapping[str, str], room: str, registry: str) -> Ite
             yield Breach("plugin", plugin, other, message)
 
 
+def capability_breaches(
+    path: str, text: str, capabilities: frozenset[str], allowed: frozenset[str]
+) -> Iterator[Breach]:
+    """Yield the places that find out by themselves what a plugin can do.
+
+    Parameters
+    ----------
+    path, text
+        One file.
+    capabilities
+        Names of the capabilities: nobody asks a plugin for an attribute of that name.
+    allowed
+        The files that read plugins when a profile is built.
+    """
+    if path in allowed:
+        return
+    for node in _nodes(text):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        second = node.args[1] if len(node.args) > 1 else None
+        if node.func.id in ("getattr", "hasattr"):
+            found = str(second.value) if isinstance(second, ast.Constant) else ""
+            wrong = found in capabilities
+        elif node.func.id == "isinstance":
+            found = second.id if isinstance(second, ast.Name) else ""
+            wrong = found.endswith(("Plugin", "Extensions"))
+        else:
+            continue
+        if wrong:
+            message = f"{path}:{node.lineno} asks a plugin for {found}: read the profile's tables"
+            yield Breach("capability", path, found, message)
+
+
+def plugin_name_breaches(path: str, text: str, names: frozenset[str]) -> Iterator[Breach]:
+    """Yield the places that know a plugin by its name.
+
+    Parameters
+    ----------
+    path, text
+        One file.
+    names
+        Names of the in-tree plugins.
+    """
+    docstrings = {id(node.value) for node in _nodes(text) if isinstance(node, ast.Expr)}
+    for node in _nodes(text):
+        if isinstance(node, ast.Constant) and node.value in names and id(node) not in docstrings:
+            message = f"{path}:{node.lineno} knows the plugin {node.value}: make it a capability"
+            yield Breach("plugin-name", path, str(node.value), message)
+
+
 def _function_breaches(
     path: str, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> Iterator[Breach]:

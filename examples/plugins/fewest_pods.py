@@ -10,8 +10,8 @@ from moorage import plugin
 
 class FewestPods:
     name = "FewestPods"
-    score_reads = plugin.Reads.PODS  # nothing but the pods on the row itself
-    shape_parts = ()  # nothing of the pod: so answers are kept until a row changes
+    # Only the pods on a row count, and nothing of the pod: answers are kept until a row changes.
+    capabilities = plugin.Capabilities(score_reads=plugin.Reads.PODS, shape_parts=())
 
     def __init__(self, handle):
         self.snapshot = handle.snapshot

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.declaring import (
     filter,  # noqa: A004 - the point's own name
@@ -29,7 +30,6 @@ from moorage.framework.points import (
     EventRegistration,
     PostFilterResult,
     PreFilterResult,
-    Reads,
     ScoreArray,
 )
 from moorage.framework.status import (
@@ -52,6 +52,7 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "Action",
+    "Capabilities",
     "ClusterEvent",
     "Code",
     "CycleState",

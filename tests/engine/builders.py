@@ -8,7 +8,7 @@ from typing import Any
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
 from moorage.engine.select_node import TieBreak, smallest_name
-from moorage.framework.points import Reads
+from moorage.framework.capabilities import Reads
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Status
 from moorage.snapshot.pod_info import PodInfo

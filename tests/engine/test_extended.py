@@ -21,9 +21,10 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extended import ExtendedCycle, Heard
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import smallest_name
+from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT, in_order
-from moorage.framework.points import PostFilterResult, Reads
+from moorage.framework.points import PostFilterResult
 from moorage.framework.preemption import NARROWING, Candidate
 from moorage.framework.runner_binding import run_bind
 from moorage.framework.status import SUCCESS, Status, error, unschedulable

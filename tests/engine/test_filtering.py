@@ -9,9 +9,9 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Outcome
 from moorage.engine.filtering import CycleError, run_filters
 from moorage.engine.select_node import smallest_name
+from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.points import Reads
 from moorage.framework.status import (
     SKIP,
     Code,

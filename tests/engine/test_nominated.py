@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from moorage.engine.decision import Outcome
-from moorage.framework.points import PreFilterResult, Reads
+from moorage.framework.capabilities import Reads
+from moorage.framework.points import PreFilterResult
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from tests.engine.builders import decide, filterer, nodes, scorer, summary

@@ -18,8 +18,9 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
 from moorage.engine.scope import Scope
 from moorage.engine.select_node import smallest_name
+from moorage.framework.capabilities import Reads
 from moorage.framework.handle import Handle
-from moorage.framework.points import PostFilterResult, Reads
+from moorage.framework.points import PostFilterResult
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable, unschedulable
 from moorage.plugins.in_tree import in_tree_registry
@@ -104,7 +105,7 @@ class World:
             filter_reads=Reads.NODE,
             shape_parts=(RESOURCES,),
         )
-        counts = Fake("Counts", post_filter=self._post_filter, refuses_by_shape=by_shape)
+        counts = Fake("Counts", post_filter=self._post_filter, rejects_by_shape=by_shape)
         made = profile(full, counts, snapshot=self.snapshot)
         self.cycle = Cycle(made, self.snapshot, smallest_name)
 

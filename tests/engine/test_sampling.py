@@ -18,8 +18,9 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.sampling import Rotation, num_to_find
 from moorage.engine.select_node import TieBreak, heap_order, positional, smallest_name
+from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import PreFilterResult, Reads
+from moorage.framework.points import PreFilterResult
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.snapshot.pod_info import PodInfo

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from moorage.engine.scoring import run_scores
+from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import Reads
 from moorage.framework.status import SKIP, error, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from tests.engine.builders import decide, filterer, nodes, scorer, summary

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import smallest_name
-from moorage.framework.points import PreFilterResult, Reads
+from moorage.framework.capabilities import Reads
+from moorage.framework.points import PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import LABELS

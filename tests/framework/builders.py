@@ -8,6 +8,7 @@ from typing import Any
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.merge import ProfileSpec
+from moorage.framework.capabilities import TRAITS, Capabilities
 from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
@@ -16,10 +17,15 @@ from moorage.snapshot.snapshot import Snapshot
 
 
 class Fake:
-    """A plugin that has the attributes it is given; a callable is a method without self."""
+    """A plugin that has the attributes it is given; a callable is a method without self.
+
+    Arguments named as capabilities are declared as such.
+    """
 
     def __init__(self, name: str, **attributes: Any) -> None:
         self.name = name
+        declared = {key: attributes.pop(key) for key in TRAITS if key in attributes}
+        self.capabilities = Capabilities(**declared)
         for key, value in attributes.items():
             setattr(self, key, value)
 

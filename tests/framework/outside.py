@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from moorage.config.merge import ProfileSpec
+from moorage.framework.capabilities import TRAITS, Capabilities
 from moorage.framework.containment import BudgetExceededError, Containment
 from moorage.framework.loading import entry_of
 from moorage.framework.profile import Profile
@@ -27,7 +29,10 @@ def snapshot(*names: str) -> Snapshot:
 
 
 def plugin_class(**methods: Any) -> type[Any]:
-    """A class named Mine whose methods answer with a value, raise it, or call it."""
+    """A class named Mine whose methods answer with a value, raise it, or call it.
+
+    Arguments named as capabilities are declared as such.
+    """
 
     def method(value: Any) -> Any:
         def answer(self: object, *args: Any, **kwargs: Any) -> Any:
@@ -37,7 +42,12 @@ def plugin_class(**methods: Any) -> type[Any]:
 
         return answer
 
-    return type("Mine", (), {"name": "Mine"} | {k: method(v) for k, v in methods.items()})
+    declared = {name: methods.pop(name) for name in TRAITS if name in methods}
+    for name, value in declared.items():
+        if TRAITS[name].given:
+            declared[name] = partial(method(value), None)
+    attributes = {"name": "Mine", "capabilities": Capabilities(**declared)}
+    return type("Mine", (), attributes | {k: method(v) for k, v in methods.items()})
 
 
 def profile(given: Snapshot | None = None, **methods: Any) -> tuple[Profile, Containment]:

@@ -9,7 +9,6 @@ import pytest
 
 from moorage.framework.adapt import as_filter, as_score
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
-from moorage.framework.points import Reads
 from moorage.framework.status import (
     SUCCESS,
     Code,
@@ -94,7 +93,7 @@ def test_a_scalar_filter_is_asked_row_by_row(rows, expected):
         pairs = zip(answer.code_n.tolist(), answer.reason_n.tolist(), strict=True)
         told = [(code, reasons.reasons(reason)) for code, reason in pairs]
     assert told == expected
-    assert (adapted.name, adapted.filter_reads) == ("Mine", Reads.CLUSTER)
+    assert adapted.name == "Mine"
 
 
 def test_a_scalar_score_is_asked_row_by_row():
@@ -103,22 +102,14 @@ def test_a_scalar_score_is_asked_row_by_row():
     scores = adapted.score(CycleState(), POD, snapshot.rows([2, 0]))
     assert (scores.tolist(), scores.dtype.name) == ([100, 5], "int64")
     assert adapted.score(CycleState(), POD, snapshot.rows([])).tolist() == []
-    assert (adapted.name, adapted.score_reads) == ("Mine", Reads.CLUSTER)
+    assert adapted.name == "Mine"
 
 
 def test_vector_plugins_are_taken_as_they_are():
     snapshot = cluster()
-    plugin: Any = Fake(
-        "V",
-        filter=answers(None),
-        filter_reads=Reads.NODE,
-        score=answers(None),
-        score_reads=Reads.PODS,
-    )
+    plugin: Any = Fake("V", filter=answers(None), score=answers(None))
     assert as_filter(plugin, snapshot, ReasonTable()) is plugin
     assert as_score(plugin, snapshot) is plugin
-    scalar = Fake("S", filter_node=answers(SUCCESS), filter_reads=Reads.NODE)
-    assert as_filter(scalar, snapshot, ReasonTable()).filter_reads is Reads.NODE
 
 
 def test_what_extends_neither_form_is_refused():

@@ -19,6 +19,7 @@ from moorage.config.merge import ProfileSpec
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.select_node import smallest_name
+from moorage.framework.capabilities import Reads
 from moorage.framework.containment import (
     OVERRAN,
     RAISED,
@@ -28,13 +29,7 @@ from moorage.framework.containment import (
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
 from moorage.framework.loading import entry_of
-from moorage.framework.points import (
-    EventRegistration,
-    PreFilterResult,
-    RowFilterPlugin,
-    RowScorePlugin,
-    SingularPlugin,
-)
+from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_permit, run_pre_enqueue, run_reserve
@@ -44,6 +39,14 @@ from tests.framework.builders import handle
 from tests.framework.outside import BOOM, NODES, POD, EndsAt, plugin_class, profile, snapshot
 
 SCORES = np.array([1, 2, 3])
+IN_ROWS: dict[str, Any] = {
+    "filter": None,
+    "filter_reads": Reads.PODS,
+    "score": SCORES,
+    "score_reads": Reads.PODS,
+    "shape_parts": (),
+}
+"""A plugin whose answers depend on a row's pods, so that it may have scalar forms."""
 
 
 def decide(*names: str, **methods: Any) -> tuple[Decision, Containment]:
@@ -495,12 +498,12 @@ def test_a_call_whose_time_is_up_fails_the_attempt() -> None:
     ],
 )
 def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None) -> None:
-    made, containment = profile(filter=None, passes_row=answer, score=SCORES, score_row=answer)
-    judge, scorer = made.filters[0], made.scores[0]
-    assert isinstance(judge, RowFilterPlugin)
-    assert isinstance(scorer, RowScorePlugin)
-    assert judge.passes_row(CycleState(), POD, 0) is passes
-    assert scorer.score_row(CycleState(), POD, 0) == score
+    made, containment = profile(**IN_ROWS, passes_row=answer, score_row=answer)
+    passes_row, score_row = made.filter_forms[0].passes_row, made.score_forms[0].score_row
+    assert passes_row is not None
+    assert score_row is not None
+    assert passes_row(CycleState(), POD, 0) is passes
+    assert score_row(CycleState(), POD, 0) == score
     assert not containment.failures
 
 
@@ -515,17 +518,15 @@ def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None)
 )
 def test_answers_are_reused_only_where_the_plugin_says_so(answer: Any, singular: bool) -> None:
     made, _ = profile(filter=None, never_reused=answer)
-    plugin = made.plugins["Mine"]
-    assert isinstance(plugin, SingularPlugin)
-    assert plugin.never_reused(POD) is singular
+    never_reused = made.capabilities["Mine"].never_reused
+    assert never_reused is not None
+    assert never_reused(POD) is singular
 
 
 def test_a_single_row_that_breaks_is_told_and_counted() -> None:
-    made, containment = profile(filter=None, passes_row=BOOM, score=SCORES, score_row=BOOM)
-    judge, scorer = made.filters[0], made.scores[0]
-    assert isinstance(judge, RowFilterPlugin)
-    assert isinstance(scorer, RowScorePlugin)
-    for ask in (judge.passes_row, scorer.score_row):
+    made, containment = profile(**IN_ROWS, passes_row=BOOM, score_row=BOOM)
+    for ask in (made.filter_forms[0].passes_row, made.score_forms[0].score_row):
+        assert ask is not None
         with pytest.raises(RuntimeError, match="boom"):
             ask(CycleState(), POD, 0)
     assert containment.failures == {("Mine", "Filter", RAISED): 1, ("Mine", "Score", RAISED): 1}

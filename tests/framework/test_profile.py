@@ -9,9 +9,10 @@ import pytest
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.config.merge import ProfileSpec
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, Reads
-from moorage.framework.profile import Profile, reads_cluster
+from moorage.framework.points import EventRegistration
+from moorage.framework.profile import Profile
 from moorage.framework.registry import POINT_METHODS, POINT_TYPES, PluginEntry, Registry
 from moorage.framework.status import SUCCESS
 from moorage.snapshot.shape import LABELS, PORTS, TOLERATIONS
@@ -40,7 +41,7 @@ class Filterer(Recorded):
 
 class Scorer(Recorded):
     name = "Scorer"
-    score_reads = Reads.NODE
+    capabilities = Capabilities(score_reads=Reads.NODE, shape_parts=())
 
     def score(self, state, pod, view):
         return np.zeros(len(view), np.int64)
@@ -134,42 +135,38 @@ def test_points_are_called_as_kube_scheduler_calls_them():
     assert POINT_TYPES["preBind"] == "PreBindPlugin"
 
 
-class Shaped(Fake):
-    shape_parts = (PORTS, LABELS)
+READ = {"shape_parts": (PORTS, LABELS)}
 
 
 @pytest.mark.parametrize(
     ("plugin", "expected"),
     [
-        pytest.param(Fake("A", filter_node=answers(SUCCESS)), True, id="says nothing"),
+        pytest.param(Fake("A", filter_node=answers(SUCCESS)), True, id="it declares nothing"),
         pytest.param(
-            Shaped("A", filter=answers(None), filter_reads=Reads.NODE), False, id="reads the node"
-        ),
-        pytest.param(
-            Fake("A", filter=answers(None), filter_reads=Reads.NODE),
-            True,
-            id="does not say what it reads of the pod",
-        ),
-        pytest.param(
-            Shaped("A", score=answers(None), score_reads=Reads.NODE | Reads.CLUSTER),
-            True,
-            id="reads other rows",
-        ),
-        pytest.param(
-            Shaped("A", filter=answers(None), score=answers(None), score_reads=Reads.NODE),
-            True,
-            id="says what its Score reads but not its Filter",
-        ),
-        pytest.param(
-            Shaped("A", filter_node=answers(SUCCESS), filter_reads=Reads.PODS),
+            Fake("A", filter=answers(None), filter_reads=Reads.NODE, **READ),
             False,
-            id="the scalar form may say it too",
+            id="it reads the node",
         ),
-        pytest.param(Shaped("A", pre_filter=answers(None)), True, id="only a PreFilter"),
+        pytest.param(
+            Fake("A", score=answers(None), score_reads=Reads.NODE | Reads.CLUSTER, **READ),
+            True,
+            id="it reads other rows",
+        ),
+        pytest.param(
+            Fake("A", filter=answers(None), score=answers(None), score_reads=Reads.NODE, **READ),
+            True,
+            id="it declares what Score reads, but not what Filter reads",
+        ),
+        pytest.param(
+            Fake("A", filter_node=answers(SUCCESS), filter_reads=Reads.PODS, **READ),
+            False,
+            id="it has the scalar form",
+        ),
+        pytest.param(Fake("A", pre_filter=answers(None)), True, id="it has only a PreFilter"),
     ],
 )
 def test_which_plugins_are_asked_afresh(plugin, expected):
-    assert reads_cluster(plugin) is expected
+    assert (profile(plugin).asked_afresh == {"A"}) is expected
 
 
 def test_shape_kinds_are_those_of_reusable_plugins_once_each():
@@ -185,7 +182,7 @@ def test_events_of_plugins_that_may_reject():
     event = EventRegistration(ClusterEvent(Resource.NODE, Action.ADD))
     registers = {"events_to_register": answers((event,))}
     made = profile(
-        Fake("Score", score=answers(None), score_reads=Reads.NODE, **registers),
+        Fake("Score", score=answers(None), **registers),
         Fake("Permit", permit=answers((SUCCESS, 0.0)), **registers),
         Fake("Filter", filter_node=answers(SUCCESS), pre_filter=answers(None), **registers),
         Fake("Silent", filter_node=answers(SUCCESS)),

@@ -26,6 +26,7 @@ PENDING = Status(Code.PENDING, ("soon",))
 
 
 def of(method: str, *, awaitable: bool, **by_name: Any):
+    """A profile of plugins by name; PreBind of those in small letters may run at once."""
     asked: list[str] = []
 
     def make(name: str, value: Any) -> Fake:
@@ -38,7 +39,9 @@ def of(method: str, *, awaitable: bool, **by_name: Any):
         async def later(*args: Any) -> Any:
             return plain(*args)
 
-        return Fake(name, **{method: later if awaitable else plain})
+        parallel = method == "pre_bind" and name.islower()
+        given = {method: later if awaitable else plain}
+        return Fake(name, pre_bind_parallel=parallel, **given)
 
     return profile(*(make(name, value) for name, value in by_name.items())), asked
 
@@ -127,8 +130,6 @@ async def test_neighbours_in_parallel(names, skip, groups):
 
 async def test_a_group_that_fails_is_the_last():
     given, seen = of("pre_bind", awaitable=True, a=SUCCESS, b=SUCCESS, C=SUCCESS)
-    for plugin in given.pre_binds[:2]:
-        plugin.pre_bind_parallel = True
 
     async def together(works):
         for work in works:

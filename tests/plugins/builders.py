@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
+
+import msgspec
 
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
@@ -10,12 +15,16 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.args import default_args
+from moorage.framework.capabilities import NONE, Capabilities, capabilities_of
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.status import Code, ReasonTable
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+
+SUMS = ("filter_sees_sums", "filter_room", "filter_row")
+"""Capabilities by which preemption tries many rows at once."""
 
 Verdicts = dict[str, tuple[str, tuple[str, ...]]]
 """By node name, for failing nodes only: code and reasons."""
@@ -74,6 +83,19 @@ def make(name: str, snapshot: Snapshot | None = None, *, args: Any = None, clien
     assert entry is not None
     plugin: Any = entry.make(default_args(name) if args is None else args, given)
     return plugin, given.reasons
+
+
+@contextmanager
+def without(name: str, *capabilities: str) -> Iterator[None]:
+    """Have profiles built as if a plugin did not declare some of its capabilities."""
+
+    def fewer(asked: str, plugin: object) -> Capabilities:
+        found = capabilities_of(asked, plugin)
+        gone = {each: getattr(NONE, each) for each in capabilities if asked == name}
+        return msgspec.structs.replace(found, **gone)
+
+    with mock.patch("moorage.framework.profile.capabilities_of", fewer):
+        yield
 
 
 def verdicts(name: str, snapshot: Snapshot, asked: Pod, *, args: Any = None, rows=None) -> Verdicts:

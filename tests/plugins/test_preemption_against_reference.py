@@ -27,12 +27,12 @@ from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node
 from moorage.testing.builders import pod as typed_pod
 from tests.plugins import reference_preemption as reference
+from tests.plugins.builders import SUMS, without
 from tests.plugins.reference_preemption import Budget, Resident, Room
 from tests.snapshot.builders import validate
 
@@ -168,17 +168,12 @@ def test_candidates_victims_and_choice_are_those_of_the_reference(
     percentage: int,
     absolute: int,
 ) -> None:
-    by_room = NodeResourcesFit.filter_room
-    NodeResourcesFit.filter_sees_sums = together
-    NodeResourcesFit.filter_room = by_room if room else None  # type: ignore[method-assign,assignment]
-    try:
-        args = DefaultPreemptionArgs(
-            min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
-        )
+    args = DefaultPreemptionArgs(
+        min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
+    )
+    gone = () if together else SUMS
+    with without("NodeResourcesFit", *gone, *(() if room else ("filter_room",))):
         compare(nodes, protecting, preemptor, args)
-    finally:
-        NodeResourcesFit.filter_sees_sums = True
-        NodeResourcesFit.filter_room = by_room  # type: ignore[method-assign]
 
 
 def compare(
@@ -243,9 +238,8 @@ def test_trying_nodes_at_once_or_one_by_one_says_the_same(
 ) -> None:
     args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100)
     said = []
-    try:
-        for together in (True, False):
-            NodeResourcesFit.filter_sees_sums = together
+    for together in (True, False):
+        with without("NodeResourcesFit", *(() if together else SUMS)):
             snapshot = built(nodes, protecting)
             found = evaluate(profile_of(snapshot, args), snapshot, pod_of(preemptor))
             said.append(
@@ -255,6 +249,4 @@ def test_trying_nodes_at_once_or_one_by_one_says_the_same(
                     None if found.post_filter is None else found.post_filter.message,
                 )
             )
-    finally:
-        NodeResourcesFit.filter_sees_sums = True
     assert said[0] == said[1]

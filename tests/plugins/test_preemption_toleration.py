@@ -24,12 +24,11 @@ from moorage.engine.evaluation import evaluate
 from moorage.engine.select_node import smallest_name
 from moorage.framework.handle import Handle
 from moorage.framework.status import ReasonTable
-from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.preemption_evaluator import EVICTING
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node, pod
-from tests.plugins.builders import make
+from tests.plugins.builders import SUMS, make, without
 from tests.plugins.quota_builders import profile_with
 
 CLOCK = ManualClock()
@@ -238,11 +237,8 @@ def test_candidates_are_those_that_need_not_evict_the_spared(together: bool, nod
             snapshot.table.add_pod(made, f"n{i}")
         if all(each[0] < priority and not spared(each[1], each[2], priority) for each in pods):
             expected[f"n{i}"] = {f"r{i}-{j}" for j in range(len(pods))}
-    try:
-        NodeResourcesFit.filter_sees_sums = together
+    with without("NodeResourcesFit", *(() if together else SUMS)):
         found = evaluate(profile_of(snapshot), snapshot, PodInfo(preemptor(priority)))
-    finally:
-        NodeResourcesFit.filter_sees_sums = True
     assert found.preemption is not None
     got = {
         each.node_name: {victim.name for victim in each.victims}

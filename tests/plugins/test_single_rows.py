@@ -14,8 +14,8 @@ from moorage.config.plugin_args import (
     ResourceSpec,
     ScoringStrategy,
 )
+from moorage.framework.capabilities import capabilities_of
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import RowFilterPlugin, RowScorePlugin, RowSumsFilterPlugin
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums, ShiftedSums
@@ -31,11 +31,16 @@ resources = st.lists(st.sampled_from(RESOURCE_NAMES), min_size=1, max_size=4, un
 
 def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
     snapshot = cluster(node("n"))
-    assert isinstance(make("NodeResourcesFit", snapshot)[0], RowFilterPlugin)
-    assert isinstance(make("NodeResourcesFit", snapshot)[0], RowSumsFilterPlugin)
-    assert isinstance(make("NodeResourcesFit", snapshot)[0], RowScorePlugin)
-    assert isinstance(make("NodePorts", snapshot)[0], RowFilterPlugin)
-    assert isinstance(make("NodeResourcesBalancedAllocation", snapshot)[0], RowScorePlugin)
+    scalar = {
+        name: [each for each in capabilities_of(name, plugin).declared() if each.endswith("_row")]
+        for name in ("NodeResourcesFit", "NodePorts", "NodeResourcesBalancedAllocation")
+        for plugin in [make(name, snapshot)[0]]
+    }
+    assert scalar == {
+        "NodeResourcesFit": ["filter_row", "passes_row", "score_row"],
+        "NodePorts": ["passes_row"],
+        "NodeResourcesBalancedAllocation": ["score_row"],
+    }
 
 
 @pytest.mark.parametrize("name", ["NodeResourcesFit", "NodePorts"])

@@ -12,8 +12,8 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.pod import TopologySpreadConstraint
 from moorage.config.plugin_args import PodTopologySpreadArgs
+from moorage.framework.capabilities import capabilities_of
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import SkippingPlugin
 from moorage.framework.status import Code
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
@@ -96,11 +96,12 @@ def test_who_says_beforehand_that_it_skips_does_skip(spec, expected, others):
     asked, said = PodInfo(pod("asked", **camel(spec))), set()
     for name in EVERYBODY:
         plugin = make(name, snapshot)[0]
-        assert isinstance(plugin, SkippingPlugin)
-        if plugin.skips_spec(asked):
+        declared = capabilities_of(name, plugin)
+        assert declared.skips_spec is not None
+        if declared.skips_spec(asked):
             said.add(name)
             state = CycleState()
-            holds = getattr(plugin, "skips_while", lambda snapshot: True)(snapshot)
+            holds = declared.skips_while is None or declared.skips_while(snapshot)
             assert holds == (name != AFFINITY or not others)
             if holds:
                 result, status = plugin.pre_filter(state, asked, snapshot)
@@ -133,4 +134,5 @@ def test_nobody_else_says_it_beforehand():
     """A plugin that begins to is held to it by the tests above."""
     snapshot = cluster(node())
     names = {entry.name for entry in in_tree_registry()}
-    assert {n for n in names if isinstance(make(n, snapshot)[0], SkippingPlugin)} == EVERYBODY
+    declared = {name: capabilities_of(name, make(name, snapshot)[0]) for name in names}
+    assert {name for name, each in declared.items() if each.skips_spec} == EVERYBODY

@@ -29,9 +29,8 @@ from moorage.engine.what_if import Attempt, NodeStatuses, SearchWhatIf
 from moorage.engine.whole_gangs import with_whole_gangs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES, Diagnosis
-from moorage.framework.group import COSCHEDULING
 from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, Meter
-from moorage.framework.points import PostFilterResult, ScoreArray, SingularPlugin
+from moorage.framework.points import PostFilterResult, ScoreArray
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
@@ -90,10 +89,11 @@ class Cycle:
         self.snapshot = snapshot
         self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
         self._singular = [
-            plugin.never_reused
-            for plugin in profile.plugins.values()
-            if isinstance(plugin, SingularPlugin)
+            each.never_reused
+            for each in profile.capabilities.values()
+            if each.never_reused is not None
         ]
+        self._whole_gangs = any(each.evicts_whole_gangs for each in profile.capabilities.values())
         self._refusals = Refusals(profile, snapshot)
         self._meter = meter
         self._tie_break = tie_break
@@ -485,7 +485,7 @@ class Cycle:
         if after is not None:
             result = after.result or _NOTHING_PROPOSED
             victims, proposed, kept = result.victims, result.nominated_node, ""
-            if victims and COSCHEDULING in self.profile.plugins:
+            if victims and self._whole_gangs:
                 groups, below = self.snapshot.groups, pod.priority
                 victims, kept = with_whole_gangs(groups, victims, below=below)
             diagnosis = diagnosis.with_post_filter(kept or after.message)

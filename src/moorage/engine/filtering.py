@@ -16,7 +16,7 @@ from moorage.engine.nominated import judge_row, nominated_first
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.meter import FILTER, NOT_TIMED
-from moorage.framework.points import FilterPlugin, Reads
+from moorage.framework.points import FilterPlugin
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer, Status, error
 from moorage.snapshot.pod_info import PodInfo
@@ -82,8 +82,9 @@ def ask_into(
     A plugin that judges row by row is asked only about rows that no earlier one failed: the others
     have their verdict, and each row costs a call.
     """
-    plugin = profile.filters[index]
-    if getattr(plugin, "filters_row_by_row", False):
+    forms = profile.filter_forms[index]
+    plugin = forms.plugin
+    if forms.row_by_row:
         open_rows = np.flatnonzero(verdict.plugin_n > index)
         if len(open_rows) < len(view):
             if len(open_rows):
@@ -175,11 +176,11 @@ def judge_one(
         As `run_filters` would find; Error where that would raise.
     """
     found = PASSES if by_node is None else by_node
-    for index, plugin in enumerate(profile.filters):
+    for forms in profile.filter_forms:
+        index, plugin = forms.index, forms.plugin
         if index >= found[0]:
             break
-        known = by_node is not None and plugin.filter_reads == Reads.NODE
-        if known or plugin.name in state.skip_filter:
+        if (by_node is not None and forms.by_node) or forms.name in state.skip_filter:
             continue
         said = judge_row(profile, (index,), state, pod, row, more=NOTHING_MORE)
         if said is None:

@@ -37,7 +37,6 @@ from moorage.framework.group import (
     GROUP_PHASE,
     ON_TRIAL,
     FilledPlacement,
-    GroupPostFilterPlugin,
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
@@ -79,11 +78,7 @@ class GroupCycle:
         points = cycle.profile.points
         self._generators = cast("Sequence[PlacementGeneratePlugin]", points["placementGenerate"])
         self._scorers = cast("Sequence[PlacementScorePlugin]", points["placementScore"])
-        self._post_filters = [
-            plugin
-            for plugin in cycle.profile.post_filters
-            if isinstance(plugin, GroupPostFilterPlugin)
-        ]
+        self._post_filters = cycle.profile.group_post_filters
 
     def decide(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
         """Find places for as many pods of a group as possible, enough of them or none.

@@ -2,7 +2,7 @@
 
 Part of a `ShapeCache`. The plugins asked afresh mostly skip, as they did for the last replica;
 then nothing has to be put together anew. Those that say beforehand which pods they skip
-(`SkippingPlugin`) are not even asked.
+(`skips_spec`) are not even asked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from moorage.engine.shape_entry import Entry
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.points import PreFilterPlugin, SkippingPlugin
+from moorage.framework.points import PreFilterPlugin
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
     PreFilterAnswer,
@@ -52,12 +52,6 @@ class _Skipper(NamedTuple):
     condition: Callable[[Snapshot], bool] | None
     """As long as this holds; None where nothing can change it."""
 
-    @classmethod
-    def of(cls, plugin: PreFilterPlugin) -> _Skipper:
-        if not isinstance(plugin, SkippingPlugin):
-            return cls(plugin.name, None, None)
-        return cls(plugin.name, plugin.skips_spec, getattr(plugin, "skips_while", None))
-
 
 _NOBODY: Final = _Idle(frozenset())
 
@@ -81,7 +75,8 @@ class KnownPreFilters:
         self._kept = len(profile.pre_filters) - len(self._asked)
         self._all_skip = (True,) * len(self._asked)
         # Looked up once: pods with claims of their own have a spec of their own, too.
-        self._skippers = [_Skipper.of(plugin) for plugin in self._asked]
+        found = [(plugin.name, profile.capabilities[plugin.name]) for plugin in self._asked]
+        self._skippers = [_Skipper(name, each.skips_spec, each.skips_while) for name, each in found]
 
     def run(self, entry: Entry, state: CycleState, pod: PodInfo) -> PreFilterOutcome:
         """Run PreFilter: plugins answer from the entry where they can.

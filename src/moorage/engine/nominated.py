@@ -66,11 +66,11 @@ def judge_row(
         The row, and what it holds besides.
     """
     for index in by_sums:
-        plugin = profile.row_filters.get(index)
-        if plugin is None:
+        judge = profile.filter_forms[index].judge_row
+        if judge is None:
             return None
         try:
-            code, reason = plugin.filter_row(state, pod, row, more)
+            code, reason = judge(state, pod, row, more)
         except Exception:  # it is asked again with arrays, and contained there
             return None
         if code:

@@ -7,34 +7,18 @@ costs many times what it computes, so plugins may offer the same question for a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from moorage.engine.filter_pass import PASSED, PASSES, RowVerdict
 from moorage.engine.shape_entry import Entry, Scores
-from moorage.framework.points import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    FilterPlugin,
-    Reads,
-    RowFilterPlugin,
-    RowScorePlugin,
-    RowSumsFilterPlugin,
-)
+from moorage.framework.capabilities import Reads
+from moorage.framework.forms import FilterForms
+from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE
 
 ROWS_MOST = 8
 """From more rows on one pass over them in arrays costs less; a guess."""
-
-
-class _RowFilter(NamedTuple):
-    """Its index, a Filter, and it again where it answers one of the questions in scalars."""
-
-    place: int
-    plugin: FilterPlugin
-    passes: RowFilterPlugin | None
-    judge: RowSumsFilterPlugin | None
 
 
 class OneRow:
@@ -46,34 +30,20 @@ class OneRow:
         The plugins.
     by_pods
         Indexes of the Filter plugins whose reusable answers depend on a row's pods.
-    fresh
-        Names of the plugins whose answers are never reused.
     """
 
-    def __init__(self, profile: Profile, by_pods: Sequence[int], fresh: frozenset[str]) -> None:
+    def __init__(self, profile: Profile, by_pods: Sequence[int]) -> None:
         self._snapshot = profile.handle.snapshot
-        scores = [
-            plugin
-            for plugin in profile.scores
-            if plugin.name not in fresh and plugin.score_reads != Reads.NODE
-        ]
-        self._filters = tuple(
-            _RowFilter(
-                index,
-                plugin,
-                plugin if isinstance(plugin, RowFilterPlugin) else None,
-                plugin if isinstance(plugin, RowSumsFilterPlugin) else None,
-            )
-            for index, plugin in ((index, profile.filters[index]) for index in by_pods)
-        )
-        self._unskipped: dict[frozenset[str], tuple[_RowFilter, ...]] = {}
+        scores = [each for each in profile.score_forms if each.reused and each.reads != Reads.NODE]
+        self._filters = tuple(profile.filter_forms[index] for index in by_pods)
+        self._unskipped: dict[frozenset[str], tuple[FilterForms, ...]] = {}
         self._scores = [
-            (plugin, profile.weights[plugin.name])
-            for plugin in scores
-            if isinstance(plugin, RowScorePlugin) and profile.normalizer(plugin) is None
+            (each.name, each.score_row, each.weight)
+            for each in scores
+            if each.score_row is not None and each.normalizer is None
         ]
-        known = {plugin.name for plugin, _ in self._scores}
-        self._vector_scores = [plugin.name for plugin in scores if plugin.name not in known]
+        known = {name for name, _, _ in self._scores}
+        self._vector_scores = [each.name for each in scores if each.name not in known]
 
     def follow(self, entry: Entry, pod: PodInfo, rows: Sequence[int]) -> bool:
         """Bring an entry up to date; False when that takes arrays, and nothing is lost then.
@@ -107,19 +77,20 @@ class OneRow:
             What is known, a pod of that shape, and a row of which it is up to date or not.
         """
         try:
-            for _, _, passes, _ in self._asked(entry):
-                if passes is None or not passes.passes_row(entry.state, pod, row):
+            for forms in self._asked(entry):
+                passes = forms.passes_row
+                if passes is None or not passes(entry.state, pod, row):
                     return False
         except Exception:  # as in `follow`
             return False
         return True
 
-    def _asked(self, entry: Entry) -> tuple[_RowFilter, ...]:
+    def _asked(self, entry: Entry) -> tuple[FilterForms, ...]:
         """Return the Filters that a shape does not skip."""
         skipping = entry.skipping
         found = self._unskipped.get(skipping)
         if found is None:
-            found = tuple(each for each in self._filters if each.plugin.name not in skipping)
+            found = tuple(each for each in self._filters if each.name not in skipping)
             self._unskipped[skipping] = found
         return found
 
@@ -151,31 +122,32 @@ class OneRow:
 
         `passed` is whether the row did so far: then it is the likelier answer now.
         """
-        for index, plugin, passes, judge in self._asked(entry):
+        for forms in self._asked(entry):
+            passes, judge = forms.passes_row, forms.judge_row
             likely = passed or judge is None
-            if passes is not None and likely and passes.passes_row(entry.state, pod, row):
+            if passes is not None and likely and passes(entry.state, pod, row):
                 continue
             if judge is not None:
-                found = judge.filter_row(entry.state, pod, row, NOTHING_MORE)
+                found = judge(entry.state, pod, row, NOTHING_MORE)
             else:
-                answer = plugin.filter(entry.state, pod, self._snapshot.rows([row]))
+                answer = forms.plugin.filter(entry.state, pod, self._snapshot.rows([row]))
                 if answer is None:
                     continue
                 if len(answer) != 1 or answer.is_broken:
                     return None
                 found = int(answer.code_n[0]), int(answer.reason_n[0])
             if found[0]:
-                return index, *found
+                return forms.index, *found
         return PASSES
 
     def _rescored(self, entry: Entry, scores: Scores, pod: PodInfo, row: int) -> bool:
-        for plugin, weight in self._scores:
-            if plugin.name in scores.skipped:
+        for name, score_row, weight in self._scores:
+            if name in scores.skipped:
                 continue
-            new = plugin.score_row(entry.state, pod, row)
+            new = score_row(entry.state, pod, row)
             if new is None or not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
                 return False
-            raw_n = scores.raw[plugin.name]
+            raw_n = scores.raw[name]
             scores.fixed_n[row] += weight * (new - raw_n.item(row))
             raw_n[row] = new
         return True

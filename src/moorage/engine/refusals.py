@@ -35,8 +35,8 @@ class Refusals:
     Parameters
     ----------
     profile
-        Whose PostFilter plugins answer; one that does not say ``refuses_by_shape`` is asked for
-        every pod anew.
+        Whose PostFilter plugins answer; one that does not declare `rejects_by_shape` is asked
+        for every pod anew.
     snapshot
         The cluster.
     """
@@ -45,7 +45,7 @@ class Refusals:
         self._profile = profile
         self._snapshot = snapshot
         self._by_shape = all(
-            getattr(plugin, "refuses_by_shape", False) for plugin in profile.post_filters
+            profile.capabilities[plugin.name].rejects_by_shape for plugin in profile.post_filters
         )
         self._kept: dict[Hashable, Refusal] = {}
         self._position = (-1, -1)

@@ -25,11 +25,13 @@ from moorage.engine.known_pre_filters import KnownPreFilters
 from moorage.engine.one_row import OneRow
 from moorage.engine.scoring import ask_score, check_range
 from moorage.engine.shape_entry import Beside, Entry, Scores, shape_key
+from moorage.framework.capabilities import Reads
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.forms import ScoreForms
 from moorage.framework.meter import PRE_SCORE
-from moorage.framework.points import Reads, ScoreArray, ScorePlugin
-from moorage.framework.profile import Profile, reads_cluster
+from moorage.framework.points import ScoreArray
+from moorage.framework.profile import Profile
 from moorage.framework.status import Code, error
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_NAME, Part
@@ -78,24 +80,19 @@ class ShapeCache:
         self._kinds = profile.shape_kinds
         # Of the parts beside the spec's own, the name of a node is nearly always empty.
         self._within_spec = all(kind.within_spec or kind is NODE_NAME for kind in self._kinds)
-        fresh = {name for name, plugin in profile.plugins.items() if reads_cluster(plugin)}
-        self._fresh = frozenset(fresh)
+        self._fresh = fresh = profile.asked_afresh
         self._epochs: tuple[Callable[[Snapshot], int], ...] = tuple(
-            plugin.epoch
-            for name, plugin in profile.plugins.items()
-            if name not in fresh and hasattr(plugin, "epoch")
+            each.epoch
+            for name, each in profile.capabilities.items()
+            if name not in fresh and each.epoch is not None
         )
-        filters = profile.filters
-        self._by_node = [i for i, p in enumerate(filters) if self._row_reads(p) == Reads.NODE]
-        self._by_pods = [
-            i
-            for i, p in enumerate(filters)
-            if p.name not in fresh and self._row_reads(p) != Reads.NODE
-        ]
+        filters = profile.filter_forms
+        self._by_node = [each.index for each in filters if each.by_node]
+        self._by_pods = [each.index for each in filters if each.reused and not each.by_node]
         self.pre_filters = KnownPreFilters(profile, snapshot, self._fresh)
-        self._one_row = OneRow(profile, self._by_pods, self._fresh)
-        self._fresh_filters = [i for i, p in enumerate(filters) if p.name in fresh]
-        self._fresh_names = frozenset(filters[i].name for i in self._fresh_filters)
+        self._one_row = OneRow(profile, self._by_pods)
+        self._fresh_filters = [each.index for each in filters if not each.reused]
+        self._fresh_names = frozenset(each.name for each in filters if not each.reused)
         self.hits = 0
         self.misses = 0
 
@@ -237,20 +234,20 @@ class ShapeCache:
         made.skipped = self._pre_score(entry, pod)
         state.absorb(entry.state)
         view = self._snapshot.all()
-        for plugin in self._reused_scores(made):
-            raw_n = ask_score(plugin, state, pod, view)
-            made.raw[plugin.name] = raw_n
-            self._sum_up(made, plugin, raw_n)
+        for each in self._reused_scores(made):
+            raw_n = ask_score(each.plugin, state, pod, view)
+            made.raw[each.name] = raw_n
+            self._sum_up(made, each, raw_n)
         entry.scores, entry.asks_too_much = made, False
         self.settle(entry)
         return made
 
-    def _sum_up(self, scores: Scores, plugin: ScorePlugin, raw_n: ScoreArray) -> None:
-        if self._profile.normalizer(plugin) is None:
-            check_range(plugin, raw_n)
-            scores.fixed_n += self._profile.weights[plugin.name] * raw_n
+    def _sum_up(self, scores: Scores, forms: ScoreForms, raw_n: ScoreArray) -> None:
+        if forms.normalizer is None:
+            check_range(forms.plugin, raw_n)
+            scores.fixed_n += forms.weight * raw_n
         elif len(raw_n) and raw_n.min() == raw_n.max():
-            scores.flat[plugin.name] = int(raw_n[0])
+            scores.flat[forms.name] = int(raw_n[0])
 
     def _pre_score(self, entry: Entry, pod: PodInfo) -> frozenset[str]:
         skipped = set()
@@ -270,11 +267,11 @@ class ShapeCache:
                 raise CycleError(error(text))
         return frozenset(skipped)
 
-    def _reused_scores(self, scores: Scores) -> list[ScorePlugin]:
+    def _reused_scores(self, scores: Scores) -> list[ScoreForms]:
         return [
-            plugin
-            for plugin in self._profile.scores
-            if plugin.name not in self._fresh and plugin.name not in scores.skipped
+            each
+            for each in self._profile.score_forms
+            if each.reused and each.name not in scores.skipped
         ]
 
     # -- keeping up ----------------------------------------------------------------------------
@@ -355,24 +352,15 @@ class ShapeCache:
         node_rows: list[int],
     ) -> None:
         view = self._snapshot.rows(rows)
-        for plugin in self._reused_scores(scores):
-            if plugin.score_reads == Reads.NODE and not node_rows:
+        for each in self._reused_scores(scores):
+            if each.reads == Reads.NODE and not node_rows:
                 continue
-            raw_n = scores.raw[plugin.name]
-            new = ask_score(plugin, state, pod, view)
-            if self._profile.normalizer(plugin) is None:
-                check_range(plugin, new)
-                weight = self._profile.weights[plugin.name]
-                scores.fixed_n[rows] += weight * (new - raw_n[rows])
-            elif (
-                scores.flat.get(plugin.name) is not None and (new != scores.flat[plugin.name]).any()
-            ):
-                del scores.flat[plugin.name]
+            raw_n = scores.raw[each.name]
+            new = ask_score(each.plugin, state, pod, view)
+            if each.normalizer is None:
+                check_range(each.plugin, new)
+                scores.fixed_n[rows] += each.weight * (new - raw_n[rows])
+            elif each.name in scores.flat and (new != scores.flat[each.name]).any():
+                del scores.flat[each.name]
                 scores.flat_total = None
             raw_n[rows] = new
-
-    def _row_reads(self, plugin: object) -> Reads:
-        if getattr(plugin, "name", "") in self._fresh:
-            return Reads.CLUSTER
-        reads: Reads = getattr(plugin, "filter_reads", Reads.CLUSTER)
-        return reads

@@ -350,8 +350,7 @@ class TriedRows:
         at = self._attempt
         found: Room | None = None
         for index in self._by_sums:
-            plugin = at.profile.filters[index]
-            room = getattr(plugin, "filter_room", None)
+            room = at.profile.filter_forms[index].room
             if found is not None or room is None:
                 return None
             found = room(at.state, at.pod, self._view)

@@ -10,7 +10,6 @@ from moorage.framework.points import (
     FilterPlugin,
     NodeFilterPlugin,
     NodeScorePlugin,
-    Reads,
     ScoreArray,
     ScorePlugin,
 )
@@ -22,13 +21,10 @@ from moorage.snapshot.view import NodeView
 
 
 class NodeFilterAdapter:
-    """A scalar Filter asked row by row; its answers are never reused unless it says so."""
-
-    filters_row_by_row = True
+    """A scalar Filter, asked about one row after another."""
 
     def __init__(self, plugin: NodeFilterPlugin, snapshot: Snapshot, reasons: ReasonTable) -> None:
         self.name = plugin.name
-        self.filter_reads: Reads = getattr(plugin, "filter_reads", Reads.CLUSTER)
         self._plugin = plugin
         self._snapshot = snapshot
         self._reasons = reasons
@@ -48,11 +44,10 @@ class NodeFilterAdapter:
 
 
 class NodeScoreAdapter:
-    """A scalar Score asked row by row."""
+    """A scalar Score, asked about one row after another."""
 
     def __init__(self, plugin: NodeScorePlugin, snapshot: Snapshot) -> None:
         self.name = plugin.name
-        self.score_reads: Reads = getattr(plugin, "score_reads", Reads.CLUSTER)
         self._plugin = plugin
         self._snapshot = snapshot
 

@@ -10,11 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.framework import checking
+from moorage.framework.capabilities import TRAITS, Capabilities, capabilities_of
 from moorage.framework.containment import (
     RAISED,
     WRONG_ANSWER,
@@ -27,25 +29,16 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
 from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, HintFunction, Reads, ScoreArray
+from moorage.framework.points import EventRegistration, HintFunction, ScoreArray
 from moorage.framework.signatures import METHODS
 from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 _log = logging.getLogger(__name__)
-
-_DECLARED: Final = (
-    "filter_reads",
-    "score_reads",
-    "shape_parts",
-    "filter_sees_sums",
-    "epoch",
-    "pre_bind_parallel",
-)
-"""Attributes by which a plugin says how it may be asked; passed on as they are."""
 
 _Check = Callable[[Any, str], Any]
 
@@ -83,9 +76,8 @@ class Guarded:
         self._plugin = plugin
         self._handle = handle
         self._containment = containment
-        for attribute in _DECLARED:
-            if hasattr(plugin, attribute):
-                setattr(self, attribute, getattr(plugin, attribute))
+        self._declared = capabilities_of(name, plugin)
+        self._broken_epochs = 0
         for method in (*_CHECKED, *_ANSWERLESS):
             if hasattr(plugin, method):
                 setattr(self, method, self._call(method, _CHECKED.get(method)))
@@ -101,19 +93,39 @@ class Guarded:
             "score": self._score,
             "normalize": self._normalize,
             "score_placements": self._score_placements,
-            "never_reused": self._never_reused,
-            "passes_row": self._passes_row,
-            "score_row": self._score_row,
         }
         for method, guarded in special.items():
             if hasattr(plugin, method):
                 # The scalar forms come out as the vector ones; a plugin's own vector form wins.
                 setattr(self, method.removesuffix("_node"), guarded)
-        self.filters_row_by_row = hasattr(plugin, "filter_node") and not hasattr(plugin, "filter")
-        if hasattr(self, "filter") and not hasattr(self, "filter_reads"):
-            self.filter_reads = Reads.CLUSTER
-        if hasattr(self, "score") and not hasattr(self, "score_reads"):
-            self.score_reads = Reads.CLUSTER
+        self.capabilities = self._guarded_capabilities()
+
+    def _guarded_capabilities(self) -> Capabilities:
+        """Return what the plugin declares, its functions guarded like its methods.
+
+        Raises
+        ------
+        ConfigError
+            It declares what only in-tree plugins may.
+        """
+        found = self._declared
+        faults = [
+            f'plugin "{self.name}": capability {name} is for in-tree plugins only'
+            for name in found.declared()
+            if not TRAITS[name].from_outside
+        ]
+        if faults:
+            raise ConfigError(faults)
+        plugin = self._plugin
+        scalar = hasattr(plugin, "filter_node") and not hasattr(plugin, "filter")
+        return msgspec.structs.replace(
+            found,
+            filters_row_by_row=found.filters_row_by_row or scalar,
+            epoch=self._epoch if found.epoch else None,
+            never_reused=self._never_reused if found.never_reused else None,
+            passes_row=self._passes_row if found.passes_row else None,
+            score_row=self._score_row if found.score_row else None,
+        )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the plugin's events, every event where it does not say (framework section 4).
@@ -227,21 +239,38 @@ class Guarded:
 
     # -- single rows: what breaks here is asked again in vector form, and judged there -----------
 
+    # -- capabilities --------------------------------------------------------------------------
+
     def _never_reused(self, pod: PodInfo) -> bool:
         """Ask; without a clear answer nothing is reused, which is never wrong."""
+        ask, declared = self._containment.ask, self._declared.never_reused
+        assert declared is not None, "guarded because it is declared"
         try:
-            ask = self._containment.ask
-            return ask(self.name, "PreFilter", self._plugin.never_reused, pod) is not False
+            return ask(self.name, "PreFilter", declared, pod) is not False
         except Exception as problem:
             contained(self.name, "PreFilter", problem)
             return True
 
+    def _epoch(self, snapshot: Snapshot) -> int:
+        """Ask; without a number every answer counts as changed, which is never wrong."""
+        ask, declared = self._containment.ask, self._declared.epoch
+        assert declared is not None, "guarded because it is declared"
+        try:
+            return checking.as_score(ask(self.name, "PreFilter", declared, snapshot))
+        except Exception as problem:
+            contained(self.name, "PreFilter", problem)
+            self._broken_epochs += 1
+            return -self._broken_epochs
+
     def _passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        ask, judge = self._containment.ask, self._plugin.passes_row
-        return ask(self.name, "Filter", judge, state, pod, row) is True
+        ask, declared = self._containment.ask, self._declared.passes_row
+        assert declared is not None, "guarded because it is declared"
+        return ask(self.name, "Filter", declared, state, pod, row) is True
 
     def _score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        answer = self._containment.ask(self.name, "Score", self._plugin.score_row, state, pod, row)
+        ask, declared = self._containment.ask, self._declared.score_row
+        assert declared is not None, "guarded because it is declared"
+        answer = ask(self.name, "Score", declared, state, pod, row)
         return None if answer is None else checking.as_score(answer)
 
     # -- scalar points: the budget is for all nodes together -----------------------------------

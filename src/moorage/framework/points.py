@@ -5,8 +5,7 @@ answer. PreBind, Bind and PostBind run in the binding task and may be ``async de
 
 Filter and Score come in two forms. The *vector* form answers for every row of a view at once and
 is what in-tree plugins use. The *scalar* form answers for one node; the framework adapts it.
-A plugin's class attributes say what its answers depend on (`Reads`, `shape_parts`), which is all
-the engine needs to reuse them for the next replica.
+What a plugin can do beyond these methods it declares as `moorage.framework.capabilities`.
 
 Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/interface.go``.
 """
@@ -14,7 +13,6 @@ Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from enum import IntFlag
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -27,7 +25,6 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import FilterAnswer, Status
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -37,18 +34,6 @@ MIN_NODE_SCORE = 0
 ScoreArray = NDArray[np.int64]
 HintFunction = Callable[[Pod, object | None, object | None], bool]
 ConcernsFunction = Callable[[object | None, object | None], Iterable[Pod] | None]
-
-
-class Reads(IntFlag):
-    """What a row's answer depends on besides the pod's shape; decides how long it is reused.
-
-    NODE: that row's node object. PODS: the pods on that row (requests, ports).
-    CLUSTER: anything else (other rows, other kinds, time): never reused.
-    """
-
-    NODE = 1
-    PODS = 2
-    CLUSTER = 4
 
 
 class EventRegistration(msgspec.Struct, frozen=True):
@@ -102,15 +87,6 @@ class EventsToRegister(Plugin, Protocol):
 
 
 @runtime_checkable
-class SingularPlugin(Plugin, Protocol):
-    """Knows pods for which no answer, its own or another plugin's, may be reused. Optional."""
-
-    def never_reused(self, pod: PodInfo) -> bool:
-        """Whether answers about a pod hold for it alone, and only now."""
-        ...
-
-
-@runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
     """May keep a pod out of the queue (gated)."""
 
@@ -121,11 +97,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the active queue.
-
-    One whose class says ``sorts_by_first_attempt = True`` is told when the pod was first queued
-    for an attempt, instead of when it last came back from one.
-    """
+    """Orders the active queue."""
 
     def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
         """Return a key; smaller is popped first. Must be totally ordered and immutable."""
@@ -140,56 +112,6 @@ class PreFilterPlugin(Plugin, Protocol):
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
         """Answer Success, Skip, Unschedulable or UnschedulableAndUnresolvable (or Error)."""
-        ...
-
-
-@runtime_checkable
-class SkippingPlugin(PreFilterPlugin, Protocol):
-    """A PreFilter plugin that knows pods it skips without being asked about each. Optional.
-
-    One that skips them only while nothing in the cluster concerns such pods says so by
-    ``skips_while(snapshot)``, which is asked in every attempt and must be quick.
-    """
-
-    def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether PreFilter skips every pod that agrees with this one in what `SPEC` holds.
-
-        It must have no other effect then: nothing is left in the cycle state.
-        """
-        ...
-
-
-@runtime_checkable
-class RowFilterPlugin(Plugin, Protocol):
-    """A Filter plugin that can also judge one row, cheaper than through arrays. Optional."""
-
-    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        """Whether Filter passes the row. False is always right: Filter itself is asked then."""
-        ...
-
-
-@runtime_checkable
-class RowSumsFilterPlugin(Plugin, Protocol):
-    """A Filter plugin with ``filter_sees_sums`` that also judges one row in scalars. Optional."""
-
-    def filter_row(
-        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
-    ) -> tuple[int, int]:
-        """Return what Filter says of the row if it held more: code and id of its reasons.
-
-        (0, 0) where the row passes; never a code that is neither yes nor no.
-        """
-        ...
-
-
-@runtime_checkable
-class RowScorePlugin(Plugin, Protocol):
-    """A Score plugin that can also score one row, cheaper than through arrays. Optional."""
-
-    score_reads: Reads
-
-    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        """Return what Score returns for the row. None is always right: Score is asked then."""
         ...
 
 
@@ -212,17 +134,7 @@ class PreFilterExtensions(Plugin, Protocol):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Vector form: which rows of the view can take the pod.
-
-    A plugin that sees the pods of a row only as their number and the sums of the resources that
-    the pod itself requests may say so by ``filter_sees_sums = True``: preemption then tries many
-    rows at once. Where it fails a row exactly if one of them exceeds its room, it may offer
-    ``filter_room(state, pod, view)``, a `moorage.framework.what_if.Room`, which is faster still.
-    One that costs a call for each row says ``filters_row_by_row = True`` (the scalar form does by
-    itself) and is asked only about rows that no plugin before it failed.
-    """
-
-    filter_reads: Reads
+    """Vector form of Filter: says which rows of a view can take the pod."""
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Answer for every row of the view; None when all pass."""
@@ -240,11 +152,7 @@ class NodeFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Runs when no node is feasible; may find a way (preemption).
-
-    One with ``refuses_by_shape = True`` gives replicas of one priority and group the same answer,
-    as long as it names no node and no row changes; it is asked for the first of them only.
-    """
+    """Runs when no node is feasible; may find a way (preemption)."""
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
@@ -264,9 +172,7 @@ class PreScorePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Vector form: how good each row of the view is."""
-
-    score_reads: Reads
+    """Vector form of Score: says how good each row of a view is."""
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Return int64, (rows of the view,). Without `normalize`: 0 to 100."""
@@ -328,10 +234,6 @@ class PreBindPreFlightPlugin(Plugin, Protocol):
 @runtime_checkable
 class PreBindPlugin(Plugin, Protocol):
     """Does what must be done before the pod is bound (volumes, claims).
-
-    A plugin that does not mind others' PreBind running at the same time may say so by
-    ``pre_bind_parallel = True``: neighbours in the profile's order that all say so run at once,
-    and the first that fails calls the others off.
 
     An ``async def`` may be cancelled at any of its awaits: when another of its group fails, when a
     pod of higher priority takes the place, and when the scheduler ends.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from moorage.base.errors import ConfigError
 from moorage.config.merge import ProfileSpec
-from moorage.framework.adapt import as_filter, as_score
+from moorage.framework.capabilities import Capabilities, capabilities_of, is_reused
 from moorage.framework.containment import Containment
 from moorage.framework.extender import EVERY_EVENT, EXTENDER, Extender, in_order
+from moorage.framework.forms import FilterForms, ScoreForms, filter_forms, score_forms
+from moorage.framework.group import GroupGatePlugin, GroupPostFilterPlugin
 from moorage.framework.guarded import Guarded
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -19,17 +21,17 @@ from moorage.framework.points import (
     FilterPlugin,
     NormalizePlugin,
     PermitPlugin,
+    Plugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
+    PreBindPreFlightPlugin,
     PreEnqueuePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
-    Reads,
     ReservePlugin,
-    RowSumsFilterPlugin,
     ScorePlugin,
 )
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
@@ -69,30 +71,51 @@ class Profile:
         }
         self.weights = dict(spec.score_weights)
         self.percentage_of_nodes_to_score = spec.percentage_of_nodes_to_score
-        self.filters: tuple[FilterPlugin, ...] = tuple(
-            as_filter(plugin, handle.snapshot, handle.reasons) for plugin in self.points["filter"]
-        )
-        self.scores: tuple[ScorePlugin, ...] = tuple(
-            as_score(plugin, handle.snapshot) for plugin in self.points["score"]
-        )
-        # Checked once: asking a Protocol costs microseconds, and every score is asked.
-        self._normalizers: dict[str, NormalizePlugin] = {
-            name: plugin
-            for name, plugin in self.plugins.items()
-            if isinstance(plugin, NormalizePlugin)
+        self.capabilities: dict[str, Capabilities] = {
+            name: capabilities_of(name, plugin) for name, plugin in self.plugins.items()
         }
-
+        """What each plugin can do beyond its extension points, by name."""
+        self.filter_forms = tuple(self._filter_forms())
+        """Filter plugins in every form, in order."""
+        self.score_forms = tuple(self._score_forms())
+        """Score plugins in every form, in order."""
+        self.filters: tuple[FilterPlugin, ...] = tuple(each.plugin for each in self.filter_forms)
+        self.scores: tuple[ScorePlugin, ...] = tuple(each.plugin for each in self.score_forms)
+        self._normalizers = {each.name: each.normalizer for each in self.score_forms}
         self.extensions: tuple[PreFilterExtensions, ...] = tuple(
             plugin for plugin in self.points["preFilter"] if isinstance(plugin, PreFilterExtensions)
         )
         """PreFilter plugins that follow pods added or removed in a trial, in order."""
-        self.row_filters: dict[int, RowSumsFilterPlugin] = {
-            index: plugin
-            for index, plugin in enumerate(self.filters)
-            if isinstance(plugin, RowSumsFilterPlugin)
-        }
-        """By index, the Filters that judge a single row whose sums are shifted."""
+        self.pre_flights: tuple[PreBindPreFlightPlugin, ...] = tuple(
+            plugin for plugin in self.pre_binds if isinstance(plugin, PreBindPreFlightPlugin)
+        )
+        """PreBind plugins that say beforehand whether they have work, in order."""
+        self.group_gates: tuple[GroupGatePlugin, ...] = tuple(
+            plugin for plugin in self.plugins.values() if isinstance(plugin, GroupGatePlugin)
+        )
+        """Plugins that may turn members of a group away before the group is tried, in order."""
+        self.group_post_filters: tuple[GroupPostFilterPlugin, ...] = tuple(
+            plugin for plugin in self.post_filters if isinstance(plugin, GroupPostFilterPlugin)
+        )
+        """PostFilter plugins that can make room for a whole group, in order."""
+        self.asked_afresh: frozenset[str] = frozenset(
+            name
+            for name, plugin in self.plugins.items()
+            if not is_reused(plugin, self.capabilities[name])
+        )
+        """Names of the plugins whose answers are never reused."""
         self._by_sums: dict[frozenset[str], tuple[int, ...] | None] = {}
+
+    def _filter_forms(self) -> Iterator[FilterForms]:
+        handle = self.handle
+        for index, each in enumerate(cast("Sequence[Plugin]", self.points["filter"])):
+            found = self.capabilities[each.name]
+            yield filter_forms(index, each, found, handle.snapshot, handle.reasons)
+
+    def _score_forms(self) -> Iterator[ScoreForms]:
+        for each in cast("Sequence[Plugin]", self.points["score"]):
+            found, weight = self.capabilities[each.name], self.weights[each.name]
+            yield score_forms(each, found, self.handle.snapshot, weight=weight)
 
     @property
     def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:
@@ -160,12 +183,12 @@ class Profile:
 
     def _find_filters_by_sums(self, skipped: frozenset[str]) -> tuple[int, ...] | None:
         found: list[int] = []
-        for index, plugin in enumerate(self.filters):
-            if plugin.name in skipped or plugin.filter_reads == Reads.NODE:
+        for each in self.filter_forms:
+            if each.name in skipped or each.by_node:
                 continue
-            if not getattr(plugin, "filter_sees_sums", False):
+            if not each.sees_sums:
                 return None
-            found.append(index)
+            found.append(each.index)
         followers = any(plugin.name not in skipped for plugin in self.extensions)
         return None if followers else tuple(found)
 
@@ -193,22 +216,10 @@ class Profile:
     def shape_kinds(self) -> tuple[PartKind[Any], ...]:
         """The parts of a pod that any reusable plugin of the profile reads, each once."""
         found: dict[PartKind[Any], None] = {}
-        for plugin in self.plugins.values():
-            if not reads_cluster(plugin):
-                found.update(dict.fromkeys(getattr(plugin, "shape_parts", ())))
+        for name, each in self.capabilities.items():
+            if name not in self.asked_afresh:
+                found.update(dict.fromkeys(each.shape_parts or ()))
         return tuple(found)
-
-
-def reads_cluster(plugin: object) -> bool:
-    """Whether a plugin's answers depend on more than a row, so that none is ever reused."""
-    declared = [
-        getattr(plugin, f"{point}_reads", Reads.CLUSTER)
-        for point in ("filter", "score")
-        if any(hasattr(plugin, method) for method in POINT_METHODS[point])
-    ]
-    if not declared or not hasattr(plugin, "shape_parts"):
-        return True
-    return any(Reads.CLUSTER in reads for reads in declared)
 
 
 def _construct(spec: ProfileSpec, registry: Registry, handle: Handle) -> dict[str, Any]:

@@ -33,13 +33,10 @@ def run_pre_bind_pre_flight(
 ) -> Status:
     """Ask which PreBind plugins have work; Success when any has, Skip when none has."""
     skipped: set[str] = set()
-    for plugin in profile.pre_binds:
-        ask = getattr(plugin, "pre_bind_pre_flight", None)
-        if ask is None:
-            continue
+    for plugin in profile.pre_flights:
         began_ns = state.begins()
         try:
-            status = ask(state, pod, node_name)
+            status = plugin.pre_bind_pre_flight(state, pod, node_name)
         except Exception as problem:
             status = contained(plugin.name, "PreBindPreFlight", problem)
         state.ended(plugin.name, "PreBindPreFlight", status.code, since_ns=began_ns)
@@ -68,7 +65,7 @@ async def run_pre_bind(
     together
         How the plugins of a group are run at once.
     """
-    for group in _groups(profile.pre_binds):
+    for group in _groups(profile):
         works = [
             _pre_bind(plugin, state, pod, node_name)
             for plugin in group
@@ -82,14 +79,14 @@ async def run_pre_bind(
     return SUCCESS
 
 
-def _groups(plugins: Sequence[PreBindPlugin]) -> Iterator[Sequence[PreBindPlugin]]:
-    """Part plugins into neighbours that may run at once, and single ones.
+def _groups(profile: Profile) -> Iterator[Sequence[PreBindPlugin]]:
+    """Part the PreBind plugins into neighbours that may run at once, and single ones.
 
     A plugin that must run alone parts its neighbours even when it is skipped.
     """
     group: list[PreBindPlugin] = []
-    for plugin in plugins:
-        if getattr(plugin, "pre_bind_parallel", False):
+    for plugin in profile.pre_binds:
+        if profile.capabilities[plugin.name].pre_bind_parallel:
             group.append(plugin)
             continue
         yield group

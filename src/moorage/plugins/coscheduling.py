@@ -20,6 +20,7 @@ from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL, Coscheduli
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args_optional import CoschedulingArgs, validate_coscheduling_args
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
@@ -47,7 +48,6 @@ class Coscheduling:
     """
 
     name = COSCHEDULING
-    sorts_by_first_attempt = True
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         faults = validate_coscheduling_args(args, "")
@@ -58,11 +58,18 @@ class Coscheduling:
         self._effects = handle.effects
         self._clock = handle.clock
         self._waits = handle.group_mode == "permit"
-        self.refuses_by_shape = not self._waits
         permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
         self._paused = Until(handle.clock, _PAUSE_SECONDS)
         self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)
         self._rules = GroupRules(handle.snapshot, permitted)
+
+    def capabilities(self) -> Capabilities:
+        """Declare the order of the queue, and how gangs are rejected and evicted."""
+        return Capabilities(
+            sorts_by_first_attempt=True,
+            rejects_by_shape=not self._waits,
+            evicts_whole_gangs=True,
+        )
 
     # -- the order of the queue ----------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import GroupWhatIf
 from moorage.framework.handle import Handle
@@ -50,7 +51,7 @@ class DefaultPreemption:
     """
 
     name = "DefaultPreemption"
-    refuses_by_shape = True
+    capabilities = Capabilities(rejects_by_shape=True)
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         faults = validate_default_preemption_args(args, "")

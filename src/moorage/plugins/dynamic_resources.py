@@ -20,6 +20,7 @@ from moorage.base.errors import ConfigError
 from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import FeatureGates
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
@@ -27,7 +28,6 @@ from moorage.framework.points import (
     EventRegistration,
     PostFilterResult,
     PreFilterResult,
-    Reads,
     ScoreArray,
 )
 from moorage.framework.preemption import EXPLAIN
@@ -81,13 +81,6 @@ class DynamicResources:
     """
 
     name = "DynamicResources"
-    pre_bind_parallel = True
-    refuses_by_shape = True  # pods without claims; for others no answer is reused
-    filter_reads = Reads.NODE
-    """Of the node and the pods on it; answers about pods with claims are never reused."""
-    filters_row_by_row = True
-    score_reads = Reads.NODE
-    shape_parts = ()
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         faults = [*validate_dynamic_resources_args(args, ""), *_useless(args, handle.gates)]
@@ -110,6 +103,19 @@ class DynamicResources:
         """What was done in the binding task."""
         self._books: Books | None = None
         self._writes: tuple[ClaimBinder, Releases] | None = None
+
+    def capabilities(self) -> Capabilities:
+        """Declare that only answers about pods without claims are reused."""
+        return Capabilities(
+            # Pods with claims are never reused, so these speak of pods without.
+            filter_reads=Reads.NODE,
+            score_reads=Reads.NODE,
+            shape_parts=(),
+            never_reused=self.never_reused,
+            rejects_by_shape=True,
+            filters_row_by_row=True,
+            pre_bind_parallel=True,
+        )
 
     def never_reused(self, pod: PodInfo) -> bool:
         """Whether answers about a pod hold for it alone: it has claims, or will get one."""

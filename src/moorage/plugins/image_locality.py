@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import MAX_NODE_SCORE, Reads, ScoreArray
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import IMAGES
 from moorage.snapshot.snapshot import Snapshot
@@ -28,12 +29,14 @@ class ImageLocality:
     """Score plugin; takes no arguments."""
 
     name = "ImageLocality"
-    score_reads = Reads.NODE
-    shape_parts = (IMAGES,)
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
+
+    def capabilities(self) -> Capabilities:
+        """Declare that scores rest on the node, and on totals that `epoch` tells the change of."""
+        return Capabilities(score_reads=Reads.NODE, shape_parts=(IMAGES,), epoch=self.epoch)
 
     def epoch(self, snapshot: Snapshot) -> int:
         """Return a number that changes whenever the answer for an unchanged row may change."""

@@ -16,13 +16,13 @@ import numpy as np
 
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args import InterPodAffinityArgs, validate_inter_pod_affinity_args
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
     MAX_NODE_SCORE,
     EventRegistration,
     PreFilterResult,
-    Reads,
     ScoreArray,
 )
 from moorage.framework.status import (
@@ -54,7 +54,6 @@ from moorage.snapshot.affinity_terms import (
 )
 from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import LABELS
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -107,9 +106,6 @@ class InterPodAffinity:
     """
 
     name = "InterPodAffinity"
-    filter_reads = Reads.CLUSTER
-    score_reads = Reads.CLUSTER
-    shape_parts = (POD_AFFINITY, LABELS)
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         faults = validate_inter_pod_affinity_args(args, "")
@@ -124,6 +120,10 @@ class InterPodAffinity:
         self._reason_affinity = intern(REASON_AFFINITY)
         self._reason_anti_affinity = intern(REASON_ANTI_AFFINITY)
         self._reason_existing = intern(REASON_EXISTING)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips, and for how long."""
+        return Capabilities(skips_spec=self.skips_spec, skips_while=self.skips_while)
 
     # -- filtering -----------------------------------------------------------------------------
 

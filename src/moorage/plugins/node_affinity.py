@@ -23,9 +23,10 @@ from moorage.api.selectors import (
 )
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args import NodeAffinityArgs, validate_node_affinity_args
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
+from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -102,9 +103,9 @@ class NodeAffinity:
     """
 
     name = "NodeAffinity"
-    filter_reads = Reads.NODE
-    score_reads = Reads.NODE
-    shape_parts = (NODE_AFFINITY,)
+    capabilities = Capabilities(
+        filter_reads=Reads.NODE, score_reads=Reads.NODE, shape_parts=(NODE_AFFINITY,)
+    )
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         faults = validate_node_affinity_args(args, "")

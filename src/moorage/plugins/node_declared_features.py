@@ -12,9 +12,10 @@ from typing import Final
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.snapshot.pod_info import PodInfo
@@ -31,8 +32,7 @@ class NodeDeclaredFeatures:
     """PreFilter and Filter plugin; takes no arguments."""
 
     name = "NodeDeclaredFeatures"
-    filter_reads = Reads.NODE
-    shape_parts = (FEATURES,)
+    capabilities = Capabilities(filter_reads=Reads.NODE, shape_parts=(FEATURES,))
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

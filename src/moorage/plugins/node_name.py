@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, Reads
+from moorage.framework.points import EventRegistration
 from moorage.framework.status import Code, FilterAnswer, answer_where
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_NAME
@@ -26,8 +27,7 @@ class NodeName:
     """Filter plugin; takes no arguments."""
 
     name = "NodeName"
-    filter_reads = Reads.NODE
-    shape_parts = (NODE_NAME,)
+    capabilities = Capabilities(filter_reads=Reads.NODE, shape_parts=(NODE_NAME,))
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

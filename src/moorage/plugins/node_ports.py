@@ -10,9 +10,10 @@ from typing import Final
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.pod_hints import holds_place
@@ -31,13 +32,17 @@ class NodePorts:
     """PreFilter and Filter plugin; takes no arguments."""
 
     name = "NodePorts"
-    filter_reads = Reads.PODS
-    shape_parts = (PORTS,)
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)
+
+    def capabilities(self) -> Capabilities:
+        """Declare reuse by row, and the scalar form."""
+        return Capabilities(
+            filter_reads=Reads.PODS, shape_parts=(PORTS,), passes_row=self.passes_row
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -14,11 +14,11 @@ from moorage.config.plugin_args_optional import MOST, NodeResourcesAllocatableAr
 from moorage.config.plugin_args_optional import (
     validate_node_resources_allocatable_args as validate,
 )
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import MAX_NODE_SCORE, Reads, ScoreArray
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import PartKind
 from moorage.snapshot.view import NodeView
 
 
@@ -32,8 +32,7 @@ class NodeResourcesAllocatable:
     """
 
     name = "NodeResourcesAllocatable"
-    score_reads = Reads.NODE
-    shape_parts: tuple[PartKind[object], ...] = ()  # the pod does not matter
+    capabilities = Capabilities(score_reads=Reads.NODE, shape_parts=())  # the pod does not matter
 
     def __init__(self, args: NodeResourcesAllocatableArgs, handle: Handle) -> None:
         faults = validate(args, "")

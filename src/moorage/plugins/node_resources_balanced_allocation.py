@@ -19,9 +19,10 @@ from moorage.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from moorage.config.plugin_args import (
     validate_node_resources_balanced_allocation_args as validate,
 )
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import MAX_NODE_SCORE, Reads, ScoreArray
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, Status
 from moorage.plugins.answers import memo_of
 from moorage.plugins.device_totals import DeviceTotals
@@ -46,8 +47,6 @@ class NodeResourcesBalancedAllocation:
     """
 
     name = "NodeResourcesBalancedAllocation"
-    score_reads = Reads.NODE | Reads.PODS
-    shape_parts = (RESOURCES,)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         faults = validate(args, "")
@@ -56,6 +55,14 @@ class NodeResourcesBalancedAllocation:
         self._resources = tuple(spec.name for spec in args.resources)
         self._snapshot = handle.snapshot
         self._totals = DeviceTotals(handle)
+
+    def capabilities(self) -> Capabilities:
+        """Declare reuse by row, and the scalar form."""
+        return Capabilities(
+            score_reads=Reads.NODE | Reads.PODS,
+            shape_parts=(RESOURCES,),
+            score_row=self.score_row,
+        )
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Skip pods that request none of the resources."""

@@ -30,6 +30,7 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.config.plugin_args import validate_node_resources_fit_args as validate
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
@@ -37,7 +38,6 @@ from moorage.framework.points import (
     MAX_NODE_SCORE,
     EventRegistration,
     PreFilterResult,
-    Reads,
     ScoreArray,
 )
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
@@ -109,10 +109,6 @@ class NodeResourcesFit:
     """
 
     name = "NodeResourcesFit"
-    filter_reads = Reads.NODE | Reads.PODS
-    filter_sees_sums = True
-    score_reads = Reads.NODE | Reads.PODS
-    shape_parts = (RESOURCES,)
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         faults = validate(args, "")
@@ -130,6 +126,20 @@ class NodeResourcesFit:
         self._strategy = _strategy(args.scoring_strategy)
         self._share_of = SHARES.get(args.scoring_strategy.type)
         self._score_key = (self, "score")
+
+    def capabilities(self) -> Capabilities:
+        """Declare every form in which amounts and room can be judged."""
+        return Capabilities(
+            filter_reads=Reads.NODE | Reads.PODS,
+            score_reads=Reads.NODE | Reads.PODS,
+            shape_parts=(RESOURCES,),
+            never_reused=self.never_reused,
+            filter_sees_sums=True,
+            filter_room=self.filter_room,
+            filter_row=self.filter_row,
+            passes_row=self.passes_row,
+            score_row=self.score_row,
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

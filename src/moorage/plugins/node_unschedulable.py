@@ -12,9 +12,10 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod, Toleration
 from moorage.api.taints import tolerates
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, Reads
+from moorage.framework.points import EventRegistration
 from moorage.framework.status import Code, FilterAnswer, answer_where
 from moorage.plugins.answers import memo_of
 from moorage.snapshot.pod_info import PodInfo
@@ -29,8 +30,7 @@ class NodeUnschedulable:
     """Filter plugin; takes no arguments."""
 
     name = "NodeUnschedulable"
-    filter_reads = Reads.NODE
-    shape_parts = (TOLERATIONS,)
+    capabilities = Capabilities(filter_reads=Reads.NODE, shape_parts=(TOLERATIONS,))
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

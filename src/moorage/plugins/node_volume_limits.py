@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod, Volume
 from moorage.api.volume import CSINode, VolumeAttachment
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -48,7 +49,6 @@ class NodeVolumeLimits:
     """PreFilter and Filter plugin; takes no arguments."""
 
     name = "NodeVolumeLimits"
-    filter_reads = Reads.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
@@ -59,6 +59,10 @@ class NodeVolumeLimits:
         prefix = f"{handle.streams.stream(self.name).getrandbits(64):016x}"
         self._resolver = VolumeResolver(handle.snapshot.listers, prefix)
         self._attached = AttachedVolumes(handle.snapshot, self._resolver)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -18,9 +18,10 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.config.plugin_args import PodTopologySpreadArgs
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
+from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, FilterAnswer, Status, error
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.spread_constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
@@ -49,8 +50,6 @@ class PodTopologySpread:
     """PreFilter (with AddPod and RemovePod), Filter, PreScore and Score plugin."""
 
     name = "PodTopologySpread"
-    filter_reads = Reads.CLUSTER
-    score_reads = Reads.CLUSTER
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._snapshot = handle.snapshot
@@ -61,6 +60,10 @@ class PodTopologySpread:
         self._reason_by_code = np.zeros(max(KEY_MISSING, TOO_SKEWED) + 1, np.int32)
         self._reason_by_code[TOO_SKEWED] = handle.reasons.intern(REASON)
         self._reason_by_code[KEY_MISSING] = handle.reasons.intern(REASON_LABEL)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

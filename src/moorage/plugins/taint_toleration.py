@@ -14,9 +14,10 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod, Toleration
 from moorage.api.taints import tolerates
+from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, Reads, ScoreArray
+from moorage.framework.points import EventRegistration, ScoreArray
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, answer_where
 from moorage.plugins.answers import SetAnswers, memo_of, normalize_to_max
 from moorage.plugins.pod_hints import own_update_hint
@@ -47,9 +48,9 @@ class TaintToleration:
     """Filter, PreScore and Score plugin; takes no arguments."""
 
     name = "TaintToleration"
-    filter_reads = Reads.NODE
-    score_reads = Reads.NODE
-    shape_parts = (TOLERATIONS,)
+    capabilities = Capabilities(
+        filter_reads=Reads.NODE, score_reads=Reads.NODE, shape_parts=(TOLERATIONS,)
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

@@ -16,9 +16,10 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ApiError, ConfigError, TransportError
 from moorage.config.plugin_args import VolumeBindingArgs
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads, ScoreArray
+from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -104,9 +105,6 @@ class VolumeBinding:
     """
 
     name = "VolumeBinding"
-    pre_bind_parallel = True
-    filter_reads = Reads.CLUSTER
-    score_reads = Reads.CLUSTER
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         if args.bind_timeout_seconds < 0:
@@ -134,6 +132,10 @@ class VolumeBinding:
             ],
             np.int32,
         )
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips, and that PreBind minds no neighbour."""
+        return Capabilities(skips_spec=self.skips_spec, pre_bind_parallel=True)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod, Volume
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -65,13 +66,16 @@ class VolumeRestrictions:
     """PreFilter (with extensions) and Filter plugin; takes no arguments."""
 
     name = "VolumeRestrictions"
-    filter_reads = Reads.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._disk_reason = handle.reasons.intern(REASON_DISK)
         self._claim_reason = handle.reasons.intern(REASON_CLAIM)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolume, StorageClass
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PreFilterResult, Reads
+from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -67,7 +68,6 @@ class VolumeZone:
     """PreFilter and Filter plugin; takes no arguments."""
 
     name = "VolumeZone"
-    filter_reads = Reads.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
@@ -76,6 +76,10 @@ class VolumeZone:
         self._failed: NodeAnswers[tuple[ZoneEntry, ...], BoolArray] = NodeAnswers(
             handle.snapshot, _KEPT_MAX
         )
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -287,7 +287,8 @@ def _sort_key(profile: Profile) -> SortKey:
         first_ns = queued.initial_attempt_ns or queued.timestamp_ns
         return plugin.sort_key(queued.priority, first_ns, queued.pod)
 
-    return key_by_first_attempt if getattr(plugin, "sorts_by_first_attempt", False) else key
+    first = profile.capabilities[plugin.name].sorts_by_first_attempt
+    return key_by_first_attempt if first else key
 
 
 def _gates(

@@ -22,7 +22,7 @@ from moorage.engine.group import GroupCycle
 from moorage.engine.group_decision import GroupDecision, GroupOutcome
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE, GroupGatePlugin
+from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
 from moorage.service.core import Core
@@ -87,10 +87,7 @@ class GroupAttempts:
         self._one_by_one = {
             name for name, profile in core.profiles.items() if profile.handle.group_mode == "permit"
         }
-        self._gates = {
-            name: [each for each in profile.plugins.values() if isinstance(each, GroupGatePlugin)]
-            for name, profile in core.profiles.items()
-        }
+        self._gates = {name: each.group_gates for name, each in core.profiles.items()}
 
     def take(self, first: QueuedPod) -> bool:
         """Run the attempt of a popped pod's group; False if the pod is to be tried by itself.

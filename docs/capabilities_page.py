@@ -1,0 +1,53 @@
+"""Writes the reference page of capabilities: their meaning, and the plugins that declare them."""
+
+from __future__ import annotations
+
+from docs.plugin_pages import made
+from moorage.framework.capabilities import TRAITS, Trait, capabilities_of
+from moorage.plugins.in_tree import IN_TREE, OPTIONAL
+
+_HEAD = """# Capabilities
+
+<!-- Written by `make docs` from the program. Do not edit. -->
+
+A capability is what a plugin can do beyond the methods of its
+[extension points](plugin-points.md). A plugin declares its capabilities in one place, the
+attribute `capabilities`: a `Capabilities` of `moorage.plugin`, or a method that returns one.
+
+```python
+class FewestPods:
+    name = "FewestPods"
+    capabilities = plugin.Capabilities(score_reads=plugin.Reads.PODS, shape_parts=())
+```
+
+The declaration is read once, when the scheduler starts. The scheduler does not start when a
+capability needs a method or another capability that is not there, when two contradict each other,
+or when a plugin has an attribute of a capability's name that it does not declare. No capability
+changes a decision.
+
+"""
+
+
+def capabilities_page() -> str:
+    """Return the page."""
+    users: dict[str, list[str]] = {name: [] for name in TRAITS}
+    for entry in sorted((*IN_TREE, *OPTIONAL), key=lambda each: each.name):
+        for name in capabilities_of(entry.name, made(entry)).declared():
+            users[name].append(entry.name)
+    return _HEAD + "\n".join(_section(name, trait, users[name]) for name, trait in TRAITS.items())
+
+
+def _section(name: str, trait: Trait, users: list[str]) -> str:
+    called = f"`{name}({', '.join(trait.given)})`. " if trait.given else ""
+    lines = [f"## {name}\n", f"{called}{trait.meaning}\n"]
+    if trait.saves:
+        lines.append(f"- Saves: {trait.saves}")
+    if trait.methods:
+        lines.append(f"- Needs the method {' or '.join(f'`{each}`' for each in trait.methods)}.")
+    if trait.beside:
+        lines.append(f"- Needs the capability {', '.join(f'`{each}`' for each in trait.beside)}.")
+    if not trait.from_outside:
+        lines.append("- Only in-tree plugins may declare it.")
+    links = ", ".join(f"[{each}](plugins/{each}.md)" for each in users)
+    lines.append(f"- Declared by: {links or 'no in-tree plugin'}.")
+    return "\n".join(lines) + "\n"

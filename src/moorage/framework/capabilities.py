@@ -1,0 +1,356 @@
+"""Capabilities: what a plugin can do beyond the methods of its extension points.
+
+A plugin declares them in one place, its attribute ``capabilities``: a `Capabilities`, or a method
+that returns one. The profile reads the declaration once, when it is built, checks it against the
+plugin's methods, and keeps it in tables. No other part of the scheduler looks for attributes of a
+plugin. A capability never changes a decision; it saves work, or names a role.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from enum import IntFlag
+from functools import cache
+from typing import Annotated, Any, Final, get_type_hints
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.base.errors import ConfigError
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.signatures import parameter_faults
+from moorage.framework.what_if import Room
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import PartKind
+from moorage.snapshot.shifted import RowSums
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+IntArray = NDArray[np.int64]
+
+
+class Reads(IntFlag):
+    """The part of the cluster that an answer about a row depends on, besides the pod's shape.
+
+    NODE: that row's node object. PODS: the pods on that row (requests, ports).
+    CLUSTER: anything else (other rows, other kinds, time). Such an answer is never reused.
+    """
+
+    NODE = 1
+    PODS = 2
+    CLUSTER = 4
+
+
+class Trait(msgspec.Struct, frozen=True):
+    """The rules and the documentation of one capability.
+
+    Parameters
+    ----------
+    meaning
+        What the plugin promises.
+    saves
+        What the scheduler does less, or "" where the capability names a role.
+    methods
+        Methods of extension points; the plugin must have one of them.
+    beside
+        Capabilities that must be declared as well.
+    given
+        Names of the arguments, where the capability is a function; empty where it is a value.
+    from_outside
+        Whether a plugin from outside may declare it.
+    """
+
+    meaning: str
+    saves: str = ""
+    methods: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    from_outside: bool = True
+
+
+_FILTER: Final = ("filter", "filter_node")
+_SCORE: Final = ("score", "score_node")
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """The capabilities of one plugin; the default of each field means that it is not declared.
+
+    ``Capabilities()`` is a plugin that is asked afresh for every pod and every row.
+    """
+
+    filter_reads: Annotated[
+        Reads | None,
+        Trait(
+            "What a Filter answer about a row depends on. Not declared, it is `Reads.CLUSTER`.",
+            saves="Filter runs only for the rows that changed since the last replica.",
+            methods=_FILTER,
+        ),
+    ] = None
+    score_reads: Annotated[
+        Reads | None,
+        Trait(
+            "What a raw score of a row depends on. Not declared, it is `Reads.CLUSTER`.",
+            saves="Score runs only for the rows that changed since the last replica.",
+            methods=_SCORE,
+        ),
+    ] = None
+    shape_parts: Annotated[
+        tuple[PartKind[Any], ...] | None,
+        Trait(
+            "The parts of a pod that the plugin reads. Pods that agree in them get the same "
+            "answers; `()` means that the pod does not matter.",
+            saves="PreFilter and PreScore run once for each shape of pods.",
+            methods=(*_FILTER, *_SCORE),
+        ),
+    ] = None
+    epoch: Annotated[
+        Callable[[Snapshot], int] | None,
+        Trait(
+            "A number that changes when answers change for another reason than rows or pods. "
+            "It is read in every attempt and must be quick.",
+            saves="Answers that rest on a rarely changing total can be reused at all.",
+            beside=("shape_parts",),
+            given=("snapshot",),
+        ),
+    ] = None
+    never_reused: Annotated[
+        Callable[[PodInfo], bool] | None,
+        Trait(
+            "Whether no answer of any plugin about this pod may be reused for another pod.",
+            saves="Answers about all other pods can be reused.",
+            given=("pod",),
+        ),
+    ] = None
+    rejects_by_shape: Annotated[
+        bool,
+        Trait(
+            "PostFilter answers replicas of one priority and group alike, as long as it names no "
+            "node and no row changes.",
+            saves="PostFilter runs for the first of the replicas that fit nowhere, not for each.",
+            methods=("post_filter",),
+        ),
+    ] = False
+    skips_spec: Annotated[
+        Callable[[PodInfo], bool] | None,
+        Trait(
+            "Whether PreFilter skips every pod whose spec equals this one's, leaving nothing in "
+            "the cycle state.",
+            saves="PreFilter is not called for such pods.",
+            methods=("pre_filter",),
+            given=("pod",),
+            from_outside=False,
+        ),
+    ] = None
+    skips_while: Annotated[
+        Callable[[Snapshot], bool] | None,
+        Trait(
+            "Whether `skips_spec` holds for the cluster as it is. It is asked in every attempt "
+            "and must be quick.",
+            saves="As `skips_spec`, for a plugin that must look at the cluster as well.",
+            beside=("skips_spec",),
+            given=("snapshot",),
+            from_outside=False,
+        ),
+    ] = None
+    filters_row_by_row: Annotated[
+        bool,
+        Trait(
+            "Filter costs a call for each row. The scalar form `filter_node` always does.",
+            saves="Filter is asked only about rows that no earlier plugin failed.",
+            methods=_FILTER,
+        ),
+    ] = False
+    filter_sees_sums: Annotated[
+        bool,
+        Trait(
+            "Filter sees the pods of a row only as their number and the sums of the resources "
+            "that the pod requests.",
+            saves="Preemption and nominated pods are tried on many rows at once, as sums.",
+            methods=("filter",),
+            beside=("filter_reads",),
+        ),
+    ] = False
+    filter_room: Annotated[
+        Callable[[CycleState, PodInfo, NodeView], Room] | None,
+        Trait(
+            "The room that each row has left beside the pod. Filter fails a row exactly where "
+            "the room is negative.",
+            saves="Preemption puts pods back by subtraction, without asking Filter again.",
+            methods=("filter",),
+            beside=("filter_sees_sums",),
+            given=("state", "pod", "view"),
+            from_outside=False,
+        ),
+    ] = None
+    filter_row: Annotated[
+        Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int]] | None,
+        Trait(
+            "What Filter says of one row if it held more: the code and the id of the reasons, "
+            "(0, 0) where the row passes. The code is never an error.",
+            saves="One changed row is judged in scalars, about a tenth of the cost of arrays.",
+            methods=("filter",),
+            beside=("filter_sees_sums",),
+            given=("state", "pod", "row", "more"),
+            from_outside=False,
+        ),
+    ] = None
+    passes_row: Annotated[
+        Callable[[CycleState, PodInfo, int], bool] | None,
+        Trait(
+            "Whether Filter passes one row. False is always right: Filter itself is asked then.",
+            saves="One changed row is judged in scalars, about a tenth of the cost of arrays.",
+            methods=("filter",),
+            beside=("filter_reads",),
+            given=("state", "pod", "row"),
+        ),
+    ] = None
+    score_row: Annotated[
+        Callable[[CycleState, PodInfo, int], int | None] | None,
+        Trait(
+            "What Score returns for one row. None is always right: Score itself is asked then.",
+            saves="One changed row is scored in scalars, about a tenth of the cost of arrays.",
+            methods=("score",),
+            beside=("score_reads",),
+            given=("state", "pod", "row"),
+        ),
+    ] = None
+    sorts_by_first_attempt: Annotated[
+        bool,
+        Trait(
+            "`sort_key` is given the time at which the pod was first queued for an attempt, "
+            "instead of the time at which it last came back from one.",
+            methods=("sort_key",),
+        ),
+    ] = False
+    pre_bind_parallel: Annotated[
+        bool,
+        Trait(
+            "PreBind may run at the same time as that of its neighbours in the profile's order "
+            "that declare the same. The first that fails cancels the others.",
+            saves="A binding cycle waits for the slowest of them, not for their sum.",
+            methods=("pre_bind",),
+        ),
+    ] = False
+    evicts_whole_gangs: Annotated[
+        bool,
+        Trait(
+            "In the profile of this plugin, a victim of preemption that belongs to a gang takes "
+            "the other members with it, or nobody is evicted.",
+            from_outside=False,
+        ),
+    ] = False
+
+    def declared(self) -> Iterator[str]:
+        """Yield the names of the capabilities that are declared, in the order of the fields."""
+        for name in TRAITS:
+            value = getattr(self, name)
+            if value is not None and value is not False:
+                yield name
+
+
+@cache
+def _traits() -> dict[str, Trait]:
+    hints = get_type_hints(Capabilities, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in Capabilities.__struct_fields__}
+
+
+TRAITS: Final = _traits()
+"""Every capability by its name, in the order of the fields."""
+
+NONE: Final = Capabilities()
+"""The capabilities of a plugin that declares none."""
+
+
+def capabilities_of(name: str, plugin: object) -> Capabilities:
+    """Return what a plugin declares, checked against its methods.
+
+    Parameters
+    ----------
+    name
+        What the configuration calls the plugin; for messages.
+    plugin
+        The plugin, made already.
+
+    Raises
+    ------
+    ConfigError
+        A capability is unknown, of the wrong type, in contradiction to the others or to the
+        plugin's methods, or an attribute of the plugin that the declaration leaves out.
+    """
+    declaration: object = getattr(plugin, "capabilities", NONE)
+    try:
+        found = declaration() if callable(declaration) else declaration
+    except Exception as problem:
+        text = str(problem) or type(problem).__name__
+        raise ConfigError([f'plugin "{name}": its capabilities: {text}']) from problem
+    if not isinstance(found, Capabilities):
+        raise ConfigError([f'plugin "{name}": {found!r} is no Capabilities'])
+    faults = [f'plugin "{name}": {fault}' for fault in _faults(found, plugin)]
+    if faults:
+        raise ConfigError(faults)
+    return found
+
+
+def is_reused(plugin: object, found: Capabilities) -> bool:
+    """Whether a plugin's answers may be reused for replicas.
+
+    They may when the plugin says which parts of a pod it reads, and when no answer of its Filter
+    or Score depends on more than a row. Its PreFilter and PreScore follow those two.
+    """
+    declared = [
+        reads
+        for reads, methods in ((found.filter_reads, _FILTER), (found.score_reads, _SCORE))
+        if any(hasattr(plugin, method) for method in methods)
+    ]
+    if found.shape_parts is None or not declared:
+        return False
+    return all(reads is not None and Reads.CLUSTER not in reads for reads in declared)
+
+
+def _faults(found: Capabilities, plugin: object) -> Iterator[str]:
+    declared = frozenset(found.declared())
+    for name, trait in TRAITS.items():
+        if name not in declared:
+            if hasattr(plugin, name):
+                yield f"{name} is a capability: declare it in capabilities"
+            continue
+        fault = _wrong_type(name, trait, getattr(found, name))
+        if fault:
+            yield f"capability {name}: {fault}"
+        if trait.methods and not any(hasattr(plugin, method) for method in trait.methods):
+            yield f"capability {name} needs the method {' or '.join(trait.methods)}"
+        for other in trait.beside:
+            if other not in declared:
+                yield f"capability {name} needs {other} beside it"
+    yield from _reuse_faults(found, declared)
+
+
+def _reuse_faults(found: Capabilities, declared: frozenset[str]) -> Iterator[str]:
+    for name in ("filter_reads", "score_reads"):
+        reads = getattr(found, name)
+        if isinstance(reads, Reads) and Reads.CLUSTER not in reads and found.shape_parts is None:
+            yield f"capability {name} needs shape_parts beside it, () if the pod does not matter"
+    if found.shape_parts is not None and not (found.filter_reads or found.score_reads):
+        yield "capability shape_parts needs filter_reads or score_reads beside it"
+    if isinstance(found.filter_reads, Reads) and Reads.CLUSTER in found.filter_reads:
+        for name in ("filter_sees_sums", "passes_row"):
+            if name in declared:
+                yield f"capability {name} contradicts filter_reads, which names the cluster"
+
+
+def _wrong_type(name: str, trait: Trait, value: object) -> str:
+    if trait.given:
+        if not callable(value):
+            return f"{value!r} is no function"
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        wanted = [inspect.Parameter(each, kind) for each in trait.given]
+        shown = f"it is called as {name}({', '.join(trait.given)})"
+        return "; ".join(f"{fault}: {shown}" for fault in parameter_faults(value, wanted))
+    if name in ("filter_reads", "score_reads"):
+        return "" if isinstance(value, Reads) else f"{value!r} is no Reads"
+    if name == "shape_parts":
+        parts = isinstance(value, tuple) and all(isinstance(each, PartKind) for each in value)
+        return "" if parts else f"{value!r} is no tuple of parts of a pod"
+    return "" if value is True else f"{value!r} is neither True nor False"

@@ -1,0 +1,145 @@
+"""The Filter and Score plugins of a profile, each with the forms in which it can be asked.
+
+The vector form answers for many rows, the scalar forms for one row; `capabilities` says which a
+plugin has. The profile makes these records once, so that nothing is looked up in an attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from moorage.framework.adapt import as_filter, as_score
+from moorage.framework.capabilities import Capabilities, Reads, is_reused
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import FilterPlugin, NormalizePlugin, ScorePlugin
+from moorage.framework.status import ReasonTable
+from moorage.framework.what_if import Room
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import RowSums
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
+    """One Filter plugin of a profile.
+
+    Parameters
+    ----------
+    index
+        Position among the Filter plugins of the profile.
+    name
+        The plugin's name.
+    plugin
+        The vector form.
+    reads
+        What an answer about a row depends on.
+    reused
+        Whether answers may be reused for replicas.
+    row_by_row
+        Whether the vector form costs a call for each row.
+    sees_sums
+        Whether the plugin sees the pods of a row only as sums.
+    room, judge_row, passes_row
+        The capabilities `filter_room`, `filter_row` and `passes_row`; None where there is none.
+    """
+
+    index: int
+    name: str
+    plugin: FilterPlugin
+    reads: Reads
+    reused: bool
+    row_by_row: bool
+    sees_sums: bool
+    room: Callable[[CycleState, PodInfo, NodeView], Room] | None
+    judge_row: Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int]] | None
+    passes_row: Callable[[CycleState, PodInfo, int], bool] | None
+
+    @property
+    def by_node(self) -> bool:
+        """Whether reusable answers depend on the row's node alone, whatever pods are there."""
+        return self.reused and self.reads == Reads.NODE
+
+
+class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
+    """One Score plugin of a profile.
+
+    Parameters
+    ----------
+    name, weight
+        The plugin's name and its weight in the total.
+    plugin
+        The vector form.
+    normalizer
+        The plugin again where it normalises; None where raw scores are final.
+    reads
+        What a raw score of a row depends on.
+    reused
+        Whether raw scores may be reused for replicas.
+    score_row
+        The capability of this name; None where there is none.
+    """
+
+    name: str
+    weight: int
+    plugin: ScorePlugin
+    normalizer: NormalizePlugin | None
+    reads: Reads
+    reused: bool
+    score_row: Callable[[CycleState, PodInfo, int], int | None] | None
+
+
+def filter_forms(
+    index: int, plugin: object, found: Capabilities, snapshot: Snapshot, reasons: ReasonTable
+) -> FilterForms:
+    """Return the forms of one Filter plugin.
+
+    Parameters
+    ----------
+    index
+        Its position among the Filter plugins.
+    plugin, found
+        The plugin and its capabilities.
+    snapshot, reasons
+        Needed to adapt the scalar form.
+    """
+    adapted = as_filter(plugin, snapshot, reasons)
+    return FilterForms(
+        index=index,
+        name=adapted.name,
+        plugin=adapted,
+        reads=found.filter_reads or Reads.CLUSTER,
+        reused=is_reused(plugin, found),
+        row_by_row=found.filters_row_by_row or adapted is not plugin,
+        sees_sums=found.filter_sees_sums,
+        room=found.filter_room,
+        judge_row=found.filter_row,
+        passes_row=found.passes_row,
+    )
+
+
+def score_forms(
+    plugin: object, found: Capabilities, snapshot: Snapshot, *, weight: int
+) -> ScoreForms:
+    """Return the forms of one Score plugin.
+
+    Parameters
+    ----------
+    plugin, found
+        The plugin and its capabilities.
+    snapshot
+        Needed to adapt the scalar form.
+    weight
+        The plugin's weight in the total.
+    """
+    adapted = as_score(plugin, snapshot)
+    return ScoreForms(
+        name=adapted.name,
+        weight=weight,
+        plugin=adapted,
+        normalizer=plugin if isinstance(plugin, NormalizePlugin) else None,
+        reads=found.score_reads or Reads.CLUSTER,
+        reused=is_reused(plugin, found),
+        score_row=found.score_row,
+    )
