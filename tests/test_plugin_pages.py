@@ -3,7 +3,7 @@
 Messages are found in the source: string literals of ``moorage.plugins`` that hold a space and a
 letter, f-strings with their values left open, without docstrings and assertions. Left out: whether
 a remedy helps, and messages made elsewhere (`api`, extenders) or put together from many parts
-(`plugins.devices`, of what is wrong with a claim, a class or a slice).
+(`plugins.claims.devices`, of what is wrong with a claim, a class or a slice).
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def test_what_is_no_message_is_still_there():
 
 
 def test_messages_are_found_in_the_source():
-    assert messages("node_resources_fit") == {"Too many pods", "Insufficient <>"}
-    assert messages("volume_assumed") == {'"<>" is gone', '"<>" has changed since the decision'}
+    assert messages("resources.node_resources_fit") == {"Too many pods", "Insufficient <>"}
+    assert messages("volumes.assumed") == {'"<>" is gone', '"<>" has changed since the decision'}
 
 
 def test_there_is_a_page_for_each_plugin_and_an_index_that_links_them():

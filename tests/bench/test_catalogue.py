@@ -19,7 +19,7 @@ from moorage.bench.report import Result, make_result
 from moorage.bench.workload import CreateObjects, CreatePods
 from moorage.cli.bench import bench
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.plugins.preemption_search import Search
+from moorage.plugins.preemption.search import Search
 from moorage.service.core import build_core
 from moorage.snapshot.listers import Listers
 

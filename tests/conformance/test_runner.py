@@ -16,7 +16,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import FilterAnswer
 from moorage.plugins.in_tree import IN_TREE
-from moorage.plugins.node_name import NodeName
+from moorage.plugins.nodes.node_name import NodeName
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 from moorage.testing.conformance import check_recordings, run_conformance

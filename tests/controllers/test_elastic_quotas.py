@@ -13,7 +13,7 @@ from moorage.controllers.views import Whole
 from moorage.testing.builders import pod, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import play, stored
-from tests.plugins.quota_builders import quota_manifest
+from tests.plugins.quotas.builders import quota_manifest
 
 
 @pytest.mark.parametrize(

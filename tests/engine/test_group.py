@@ -26,7 +26,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable, Status, error, unschedulable
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.plugins.volume_binding import VolumeBinding
+from moorage.plugins.volumes.volume_binding import VolumeBinding
 from moorage.snapshot.group_sources import ApiGroups
 from moorage.snapshot.pod_groups import GroupKey, PodGroups
 from moorage.snapshot.pod_info import PodInfo

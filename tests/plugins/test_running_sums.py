@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from moorage.plugins.domain_counts import DomainSums
+from moorage.plugins.affinity.domain_counts import DomainSums
 from moorage.plugins.running_sums import Places, RunningSums
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot

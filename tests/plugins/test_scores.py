@@ -12,7 +12,7 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.framework.cycle_state import CycleState
-from moorage.plugins.resource_scoring import (
+from moorage.plugins.resources.scoring import (
     RequestedToCapacityRatio,
     ResourceUse,
     least_allocated,

@@ -20,7 +20,7 @@ from moorage.base.clock import Clock
 from moorage.config.load import load_config
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from tests.plugins.quota_builders import quota_manifest
+from tests.plugins.quotas.builders import quota_manifest
 from tests.stories.gangs import Cluster, coscheduling, of_object, play, pod_group
 from tests.stories.gangs import nodes as nodes_of_gangs
 from tests.stories.over_https import OverHttps, run_story

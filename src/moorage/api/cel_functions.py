@@ -1,6 +1,6 @@
 """Quantities and versions in CEL: the functions Kubernetes adds to it for them.
 
-Selectors of devices (`moorage.plugins.devices.cel`) and rules of custom resources
+Selectors of devices (`moorage.plugins.claims.devices.cel`) and rules of custom resources
 (`moorage.apiserver.custom.rules`) have them; this table knows no CEL runtime.
 
 CEL knows neither type. Both travel through it as bytes, ``q`` and the nano units, ``v`` and the

@@ -1,8 +1,25 @@
-"""In-tree plugins: one opinion a file, named as in kube-scheduler.
+"""In-tree plugins, by subject; a plugin's module carries the plugin's own name.
 
-Belongs here: what decides where a pod may go and how good a node is. Plugins know the contracts
-of `framework` and the columns of `snapshot`, and never each other; only `in_tree` names them all.
-Shared by several plugins, and no plugins themselves: `answers` (answers kept by set and by shape),
-`node_terms` (node selectors over label columns), `resource_scoring` (ratios of use to capacity),
-`device_classes` (which devices an extended resource means).
+Belongs here: deciding where a pod may run and how good a node is. A plugin knows the contracts of
+`framework` and the columns of `snapshot`, and never another plugin; only `in_tree` names them all.
+Each folder's docstring lists its modules.
+
+- `in_tree`: the map of names to plugins, from which the registry is built.
+- `queue`: which pods enter the queue, and the order in which they leave it.
+- `nodes`: node names, labels, taints, ports, images and declared features.
+- `resources`: CPU, memory, extended resources, and scores by their use.
+- `volumes`: claims, volumes, storage classes and attach limits.
+- `claims`: devices of dynamic resource allocation.
+- `spread`: topology spread constraints.
+- `affinity`: affinity and anti-affinity between pods.
+- `preemption`: evicting pods of lower priority.
+- `quotas`: elastic quotas of namespaces.
+- `gangs`: pod groups that are placed together.
+- `binding`: the write that binds a pod.
+
+Modules of several subjects stay beside `in_tree`:
+
+- `answers`: answers cached by set of a node's values and by pod shape.
+- `pod_hints`: questions that the queueing hints of several plugins ask about a pod.
+- `running_sums`: count columns summed over groups of rows.
 """

@@ -13,34 +13,36 @@ from typing import Any, Final
 from moorage.config.args import args_type
 from moorage.framework.containment import Containment
 from moorage.framework.registry import PluginEntry, Registry
-from moorage.plugins.capacity_scheduling import CapacityScheduling
-from moorage.plugins.coscheduling import Coscheduling
-from moorage.plugins.default_binder import DefaultBinder
-from moorage.plugins.default_preemption import DefaultPreemption
-from moorage.plugins.dynamic_resources import DynamicResources
-from moorage.plugins.gang_scheduling import GangScheduling
-from moorage.plugins.image_locality import ImageLocality
-from moorage.plugins.inter_pod_affinity import InterPodAffinity
-from moorage.plugins.node_affinity import NodeAffinity
-from moorage.plugins.node_declared_features import NodeDeclaredFeatures
-from moorage.plugins.node_name import NodeName
-from moorage.plugins.node_ports import NodePorts
-from moorage.plugins.node_resources_allocatable import NodeResourcesAllocatable
-from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from moorage.plugins.node_resources_fit import NodeResourcesFit
-from moorage.plugins.node_unschedulable import NodeUnschedulable
-from moorage.plugins.node_volume_limits import NodeVolumeLimits
-from moorage.plugins.pod_group_pods_count import PodGroupPodsCount
-from moorage.plugins.pod_topology_spread import PodTopologySpread
-from moorage.plugins.preemption_toleration import PreemptionToleration
-from moorage.plugins.priority_sort import PrioritySort
-from moorage.plugins.qos_sort import QOSSort
-from moorage.plugins.scheduling_gates import SchedulingGates
-from moorage.plugins.taint_toleration import TaintToleration
-from moorage.plugins.topology_placement import TopologyPlacementGenerator
-from moorage.plugins.volume_binding import VolumeBinding
-from moorage.plugins.volume_restrictions import VolumeRestrictions
-from moorage.plugins.volume_zone import VolumeZone
+from moorage.plugins.affinity.inter_pod_affinity import InterPodAffinity
+from moorage.plugins.binding.default_binder import DefaultBinder
+from moorage.plugins.claims.dynamic_resources import DynamicResources
+from moorage.plugins.gangs.coscheduling import Coscheduling
+from moorage.plugins.gangs.gang_scheduling import GangScheduling
+from moorage.plugins.gangs.pod_group_pods_count import PodGroupPodsCount
+from moorage.plugins.gangs.topology_placement_generator import TopologyPlacementGenerator
+from moorage.plugins.nodes.image_locality import ImageLocality
+from moorage.plugins.nodes.node_affinity import NodeAffinity
+from moorage.plugins.nodes.node_declared_features import NodeDeclaredFeatures
+from moorage.plugins.nodes.node_name import NodeName
+from moorage.plugins.nodes.node_ports import NodePorts
+from moorage.plugins.nodes.node_unschedulable import NodeUnschedulable
+from moorage.plugins.nodes.taint_toleration import TaintToleration
+from moorage.plugins.preemption.default_preemption import DefaultPreemption
+from moorage.plugins.preemption.preemption_toleration import PreemptionToleration
+from moorage.plugins.queue.priority_sort import PrioritySort
+from moorage.plugins.queue.qos_sort import QOSSort
+from moorage.plugins.queue.scheduling_gates import SchedulingGates
+from moorage.plugins.quotas.capacity_scheduling import CapacityScheduling
+from moorage.plugins.resources.node_resources_allocatable import NodeResourcesAllocatable
+from moorage.plugins.resources.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
+from moorage.plugins.spread.pod_topology_spread import PodTopologySpread
+from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from moorage.plugins.volumes.volume_binding import VolumeBinding
+from moorage.plugins.volumes.volume_restrictions import VolumeRestrictions
+from moorage.plugins.volumes.volume_zone import VolumeZone
 
 _PLUGINS: Final[tuple[type[Any], ...]] = (
     SchedulingGates,

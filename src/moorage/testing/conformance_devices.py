@@ -15,10 +15,10 @@ from moorage.api.devices import (
     ResourceClaimConsumerReference,
 )
 from moorage.framework.cycle_state import CycleState
-from moorage.plugins.dynamic_resources import CLAIMS
-from moorage.plugins.resource_claims.attempt import Attempt, with_allocation
-from moorage.plugins.resource_claims.extended import is_in_memory
-from moorage.plugins.resource_claims.pod_claims import is_reserved_for
+from moorage.plugins.claims.attempt import Attempt, with_allocation
+from moorage.plugins.claims.dynamic_resources import CLAIMS
+from moorage.plugins.claims.extended import is_in_memory
+from moorage.plugins.claims.pod_claims import is_reserved_for
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.conformance_format import Json

@@ -1,0 +1,16 @@
+"""Devices of dynamic resource allocation: the claims of a pod, from PreFilter to PreBind.
+
+- `dynamic_resources`: the plugin DynamicResources.
+- `devices`: the structured allocator, which chooses devices on a node.
+- `attempt`: the claims of one pod during one attempt.
+- `pod_claims`: the claims that a pod names, and their faults.
+- `preparing`: PreFilter.
+- `searching`: Filter.
+- `binding`: PreBind.
+- `conditions`: binding conditions of allocated devices, and their timeouts.
+- `writing`: the patches that PreBind sends.
+- `releasing`: devices and writes that are given back after an attempt failed.
+- `extended`: the special claim for extended resources that devices provide.
+- `books`: offered and allocated devices, kept from one attempt to the next.
+- `counts`: counters for the metrics.
+"""

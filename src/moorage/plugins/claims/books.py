@@ -1,0 +1,134 @@
+"""What is offered and what is taken, kept up to date from one attempt with claims to the next.
+
+Made when the first such pod comes: a cluster without claims pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from moorage.api.devices import AllocationResult
+from moorage.config.feature_gates import FeatureGates
+from moorage.framework.handle import Handle
+from moorage.plugins.claims.devices.allocated import AllocatedState
+from moorage.plugins.claims.devices.allocator import Allocator
+from moorage.plugins.claims.devices.contract import Features
+from moorage.plugins.claims.devices.inventory import Inventory
+from moorage.snapshot.claim_table import ClaimTable, Key, allocation_of
+
+
+class Holdings:
+    """Which devices claims hold, those included whose allocation is on its way.
+
+    Parameters
+    ----------
+    claims
+        The claims.
+    consumable_capacity
+        The feature gate.
+    """
+
+    def __init__(self, claims: ClaimTable, *, consumable_capacity: bool) -> None:
+        self._claims = claims
+        self._by_capacity = consumable_capacity
+        self._counted: dict[Key, AllocationResult] = {}
+        self._held = self._empty()
+        self._shown_at = self._newer_at = -1
+
+    def now(self) -> AllocatedState:
+        """Return what is held at this moment; the caller may add to it."""
+        self._follow()
+        held = self._held.copy()
+        for under_way in self._claims.under_way():
+            # What was written already and is still waited for is counted as written.
+            written = self._claims.get(under_way.namespace, under_way.name)
+            if written is None or written.status.allocation is None:
+                held.add(allocation_of(under_way))
+        return held
+
+    def _empty(self) -> AllocatedState:
+        return AllocatedState(consumable_capacity=self._by_capacity)
+
+    def _follow(self) -> None:
+        shown, newer = self._claims.shown_log, self._claims.log
+        changed = None if self._shown_at < 0 else shown.since(self._shown_at)
+        more = None if self._newer_at < 0 else newer.since(self._newer_at)
+        self._shown_at, self._newer_at = shown.position, newer.position
+        if changed is None or more is None:
+            self._held, self._counted = self._empty(), {}
+            keys = [(claim.namespace, claim.name) for claim in self._claims.all()]
+        else:
+            keys = [*changed, *more]
+        for key in keys:
+            self._count(key)
+
+    def _count(self, key: Key) -> None:
+        claim = self._claims.get(*key)
+        held = None if claim is None else claim.status.allocation
+        before = self._counted.pop(key, None)
+        if before is not None:
+            self._held.remove(before)
+        if held is not None:
+            self._held.add(held)
+            self._counted[key] = held
+
+
+class Books:
+    """The devices of the cluster, and which claims hold them.
+
+    Parameters
+    ----------
+    handle
+        Where slices, classes and claims are found, and what draws share ids.
+    filter_timeout_seconds
+        How long the search on one node may take; 0 means as long as it needs.
+    """
+
+    def __init__(self, handle: Handle, *, filter_timeout_seconds: float) -> None:
+        self._handle = handle
+        self._timeout_seconds = filter_timeout_seconds
+        self._features = _features(handle.gates)
+        self._slices = handle.snapshot.listers.resource_slices
+        self._inventory = self._offered()
+        self._slices_at = self._slices.log.position
+        by_capacity = self._features.consumable_capacity
+        self._holdings = Holdings(handle.snapshot.claims, consumable_capacity=by_capacity)
+        self._rng = handle.streams.stream("shares of devices")
+
+    def allocator(self) -> Allocator:
+        """Return an allocator for one cycle."""
+        self._follow_slices()
+        return Allocator(
+            self._holdings.now(),
+            self._inventory,
+            self._handle.snapshot.listers.device_classes.get,
+            rng=self._rng,
+            clock=self._handle.clock,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+    def _offered(self) -> Inventory:
+        return Inventory(self._slices.all(), features=self._features)
+
+    def _follow_slices(self) -> None:
+        log = self._slices.log
+        changed = log.since(self._slices_at)
+        self._slices_at = log.position
+        if changed is None:
+            self._inventory = self._offered()
+            return
+        for _, name in changed:
+            found = self._slices.get(name)
+            if found is None:
+                self._inventory.remove(name)
+            else:
+                self._inventory.put(found)
+
+
+def _features(gates: FeatureGates) -> Features:
+    return Features(
+        admin_access=gates("DRAAdminAccess"),
+        consumable_capacity=gates("DRAConsumableCapacity"),
+        device_binding=gates("DRADeviceBindingConditions"),
+        device_taints=gates("DRADeviceTaints"),
+        partitionable_devices=gates("DRAPartitionableDevices"),
+        prioritized_list=gates("DRAPrioritizedList"),
+    )

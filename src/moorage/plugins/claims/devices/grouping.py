@@ -1,0 +1,128 @@
+"""Nodes that look the same to a set of claims share one search.
+
+A node's signature is everything the search reads: pools in order, for each device what the
+selectors say, the attributes constraints look at, what it consumes, whether it is free, and what
+is left of counters. Names are left out, so the solution is a list of positions. For a plain count
+of devices of a class the search of a group does not go beyond counting the free ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from moorage.plugins.claims.devices.allocated import AllocatedState, Use
+from moorage.plugins.claims.devices.counters import PoolCounters
+from moorage.plugins.claims.devices.inventory import Inventory
+from moorage.plugins.claims.devices.pools import NodeView, Signature, VisibleDevice, VisiblePool
+from moorage.plugins.claims.devices.requests import Demand
+from moorage.plugins.claims.devices.selecting import verdict
+
+_SIGNATURES_MAX = 16
+"""Kept for each view; a guess, above it they are made anew."""
+
+
+class Question(NamedTuple):
+    """What claims ask about a device, whatever is allocated."""
+
+    selectors: tuple[tuple[str, ...], ...]
+    """Expressions of each request."""
+    attributes: tuple[str, ...]
+
+
+def question(demands: Sequence[Demand]) -> Question:
+    """Return what claims ask about a device."""
+    selectors = {a.expressions: None for d in demands for r in d.requests for a in r}
+    attributes = {c.attribute: None for demand in demands for c in demand.constraints}
+    return Question(tuple(selectors), tuple(attributes))
+
+
+class Signatures:
+    """Signatures of one cycle's nodes, for the claims of one pod.
+
+    Parameters
+    ----------
+    demands
+        The claims.
+    inventory
+        Numbers what a cycle does not change, and keeps it.
+    allocated, counters
+        What is taken, and what that leaves.
+    """
+
+    def __init__(
+        self,
+        demands: Sequence[Demand],
+        inventory: Inventory,
+        allocated: AllocatedState,
+        counters: PoolCounters,
+    ) -> None:
+        self._asked = question(demands)
+        self._asked_number = inventory.number(self._asked)
+        self._inventory = inventory
+        self._used = allocated.pools
+        self._counters = counters
+
+    def of(self, view: NodeView) -> tuple[object, ...]:
+        """Return a value that is equal for views a search cannot tell apart."""
+        used = tuple([self._used.get(pool.id) for pool in view.pools])
+        known = view.signatures.get(self._asked_number)
+        # What is said of a pool stays one object while nothing changes, so this is quick mostly.
+        if known is not None and known.uses == used:
+            return known.key
+        if known is None and len(view.signatures) >= _SIGNATURES_MAX:
+            view.signatures.clear()
+        fixed = self._inventory.number(_fixed(view, self._asked)) if known is None else known.fixed
+        uses = [
+            self._uses(position, view.pools[position], in_pool)
+            for position, in_pool in enumerate(used)
+            if in_pool is not None
+        ]
+        found = Signature(fixed, used, (fixed, *uses))
+        view.signatures[self._asked_number] = found
+        return found.key
+
+    def _uses(self, position: int, pool: VisiblePool, in_pool: Mapping[str, Use]) -> object:
+        """Return which devices of a pool are used, of those that matter, and what counters hold."""
+        uses: list[tuple[object, ...]] = []
+        for name, (whole, _, consumed) in in_pool.items():
+            index = pool.positions.get(name)
+            if index is None or not _matters(pool.devices[index], self._asked):
+                continue
+            amounts = None if consumed is None else tuple(sorted(consumed.items()))
+            uses.append((index, whole > 0, amounts))
+        uses.sort(key=itemgetter(0))
+        if pool.counters:
+            uses.extend(sorted(self._counters.available(pool).items()))
+        return (position, *uses)
+
+
+def _fixed(view: NodeView, asked: Question) -> object:
+    return tuple(
+        (
+            pool.is_incomplete,
+            pool.fault is not None,
+            tuple(sorted((name, *sorted(held.items())) for name, held in pool.counters.items())),
+            tuple(_device(visible, asked) for visible in pool.devices),
+        )
+        for pool in view.pools
+    )
+
+
+def _device(visible: VisibleDevice, asked: Question) -> object:
+    if not _matters(visible, asked):
+        return None
+    offered = visible.offered
+    return (
+        visible.is_reachable,
+        tuple(verdict(offered.kind, all_of) for all_of in asked.selectors),
+        tuple(offered.attribute(name) for name in asked.attributes),
+        offered.kind.profile,
+    )
+
+
+def _matters(visible: VisibleDevice, asked: Question) -> bool:
+    """Whether some request could want the device, or cannot say."""
+    kind = visible.offered.kind
+    return any(verdict(kind, all_of) is not False for all_of in asked.selectors)

@@ -1,0 +1,152 @@
+"""Every slice of the cluster, parsed once and indexed by node and by pool.
+
+Lives as long as the plugin: told of each slice that changes, asked in each cycle. What a node sees
+is kept until one of its slices, one that is not for a single node, or one of its pools changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import TypeVar
+
+from moorage.api.devices import ResourceSlice
+from moorage.plugins.claims.devices.contract import Features, NodeFacts, PoolID
+from moorage.plugins.claims.devices.offered import KindTable, OfferedSlice, offer
+from moorage.plugins.claims.devices.pools import NodeView, node_view
+
+_log = logging.getLogger(__name__)
+
+K = TypeVar("K", str, PoolID)
+
+_VIEWS_MAX = 65536
+_SIGNATURES_MAX = 4096
+_SIGNATURES_OF_A_VIEW_MAX = 4
+"""How many nodes are kept, gone ones too, and how many different signatures, at least and for each
+node (where no two nodes are alike); guesses."""
+
+
+class _Known:
+    """The view of a node, what it was made from, and the change at which that was last checked."""
+
+    __slots__ = ("change", "labels", "versions", "view")
+
+    def __init__(
+        self, view: NodeView, labels: Mapping[str, str], versions: tuple[int, ...], change: int
+    ) -> None:
+        self.view = view
+        self.labels = labels
+        self.versions = versions
+        self.change = change
+
+
+class Inventory:
+    """The slices the allocator chooses from, by name.
+
+    Parameters
+    ----------
+    slices
+        Put at once, as by `put`.
+    features
+        Feature gates, for this and for what is allocated from it.
+    """
+
+    def __init__(
+        self, slices: Iterable[ResourceSlice] = (), *, features: Features | None = None
+    ) -> None:
+        self.features = features or Features()
+        self._kinds = KindTable()
+        self._slices: dict[str, OfferedSlice] = {}
+        self._by_node: dict[str, dict[str, OfferedSlice]] = {}
+        self._for_many: dict[str, OfferedSlice] = {}
+        self._by_pool: dict[PoolID, dict[str, OfferedSlice]] = {}
+        # When the slices of a node ("" for those of many) or of a pool last changed.
+        self._changed: dict[str | PoolID, int] = {}
+        self._change = 0
+        self._known: dict[str, _Known] = {}
+        self._signatures: dict[object, int] = {}
+        for slice_ in slices:
+            self.put(slice_)
+
+    def put(self, slice_: ResourceSlice) -> None:
+        """Add a slice, or replace the one of this name."""
+        self.remove(slice_.name)
+        offered = offer(slice_, self._kinds, consumable_capacity=self.features.consumable_capacity)
+        if offered.fault is not None:
+            _log.error("%s; nothing of pool %s is given out", offered.fault, offered.pool)
+        self._slices[slice_.name] = offered
+        self._on_node(slice_.spec.node_name)[slice_.name] = offered
+        self._by_pool.setdefault(offered.pool, {})[slice_.name] = offered
+        self._touch(offered)
+
+    def remove(self, name: str) -> None:
+        """Forget a slice; one that is not there is no error."""
+        offered = self._slices.pop(name, None)
+        if offered is not None:
+            self._touch(offered)
+            node_name, pool = offered.api.spec.node_name, offered.pool
+            self._drop(self._on_node(node_name), name, node_name, self._by_node)
+            self._drop(self._by_pool[pool], name, pool, self._by_pool)
+
+    def view(self, node: NodeFacts) -> NodeView:
+        """Return the pools a node sees.
+
+        Raises
+        ------
+        AllocationError
+            A node selector of a slice cannot be understood.
+        """
+        known = self._known.get(node.name)
+        if known is not None and (known.labels is node.labels or known.labels == node.labels):
+            if known.change == self._change:
+                return known.view
+            if known.versions == self._versions(node, known.view):
+                known.change = self._change
+                return known.view
+        view = node_view(
+            chain(self._by_node.get(node.name, {}).values(), self._for_many.values()),
+            self._by_pool,
+            node,
+            partitionable_devices=self.features.partitionable_devices,
+        )
+        self._known[node.name] = _Known(view, node.labels, self._versions(node, view), self._change)
+        return view
+
+    def number(self, signature: object) -> int:
+        """Return a small number that stands for a signature, the same for equal ones."""
+        return self._signatures.setdefault(signature, len(self._signatures))
+
+    def trim(self) -> None:
+        """Forget views and signatures where too many are kept; between cycles only."""
+        views = len(self._known)
+        signatures_max = max(_SIGNATURES_MAX, views * _SIGNATURES_OF_A_VIEW_MAX)
+        if views > _VIEWS_MAX or len(self._signatures) > signatures_max:
+            self._signatures.clear()
+            self._known.clear()
+
+    def _drop(
+        self,
+        slices: dict[str, OfferedSlice],
+        name: str,
+        key: K,
+        owner: dict[K, dict[str, OfferedSlice]],
+    ) -> None:
+        del slices[name]
+        if not slices:
+            # No slice is the state before the first change: views of that time hold again.
+            owner.pop(key, None)
+            self._changed.pop(key, None)
+
+    def _on_node(self, node_name: str) -> dict[str, OfferedSlice]:
+        return self._by_node.setdefault(node_name, {}) if node_name else self._for_many
+
+    def _touch(self, offered: OfferedSlice) -> None:
+        self._change += 1
+        self._changed[offered.api.spec.node_name] = self._change
+        self._changed[offered.pool] = self._change
+
+    def _versions(self, node: NodeFacts, view: NodeView) -> tuple[int, ...]:
+        changed = self._changed.get
+        pools = (changed(pool, 0) for pool in view.seen)
+        return (changed(node.name, 0), changed("", 0), *pools)

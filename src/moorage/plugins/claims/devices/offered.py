@@ -1,0 +1,269 @@
+"""A slice and its devices as the search reads them: parsed once, equal devices recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from moorage.api.cel_functions import quantity_value, version_value
+from moorage.api.devices import CounterSet, Device, DeviceAttribute, DeviceTaint, ResourceSlice
+from moorage.api.meta import NodeSelector
+from moorage.api.quantity import parse_quantity
+from moorage.api.selectors import NodeMatcher, compile_node_selector
+from moorage.api.semver import parse_version
+from moorage.plugins.claims.devices.capacity import CapacityRule, parse_capacity
+from moorage.plugins.claims.devices.cel import CelInput, SelectorFault, matches
+from moorage.plugins.claims.devices.contract import AllocationError, DeviceID, NodeFacts, PoolID
+
+_KEEPING_OFF = frozenset({"NoSchedule", "NoExecute"})
+_VERDICTS_MAX = 256
+"""Answers kept for a kind of device; a guess, against claims that bring selectors of their own."""
+
+AttributeValue = tuple[str, str | int | bool]
+"""Type and value: only values of one type can be equal."""
+
+Counters = Mapping[str, Mapping[str, int]]
+"""Nano units by counter set and counter."""
+
+
+class DeviceKind:
+    """Devices that differ in nothing but name and place.
+
+    Parameters
+    ----------
+    driver
+        Domain of names that have none.
+    device
+        Any device of the kind.
+    profile
+        Everything else that devices of the kind have in common.
+    """
+
+    def __init__(self, driver: str, device: Device, profile: tuple[object, ...]) -> None:
+        self.profile = profile
+        """What the search reads of such devices besides selectors and attributes."""
+        self._driver = driver
+        self._device = device
+        self._verdicts: dict[str, bool | SelectorFault] = {}
+
+    def answer(self, expression: str) -> bool | SelectorFault:
+        """Whether devices of this kind fulfil a selector; asked once, then known."""
+        found = self._verdicts.get(expression)
+        if found is None:
+            if len(self._verdicts) >= _VERDICTS_MAX:
+                self._verdicts.clear()
+            variable = self._variable
+            found = (
+                variable if isinstance(variable, SelectorFault) else matches(expression, variable)
+            )
+            self._verdicts[expression] = found
+        return found
+
+    @cached_property
+    def _variable(self) -> CelInput | SelectorFault:
+        attributes: dict[str, dict[str, Any]] = {}
+        for name, attribute in self._device.attributes.items():
+            domain, identifier = split_name(name, self._driver)
+            try:
+                attributes.setdefault(domain, {})[identifier] = _cel_value(attribute)
+            except ValueError as error:
+                return SelectorFault("runtime", f"attribute {name}: {error}")
+        capacity: dict[str, dict[str, bytes]] = {}
+        for name, amount in self._device.capacity.items():
+            domain, identifier = split_name(name, self._driver)
+            nano = parse_quantity(amount.value)
+            capacity.setdefault(domain, {})[identifier] = quantity_value(nano)
+        shareable = self._device.allow_multiple_allocations
+        return CelInput(self._driver, attributes, capacity, shareable)
+
+
+class OfferedDevice(NamedTuple):
+    """A device of a slice."""
+
+    id: DeviceID
+    device: Device
+    slice_: OfferedSlice
+    kind: DeviceKind
+    capacity: Mapping[str, CapacityRule]
+    consumes: Counters
+    taints: tuple[DeviceTaint, ...]
+    """Those that keep requests off which do not tolerate them."""
+    shareable: bool
+    """May be allocated several times, a share each."""
+
+    def attribute(self, name: str) -> AttributeValue | None:
+        """Return the value of a fully qualified attribute; the driver's domain may be implied."""
+        attributes = self.device.attributes
+        found = attributes.get(name)
+        if found is None:
+            domain, _, identifier = name.partition("/")
+            found = attributes.get(identifier) if domain == self.id.driver else None
+        return None if found is None else attribute_value(found)
+
+
+class OfferedSlice:
+    """A slice: where it can be reached from, and what is in it.
+
+    Parameters
+    ----------
+    slice_
+        As the driver wrote it; `offer` fills in the rest.
+    """
+
+    def __init__(self, slice_: ResourceSlice) -> None:
+        self.api = slice_
+        self.pool = PoolID(slice_.spec.driver, slice_.spec.pool.name)
+        self.devices: tuple[OfferedDevice, ...] = ()
+        self.counter_sets: tuple[tuple[str, Mapping[str, int]], ...] = ()
+        self.fault: str | None = None
+        """Why the slice cannot be read; no pool with such a slice is used."""
+
+    @cached_property
+    def _nodes(self) -> NodeMatcher:
+        return compile_node_selector(self.api.spec.node_selector)
+
+    @cached_property
+    def _nodes_of_devices(self) -> dict[str, NodeMatcher]:
+        # By name, as one device knows nothing of its place in the slice.
+        return {d.name: compile_node_selector(d.node_selector) for d in self.api.spec.devices}
+
+    def is_reached_from(self, node: NodeFacts) -> bool:
+        """Whether the slice has something to offer to a node; counters are for all nodes.
+
+        Raises
+        ------
+        AllocationError
+            A node selector cannot be understood.
+        """
+        spec = self.api.spec
+        if spec.shared_counters:
+            return True
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            if spec.node_name:
+                return spec.node_name == node.name
+            return spec.all_nodes or _selected(spec.node_selector, self._nodes, node)
+        if not spec.per_device_node_selection:
+            return False  # a way to say so that is not known yet
+        return any(self._device_is_reached(device, node) for device in spec.devices)
+
+    def device_is_reached_from(self, device: Device, node: NodeFacts) -> bool:
+        """Whether a node the slice is reached from can use this device of it."""
+        if not self.api.spec.per_device_node_selection:
+            return True
+        return self._device_is_reached(device, node)
+
+    def _device_is_reached(self, device: Device, node: NodeFacts) -> bool:
+        if device.node_name:
+            return device.node_name == node.name
+        matcher = self._nodes_of_devices[device.name]
+        return device.all_nodes or _selected(device.node_selector, matcher, node)
+
+
+def offer(slice_: ResourceSlice, kinds: KindTable, *, consumable_capacity: bool) -> OfferedSlice:
+    """Read a slice; one whose quantities cannot be read says so instead of having devices."""
+    offered = OfferedSlice(slice_)
+    try:
+        offered.counter_sets = tuple(_counter_set(found) for found in slice_.spec.shared_counters)
+        offered.devices = tuple(
+            _offer_device(offered, device, kinds, consumable_capacity=consumable_capacity)
+            for device in slice_.spec.devices
+        )
+    except ValueError as error:
+        offered.fault = f"resource slice {slice_.name}: {error}"
+    return offered
+
+
+def _offer_device(
+    offered: OfferedSlice, device: Device, kinds: KindTable, *, consumable_capacity: bool
+) -> OfferedDevice:
+    capacity = {name: parse_capacity(found) for name, found in device.capacity.items()}
+    consumes = _consumed_counters(device)
+    taints = tuple(taint for taint in device.taints if taint.effect in _KEEPING_OFF)
+    shareable = consumable_capacity and device.allow_multiple_allocations
+    profile = (
+        tuple(sorted(capacity.items())),
+        tuple(sorted((name, tuple(sorted(found.items()))) for name, found in consumes.items())),
+        tuple((taint.key, taint.value, taint.effect) for taint in taints),
+        shareable,
+        bool(device.binding_conditions),
+    )
+    return OfferedDevice(
+        DeviceID(*offered.pool, device.name),
+        device,
+        offered,
+        kinds.kind(offered.pool.driver, device, profile),
+        capacity,
+        consumes,
+        taints,
+        shareable,
+    )
+
+
+class KindTable:
+    """Kinds of devices, each once for as long as a device of it is offered."""
+
+    def __init__(self) -> None:
+        self._kinds: WeakValueDictionary[tuple[object, ...], DeviceKind] = WeakValueDictionary()
+
+    def kind(self, driver: str, device: Device, profile: tuple[object, ...]) -> DeviceKind:
+        """Return the kind of a device, made when it is the first."""
+        attributes = sorted((name, attribute_value(a)) for name, a in device.attributes.items())
+        key = (driver, tuple(attributes), device.allow_multiple_allocations, profile)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = DeviceKind(driver, device, profile)
+        return found
+
+
+def attribute_value(attribute: DeviceAttribute) -> AttributeValue:
+    """Return an attribute as something to compare; one of no known type equals only its like."""
+    if attribute.string is not None:
+        return ("string", attribute.string)
+    if attribute.int_ is not None:
+        return ("int", attribute.int_)
+    if attribute.bool_ is not None:
+        return ("bool", attribute.bool_)
+    if attribute.version is not None:
+        return ("version", attribute.version)
+    return ("unknown", "")
+
+
+def split_name(name: str, driver: str) -> tuple[str, str]:
+    """Return domain and identifier of a qualified name; the driver's domain where it has none."""
+    domain, slash, identifier = name.partition("/")
+    return (domain, identifier) if slash else (driver, name)
+
+
+def _cel_value(attribute: DeviceAttribute) -> str | int | bool | bytes:
+    kind, found = attribute_value(attribute)
+    if kind == "unknown":
+        raise ValueError("unsupported attribute value")
+    if kind != "version":
+        return found
+    try:
+        return version_value(parse_version(str(found)))
+    except ValueError as error:
+        raise ValueError(f"parse semantic version: {error}") from error
+
+
+def _selected(selector: NodeSelector | None, matcher: NodeMatcher, node: NodeFacts) -> bool:
+    if selector is None:
+        return False
+    if matcher.error is not None:
+        raise AllocationError(f"gather pool information: node selector: {matcher.error}")
+    return matcher.matches(node.labels, node.name)
+
+
+def _counter_set(found: CounterSet) -> tuple[str, Mapping[str, int]]:
+    return found.name, {name: parse_quantity(c.value) for name, c in found.counters.items()}
+
+
+def _consumed_counters(device: Device) -> Counters:
+    consumed: dict[str, dict[str, int]] = {}
+    for entry in device.consumes_counters:
+        into = consumed.setdefault(entry.counter_set, {})
+        for name, counter in entry.counters.items():
+            into[name] = into.get(name, 0) + parse_quantity(counter.value)
+    return consumed

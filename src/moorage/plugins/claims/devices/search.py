@@ -1,0 +1,383 @@
+"""The search on one node: devices for every request of every claim, the first solution found.
+
+Depth first: a step takes a device (or all a request asks for), hands on to the next step, and
+gives back what it took when that finds no way. Each step is a generator; the stack of them is
+kept here, so that a claim of many devices is no deep recursion.
+
+Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``, with
+traits that look like oversights but decide which devices are found. The counters of a device that a
+taint or a constraint then refuses, or of a share that is given up, stay taken for the rest of the
+search. Where all devices are asked for, what the claim's other requests consume of one is looked at
+last; if there is no room left, the constraints go on counting the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from moorage.plugins.claims.devices.allocated import AllocatedState
+from moorage.plugins.claims.devices.capacity import consumption
+from moorage.plugins.claims.devices.contract import AllocationError, Features
+from moorage.plugins.claims.devices.counters import CounterLedger, PoolCounters
+from moorage.plugins.claims.devices.offered import OfferedDevice
+from moorage.plugins.claims.devices.pools import NodeView
+from moorage.plugins.claims.devices.requests import RESULTS_MAX, Alternative, Demand, claim_text
+from moorage.plugins.claims.devices.selecting import (
+    ConstraintState,
+    FaultAt,
+    Verdict,
+    begin_constraint,
+    is_tainted,
+    raise_fault,
+    verdict,
+)
+
+
+class Pick(NamedTuple):
+    """A device taken for a request."""
+
+    alternative: Alternative
+    position: int
+    """Among the devices of the node's view."""
+
+
+class Solution(NamedTuple):
+    """What was found for each claim."""
+
+    picks: tuple[tuple[Pick, ...], ...]
+    chosen: tuple[tuple[int | None, ...], ...]
+    """For each request the index of the alternative that was taken, None where there is one."""
+
+
+class Surroundings(NamedTuple):
+    """What the searches of one cycle have in common."""
+
+    allocated: AllocatedState
+    counters: PoolCounters
+    features: Features
+    check_time: Callable[[], None]
+    """Raises when the search has taken too long."""
+
+
+Step: TypeAlias = "Iterator[Step | None]"
+"""Yields the step to go on with, or None when nothing is left to do."""
+
+_AltKey: TypeAlias = tuple[int, int, int]
+"""Claim, request and alternative, each by its index."""
+
+
+class _Usable(NamedTuple):
+    """The devices a search may try for a request."""
+
+    devices: list[tuple[int, Verdict]]
+    """Positions, with what the selectors say: one without an answer matters when its turn comes."""
+    leave_no_trace: bool
+    """Whether trying them in vain changes nothing.
+
+    Counters of refused devices stay taken, and a selector without an answer ends the cycle.
+    """
+
+
+class NodeSearch:
+    """One search; it is used once.
+
+    Parameters
+    ----------
+    view
+        The pools of the node.
+    demands
+        Claims to allocate.
+    around
+        What the cycle's searches share.
+    """
+
+    def __init__(self, view: NodeView, demands: Sequence[Demand], around: Surroundings) -> None:
+        self._devices = view.devices
+        self._view = view
+        self._demands = demands
+        self._around = around
+        self._counters = CounterLedger(around.counters)
+        self._users: dict[int, set[int]] = {}
+        """Claims by the position of the device they take as a whole."""
+        self._shares: dict[int, list[dict[str, int]]] = {}
+        """What each share taken of a device consumes, by the device's position."""
+        self._constraints = [
+            [begin_constraint(c) for c in demand.constraints] for demand in demands
+        ]
+        self._picks: list[list[Pick]] = [[] for _ in demands]
+        self._chosen = [[0 for _ in demand.requests] for demand in demands]
+        self._every: dict[_AltKey, list[int]] = {}
+        self._least: list[list[int]] = []
+        self._candidates: dict[_AltKey, _Usable] = {}
+
+    def run(self) -> Solution | None:
+        """Return the first solution, or None.
+
+        Raises
+        ------
+        AllocationError
+            A selector fails, or a claim cannot be satisfied anywhere; upstream's text.
+        """
+        for index, demand in enumerate(self._demands):
+            self._least.append(self._least_devices(index, demand))
+        stack: list[Step] = [self._request(0, 0)]
+        while stack:
+            self._around.check_time()
+            try:
+                following = next(stack[-1])
+            except StopIteration:
+                stack.pop()
+                continue
+            if following is None:
+                return self._solution()
+            stack.append(following)
+        return None
+
+    def _solution(self) -> Solution:
+        chosen = tuple(
+            tuple(
+                index if alternatives[index].sub_request else None
+                for index, alternatives in zip(indexes, demand.requests, strict=True)
+            )
+            for indexes, demand in zip(self._chosen, self._demands, strict=True)
+        )
+        return Solution(tuple(tuple(picks) for picks in self._picks), chosen)
+
+    # --- before the search -----------------------------------------------------------------------
+
+    def _least_devices(self, claim: int, demand: Demand) -> list[int]:
+        """Return how many devices each request takes at least."""
+        least = []
+        for request, alternatives in enumerate(demand.requests):
+            for index, alternative in enumerate(alternatives):
+                if alternative.is_all:
+                    found = self._all_matching(alternative, demand)
+                    self._every[claim, request, index] = found
+            sizes = (self._size((claim, request, i), a) for i, a in enumerate(alternatives))
+            least.append(min(sizes))
+        if sum(least) > RESULTS_MAX:
+            raise AllocationError(
+                f"claim {claim_text(demand.claim)}: number of requested devices {sum(least)} "
+                f"exceeds the claim limit of {RESULTS_MAX}"
+            )
+        return least
+
+    def _size(self, key: _AltKey, alternative: Alternative) -> int:
+        return len(self._every[key]) if alternative.is_all else alternative.wanted
+
+    def _all_matching(self, alternative: Alternative, demand: Demand) -> list[int]:
+        """Return the positions of all devices a request for all of them means."""
+        where = f"claim {claim_text(demand.claim)}, request {alternative.own_name}"
+        for pool in self._view.pools:
+            state = "being updated" if pool.is_incomplete else "invalid" if pool.fault else ""
+            if state:
+                raise AllocationError(
+                    f"{where}: asks for all devices, but resource pool {pool.id} "
+                    f"is currently {state}"
+                )
+        found = []
+        for index, visible in enumerate(self._devices):
+            answer = self._answer(alternative, index)
+            if isinstance(answer, FaultAt):
+                raise_fault(answer, alternative, visible.offered)
+            if answer and visible.is_reachable and self._has_room(alternative, index):
+                found.append(index)
+        return found
+
+    def _answer(self, alternative: Alternative, index: int) -> Verdict:
+        offered = self._devices[index].offered
+        if offered.device.binding_conditions and not self._around.features.device_binding:
+            return False
+        return verdict(offered.kind, alternative.expressions)
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _request(self, claim: int, request: int) -> Step:
+        """Choose an alternative of a request; behind the last request comes the next claim."""
+        while claim < len(self._demands) and request == len(self._demands[claim].requests):
+            claim, request = claim + 1, 0
+        if claim == len(self._demands):
+            yield None
+            return
+        rest = sum(self._least[claim][request + 1 :])
+        for index, alternative in enumerate(self._demands[claim].requests[request]):
+            key = (claim, request, index)
+            if len(self._picks[claim]) + self._size(key, alternative) + rest > RESULTS_MAX:
+                continue
+            self._chosen[claim][request] = index
+            if alternative.is_all:
+                yield self._all(key, alternative)
+            else:
+                yield self._some(key, alternative, alternative.wanted, 0)
+
+    def _all(self, key: _AltKey, alternative: Alternative) -> Step:
+        """Take all devices of a request at once, or none."""
+        every = self._every[key]
+        undos: list[Callable[[], None]] = []
+        for index in every:
+            undo = self._take(key, alternative, index)
+            if undo is None:
+                break
+            undos.append(undo)
+        if every and len(undos) == len(every):
+            yield self._request(key[0], key[1] + 1)
+        for undo in reversed(undos):
+            undo()
+
+    def _some(self, key: _AltKey, alternative: Alternative, wanted: int, start: int) -> Step:
+        """Take one more device of those behind the last one."""
+        usable = self._usable(key, alternative)
+        end = len(usable.devices)
+        if usable.leave_no_trace:
+            end -= wanted - 1  # with fewer left than are wanted there is no need to try
+        for at in range(start, end):
+            index, answer = usable.devices[at]
+            if self._is_busy(key[0], alternative, index):
+                continue
+            if isinstance(answer, FaultAt):
+                raise_fault(answer, alternative, self._devices[index].offered)
+            undo = self._take(key, alternative, index)
+            if undo is None:
+                continue
+            if wanted == 1:
+                yield self._request(key[0], key[1] + 1)
+            else:
+                yield self._some(key, alternative, wanted - 1, at + 1)
+            undo()
+
+    def _usable(self, key: _AltKey, alternative: Alternative) -> _Usable:
+        found = self._candidates.get(key)
+        if found is None:
+            devices = list(self._find_usable(alternative))
+            leave_trace = any(
+                isinstance(answer, FaultAt) or self._devices[index].offered.consumes
+                for index, answer in devices
+            )
+            found = self._candidates[key] = _Usable(devices, leave_no_trace=not leave_trace)
+        return found
+
+    def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Verdict]]:
+        for index, visible in enumerate(self._devices):
+            if self._is_taken(alternative, visible.offered):
+                continue
+            answer = self._answer(alternative, index)
+            if isinstance(answer, FaultAt) or (
+                answer and visible.is_reachable and self._has_room(alternative, index)
+            ):
+                yield index, answer
+
+    # --- one device ------------------------------------------------------------------------------
+
+    def _is_taken(self, alternative: Alternative, offered: OfferedDevice) -> bool:
+        return not alternative.admin_access and self._around.allocated.is_taken(offered.id)
+
+    def _is_busy(self, claim: int, alternative: Alternative, index: int) -> bool:
+        """Whether this search has given the device away already."""
+        users = self._users.get(index)
+        if not users:
+            return False
+        return claim in users if alternative.admin_access else True
+
+    def _keeps_off(self, alternative: Alternative, offered: OfferedDevice) -> bool:
+        return self._around.features.device_taints and is_tainted(offered, alternative)
+
+    def _has_room(
+        self, alternative: Alternative, index: int, shares: Sequence[Mapping[str, int]] = ()
+    ) -> bool:
+        """Whether the capacity asked for fits beside what claims and these shares consume."""
+        offered = self._devices[index].offered
+        if not self._around.features.consumable_capacity or not offered.capacity:
+            return not alternative.capacity
+        taken = consumption(offered.capacity, alternative.capacity)
+        if taken is None:
+            return False
+        before = self._around.allocated.consumed(offered.id) or {}
+        return all(
+            amount.nano + before.get(name, 0) + sum(share.get(name, 0) for share in shares)
+            <= offered.capacity[name].total.nano
+            for name, amount in taken.items()
+        )
+
+    def _take(
+        self, key: _AltKey, alternative: Alternative, index: int
+    ) -> Callable[[], None] | None:
+        """Take a device if nothing speaks against it; return how to give it back, or None."""
+        claim, visible = key[0], self._devices[index]
+        offered = visible.offered
+        if self._is_taken(alternative, offered) or self._is_busy(claim, alternative, index):
+            return None
+        has_room = self._has_room(alternative, index, self._shares.get(index, ()))
+        if not has_room and not alternative.is_all:
+            return None
+        if not self._take_counters(index):
+            return None
+        if self._keeps_off(alternative, offered):
+            return None
+        bound = self._bind(claim, alternative, offered)
+        if bound is None or not has_room:
+            return None
+        self._enter(claim, alternative, index)
+
+        def give_back() -> None:
+            self._picks[claim].pop()
+            for state in bound:
+                state.remove_last(alternative.request)
+            if offered.shareable:
+                self._shares[index].pop()
+            else:
+                self._users[index].remove(claim)
+                self._counters.give_back(visible.pool, offered)
+
+        return give_back
+
+    def _take_counters(self, index: int) -> bool:
+        """Take what the device consumes of its pool; of its shares only the first consumes."""
+        pool, offered = self._devices[index].pool, self._devices[index].offered
+        if not offered.consumes:
+            return True
+        if not self._around.features.partitionable_devices:
+            return False
+        if offered.shareable and (
+            self._shares.get(index) or self._around.allocated.consumed(offered.id) is not None
+        ):
+            return True
+        return self._counters.take(pool, offered)
+
+    def _bind(
+        self, claim: int, alternative: Alternative, offered: OfferedDevice
+    ) -> list[ConstraintState] | None:
+        """Count the device in where a constraint concerns it; None, and nothing done, if one fails.
+
+        Raises
+        ------
+        AllocationError
+            All devices are asked for, but a constraint does not hold for them.
+        """
+        bound: list[ConstraintState] = []
+        for state in self._constraints[claim]:
+            if not state.constraint.concerns(alternative):
+                continue
+            if state.add(alternative.request, offered):
+                bound.append(state)
+                continue
+            if alternative.is_all:
+                raise AllocationError(
+                    f"claim {claim_text(self._demands[claim].claim)}, "
+                    f"request {alternative.own_name}: cannot add device {offered.id} "
+                    "because a claim constraint would not be satisfied"
+                )
+            for earlier in bound:
+                earlier.remove_last(alternative.request)
+            return None
+        return bound
+
+    def _enter(self, claim: int, alternative: Alternative, index: int) -> None:
+        offered = self._devices[index].offered
+        self._picks[claim].append(Pick(alternative, index))
+        if not offered.shareable:
+            self._users.setdefault(index, set()).add(claim)
+            return
+        taken = consumption(offered.capacity, alternative.capacity) or {}
+        amounts = {name: amount.nano for name, amount in taken.items()}
+        self._shares.setdefault(index, []).append(amounts)

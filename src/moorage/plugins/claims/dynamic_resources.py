@@ -1,0 +1,344 @@
+"""DynamicResources: a pod runs where the devices it claims are, or can be allocated.
+
+The plugin joins the modules of its folder: they read a pod's claims, and `devices` finds devices
+for the claims. A pod without claims skips both.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND
+from moorage.base.errors import ConfigError
+from moorage.config.durations import parse_duration
+from moorage.config.feature_gates import FeatureGates
+from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
+from moorage.framework.capabilities import Capabilities, Reads
+from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
+from moorage.framework.group import GROUP_PHASE, ON_TRIAL
+from moorage.framework.handle import Handle
+from moorage.framework.points import (
+    EventRegistration,
+    PostFilterResult,
+    PreFilterResult,
+    ScoreArray,
+)
+from moorage.framework.preemption import EXPLAIN
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    FilterAnswer,
+    Status,
+    answer_from,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from moorage.plugins.answers import normalize_to_max
+from moorage.plugins.claims.attempt import Attempt, Search, with_allocation
+from moorage.plugins.claims.counts import ClaimCounts
+from moorage.plugins.claims.extended import is_in_memory
+from moorage.plugins.claims.pod_claims import (
+    ClaimError,
+    ClaimHints,
+    claim_fault,
+    is_reserved_for,
+)
+from moorage.plugins.claims.preparing import Preparation
+from moorage.plugins.resources.device_classes import DeviceClassNames
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+if TYPE_CHECKING:
+    from moorage.plugins.claims.binding import ClaimBinder
+    from moorage.plugins.claims.books import Books
+    from moorage.plugins.claims.releasing import Releases
+
+NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
+STILL_NOT: Final = "still not schedulable"
+DEALLOCATED: Final = "deallocation of ResourceClaim completed"
+DELETED: Final = "deletion of ResourceClaim completed"
+
+CLAIMS: StateKey[Attempt] = StateKey("DynamicResources")
+"""What an attempt knows of its pod's claims; there as soon as PreFilter has run."""
+
+
+class DynamicResources:
+    """PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve and PreBind plugin.
+
+    Raises
+    ------
+    ConfigError
+        A timeout is no duration, out of bounds, or set while its feature gate is off.
+    """
+
+    name = "DynamicResources"
+
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        faults = [*validate_dynamic_resources_args(args, ""), *_useless(args, handle.gates)]
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        snapshot, gates = handle.snapshot, handle.gates
+        self._handle = handle
+        self._filter_timeout_seconds = 0.0
+        self._binding_timeout_ns: int | None = None
+        if gates("DRASchedulerFilterTimeout"):
+            self._filter_timeout_seconds = parse_duration(args.filter_timeout) / NS_PER_SECOND
+        if gates("DRADeviceBindingConditions"):
+            self._binding_timeout_ns = parse_duration(args.binding_timeout)
+        self._table = snapshot.claims
+        self._hints = ClaimHints(self._table)
+        self._classes = DeviceClassNames(snapshot.listers.device_classes)
+        self._extended = gates("DRAExtendedResource")
+        self._preparation = Preparation(self._table, self._classes, gates)
+        self.counts = ClaimCounts()
+        """What was done in the binding task."""
+        self._books: Books | None = None
+        self._writes: tuple[ClaimBinder, Releases] | None = None
+
+    def capabilities(self) -> Capabilities:
+        """Declare that only answers about pods without claims are reused."""
+        return Capabilities(
+            # Pods with claims are never reused, so these speak of pods without.
+            filter_reads=Reads.NODE,
+            score_reads=Reads.NODE,
+            shape_parts=(),
+            never_reused=self.never_reused,
+            rejects_by_shape=True,
+            filters_row_by_row=True,
+            pre_bind_parallel=True,
+        )
+
+    def never_reused(self, pod: PodInfo) -> bool:
+        """Whether answers about a pod hold for it alone: it has claims, or will get one."""
+        return bool(pod.pod.spec.resource_claims) or (self._extended and self._classes.backs(pod))
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Keep a pod out of the queue until all its claims are there."""
+        if not pod.spec.resource_claims:
+            return SUCCESS
+        fault = claim_fault(pod, self._table)
+        return SUCCESS if fault is None else unresolvable(fault)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Look at the pod's claims; skip a pod without any, whose state later points need."""
+        if not self.never_reused(pod):
+            state.write(CLAIMS, Attempt(snapshot))
+            return None, SKIP
+        attempt = self._preparation.attempt(pod, snapshot)
+        if isinstance(attempt, Status):
+            state.write(CLAIMS, Attempt(snapshot))
+            return None, attempt
+        state.write(CLAIMS, attempt)
+        if not attempt.claims:
+            return None, SKIP
+        attempt.search = self._search(attempt)
+        return None, SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows that cannot reach the pod's devices, or have none left for it.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        attempt = state.read(CLAIMS)
+        if attempt.search is None:
+            return None
+        nodes = [attempt.snapshot.node(int(row)) for row in view.row_numbers()]
+        return answer_from(attempt.search.judge(nodes), self._handle.reasons)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Give back devices that nobody else uses and that no node offered can reach."""
+        del node_to_status
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return None, _missing_state()
+        if not attempt.claims:
+            return None, unschedulable(NOTHING_TO_DEALLOCATE)
+        writes = None if state.find(EXPLAIN) else self._written_by()
+        for index in sorted(attempt.unavailable):
+            claim = attempt.claims[index].claim
+            if [each.uid for each in claim.status.reserved_for] in ([], [pod.uid]):
+                if writes is not None:
+                    writes[1].deallocate(claim, pod)
+                return None, unschedulable(DEALLOCATED)
+        left_over = attempt.left_over
+        if left_over is not None:
+            if writes is not None:
+                writes[1].delete(left_over, pod)
+            return None, unschedulable(DELETED)
+        return None, unschedulable(STILL_NOT)
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score rows by which alternatives of requests they serve; 0 without such requests.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        attempt = state.read(CLAIMS)
+        if not attempt.claims or not self._handle.gates("DRAPrioritizedList"):
+            return np.zeros(len(view), np.int64)
+        names = attempt.snapshot.names
+        scores = (attempt.score(names[int(row)]) for row in view.row_numbers())
+        return np.fromiter(scores, np.int64, len(view))
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
+        """Scale so that the best row has 100."""
+        del state, pod
+        return normalize_to_max(raw_n)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take the devices of the chosen node, so that nobody else does."""
+        del pod
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return _missing_state()
+        unallocated, results = attempt.unallocated, attempt.results_on(node_name)
+        if not results and all(each.special for each in unallocated):
+            return SUCCESS  # nothing to allocate, or device plugins of the node have everything
+        if len(results) != len(unallocated):
+            return error("claim allocation not found for node")
+        on_trial = state.find(GROUP_PHASE) == ON_TRIAL
+        for each, allocation in zip(unallocated, results, strict=True):
+            each.allocation = allocation
+            claim = with_allocation(attempt.on_node(each, node_name), allocation)
+            self._table.begin(each.uid, claim, on_trial=on_trial)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take back what was decided; what was written to the API is undone in the background."""
+        del node_name
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return
+        for each in attempt.claims:
+            if each.allocation is not None:
+                self._table.give_up(each.uid)
+                each.allocation = None
+        writes = self._written_by()
+        if writes is None or state.find(GROUP_PHASE) == ON_TRIAL:
+            return
+        for each in attempt.claims:
+            if each.special:
+                if not is_in_memory(each.claim):
+                    writes[1].delete(each.claim, pod)
+            elif is_reserved_for(pod.pod, each.claim):
+                writes[1].unreserve(each.claim, pod)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Skip for a pod without claims."""
+        del pod, node_name
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return _missing_state()
+        return SUCCESS if attempt.claims else SKIP
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Write allocations and reservations, and wait until the devices are ready."""
+        attempt = state.find(CLAIMS)
+        if attempt is None:
+            return _missing_state()
+        if not attempt.claims:
+            return SUCCESS
+        writes = self._written_by()
+        if writes is None:
+            return error(f"pod {pod.key}: no claim can be written here, there is no API client")
+        try:
+            await writes[0].bind(attempt, pod, node_name)
+        except ClaimError as problem:
+            return error(str(problem))
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: nodes, the pod's claims, devices given back, classes, slices."""
+        changed = Action.ADD | Action.UPDATE
+        node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        generated = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+        claim = ClusterEvent(Resource.RESOURCE_CLAIM, changed)
+        return (
+            EventRegistration(ClusterEvent(Resource.NODE, node)),
+            EventRegistration(claim, self._hints.claim_changed),
+            EventRegistration(generated, self._hints.pod_changed),
+            EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
+            EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
+        )
+
+    # What follows is imported when the first pod with claims comes: most clusters have none.
+
+    def _search(self, attempt: Attempt) -> Search:
+        """Return what judges nodes for an attempt."""
+        from moorage.plugins.claims.books import Books
+        from moorage.plugins.claims.searching import DeviceSearch
+
+        if self._books is None:
+            timeout = self._filter_timeout_seconds
+            self._books = Books(self._handle, filter_timeout_seconds=timeout)
+        allocator = self._books.allocator() if attempt.unallocated else None
+        timeout_ns = self._binding_timeout_ns
+        return DeviceSearch(attempt, allocator, clock=self._handle.clock, timeout_ns=timeout_ns)
+
+    def _written_by(self) -> tuple[ClaimBinder, Releases] | None:
+        """Return who writes about claims; None where nothing can be written."""
+        from moorage.plugins.claims.binding import ClaimBinder
+        from moorage.plugins.claims.releasing import Releases
+        from moorage.plugins.claims.writing import ClaimWriter
+
+        handle = self._handle
+        if self._writes is None and handle.client is not None:
+            writer = ClaimWriter(handle.client, handle.clock)
+            binder = ClaimBinder(
+                self._table,
+                writer,
+                handle.client,
+                effects=handle.effects,
+                counts=self.counts,
+                clock=handle.clock,
+                timeout_ns=self._binding_timeout_ns,
+            )
+            self._writes = binder, Releases(writer, handle.client, handle.effects)
+        return self._writes
+
+
+def _useless(args: DynamicResourcesArgs, gates: FeatureGates) -> list[str]:
+    """Return the faults of timeouts for what is switched off."""
+    default = DynamicResourcesArgs()
+    return [
+        f'{field}: Invalid value: "{given}": needs {gate}=true'
+        for field, given, unset, gate in (
+            (
+                "filterTimeout",
+                args.filter_timeout,
+                default.filter_timeout,
+                "DRASchedulerFilterTimeout",
+            ),
+            (
+                "bindingTimeout",
+                args.binding_timeout,
+                default.binding_timeout,
+                "DRADeviceBindingConditions",
+            ),
+        )
+        if given != unset and not gates(gate)
+    ]
+
+
+def _missing_state() -> Status:
+    return error(str(StateMissingError(CLAIMS.name)))

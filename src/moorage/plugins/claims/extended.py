@@ -1,0 +1,208 @@
+"""Extended resources that devices stand for: the special claim the scheduler makes for a pod.
+
+One claim holds the devices of all such resources of a pod. What it asks for depends on the node:
+where a device plugin offers a resource, devices need not be found for it.
+
+Rules mirrored: kubernetes v1.36
+``pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.api.claims import ContainerExtendedResourceRequest
+from moorage.api.devices import (
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from moorage.api.meta import ObjectMeta, OwnerReference
+from moorage.api.node import Node
+from moorage.api.pod import Container, Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import to_units
+from moorage.plugins.claims.pod_claims import is_controlled_by
+from moorage.plugins.resources.device_classes import DeviceClassNames, may_be_devices
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+
+IN_MEMORY: Final = "<extended-resources>"
+"""Name of a special claim that the API does not have yet."""
+ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+
+Mappings = tuple[ContainerExtendedResourceRequest, ...]
+
+
+class NodeClaim(msgspec.Struct, frozen=True):
+    """The special claim as one node would serve it, and which request serves which container."""
+
+    claim: ResourceClaim
+    mappings: Mappings
+
+
+def special_claim(pod: PodInfo, known: Iterable[ResourceClaim]) -> ResourceClaim:
+    """Return the special claim that an earlier attempt left behind, or a new one in memory.
+
+    Parameters
+    ----------
+    pod
+        Whose resources devices stand for.
+    known
+        The claims of its namespace.
+    """
+    for claim in known:
+        metadata = claim.metadata
+        if metadata.annotations.get(ANNOTATION) == "true" and is_controlled_by(pod.pod, metadata):
+            return claim
+    owner = OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+    )
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=IN_MEMORY,
+            generate_name=f"{pod.name}-extended-resources-",
+            namespace=pod.namespace,
+            uid=f"{IN_MEMORY}/{pod.uid}",  # never written; tells allocations under way apart
+            owner_references=[owner],
+            annotations={ANNOTATION: "true"},
+        )
+    )
+
+
+def is_in_memory(claim: ResourceClaim) -> bool:
+    """Whether a special claim is yet to be created."""
+    return claim.name == IN_MEMORY
+
+
+class ExtendedPart:
+    """What a pod wants of extended resources, and what of it each node leaves to devices.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    claim
+        Its special claim, in memory.
+    classes
+        Which class answers to which resource.
+    """
+
+    def __init__(self, pod: PodInfo, claim: ResourceClaim, classes: DeviceClassNames) -> None:
+        self._pod = pod.pod
+        self._claim = claim
+        self._classes = classes
+        self._asked = sorted(
+            name
+            for name, amount in pod.part(RESOURCES).value.filter.items()
+            if amount and may_be_devices(name)
+        )
+        self._known: dict[tuple[str, ...], NodeClaim] = {}
+
+    def left_to_devices(self, node: Node) -> tuple[str, ...] | None:
+        """Return the resources devices have to provide on a node; None if it cannot have one."""
+        found = []
+        for name in self._asked:
+            offered = node.status.allocatable.get(name)
+            none = offered is None or to_units(name, parse_quantity(offered)) == 0
+            if none and self._classes.find(name) is not None:
+                found.append(name)
+            elif offered is None:
+                return None
+        return tuple(found)
+
+    def on_node(self, resources: tuple[str, ...]) -> NodeClaim:
+        """Return the special claim where devices have to provide these resources."""
+        found = self._known.get(resources)
+        if found is None:
+            requests, mappings = self._requests(resources)
+            spec = ResourceClaimSpec(devices=DeviceClaim(requests=requests))
+            found = NodeClaim(msgspec.structs.replace(self._claim, spec=spec), tuple(mappings))
+            self._known[resources] = found
+        return found
+
+    def _requests(
+        self, resources: Sequence[str]
+    ) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+        requests: list[DeviceRequest] = []
+        mappings: list[ContainerExtendedResourceRequest] = []
+        for resource in resources:
+            device_class = self._classes.find(resource)
+            if device_class is not None:
+                _add_requests(self._pod, resource, device_class.name, requests, mappings)
+        return sorted(requests, key=lambda request: request.name), mappings
+
+
+def _add_requests(
+    pod: Pod,
+    resource: str,
+    class_name: str,
+    requests: list[DeviceRequest],
+    mappings: list[ContainerExtendedResourceRequest],
+) -> None:
+    """Add the requests for one resource, and which of them serve which containers.
+
+    Containers that run for long have devices of their own. Init containers that end use those of
+    containers that start after them; beyond that, the greatest want of them is asked for once.
+    """
+    containers = [*pod.spec.init_containers, *pod.spec.containers]
+    inits = len(pod.spec.init_containers)
+    brief = [i for i in range(inits) if not containers[i].is_restartable_init]
+    own: dict[int, DeviceRequest] = {}
+    for index in [i for i in range(len(containers)) if i not in brief]:
+        wanted = _wanted(containers[index], resource)
+        if wanted:
+            own[index] = _request(index, containers[index], resource, class_name, count=wanted)
+            mappings.append(_mapping(containers[index], resource, own[index].name))
+    served: list[tuple[Container, str]] = []
+    extra: list[DeviceRequest] = []
+    for index in brief:
+        container, wanted = containers[index], _wanted(containers[index], resource)
+        for reused in [own[i] for i in sorted(own) if i >= index]:
+            if wanted > 0:
+                served.append((container, reused.name))
+                wanted -= _count(reused)
+        if wanted > 0:
+            made = _request(index, container, resource, class_name, count=wanted)
+            served.append((container, made.name))
+            extra.append(made)
+    greatest = max(extra, key=_count, default=None)
+    replaced = {request.name for request in extra}
+    for container, name in served:
+        final = greatest.name if greatest is not None and name in replaced else name
+        mappings.append(_mapping(container, resource, final))
+    requests += own.values() if greatest is None else [greatest, *own.values()]
+
+
+def _wanted(container: Container, resource: str) -> int:
+    """Return how many devices a container asks for; no part of one can be asked for."""
+    asked = container.resources.requests.get(resource)
+    return 0 if asked is None else to_units(resource, parse_quantity(asked))
+
+
+def _count(request: DeviceRequest) -> int:
+    assert request.exactly is not None, "requests for extended resources ask for a count"
+    return request.exactly.count
+
+
+def _request(
+    index: int, container: Container, resource: str, class_name: str, *, count: int
+) -> DeviceRequest:
+    place = sorted(container.resources.requests).index(resource)
+    return DeviceRequest(
+        name=f"container-{index}-request-{place}",
+        exactly=ExactDeviceRequest(
+            device_class_name=class_name, allocation_mode="ExactCount", count=count
+        ),
+    )
+
+
+def _mapping(container: Container, resource: str, request: str) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(
+        container_name=container.name, resource_name=resource, request_name=request
+    )

@@ -1,0 +1,122 @@
+"""PreFilter: what an attempt knows of a pod's claims before any node is looked at.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (PreFilter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.api.devices import AllocationResult, DeviceRequest, ResourceClaim
+from moorage.api.selectors import NodeMatcher, compile_node_selector
+from moorage.config.feature_gates import FeatureGates
+from moorage.framework.status import Status, error, unresolvable
+from moorage.plugins.claims.attempt import Attempt, PodClaim
+from moorage.plugins.claims.extended import ExtendedPart, is_in_memory, special_claim
+from moorage.plugins.claims.pod_claims import ClaimError, claims_of, full_name
+from moorage.plugins.resources.device_classes import DeviceClassNames
+from moorage.snapshot.claim_table import ClaimTable, allocation_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+
+class Preparation:
+    """Looks at the claims of one pod after another.
+
+    Parameters
+    ----------
+    table
+        The claims.
+    classes
+        Which class answers to which extended resource.
+    gates
+        Whether devices may stand for extended resources, and requests have alternatives.
+    """
+
+    def __init__(self, table: ClaimTable, classes: DeviceClassNames, gates: FeatureGates) -> None:
+        self._table = table
+        self._classes = classes
+        self._extended = gates("DRAExtendedResource")
+        self._alternatives = gates("DRAPrioritizedList")
+
+    def attempt(self, pod: PodInfo, snapshot: Snapshot) -> Attempt | Status:
+        """Return what an attempt begins with, empty for a pod without claims, or why none can."""
+        try:
+            claims = [
+                PodClaim(claim, claim.metadata.uid) for claim in claims_of(pod.pod, self._table)
+            ]
+        except ClaimError as problem:
+            return unresolvable(str(problem))
+        part = None
+        if self._extended and self._classes.backs(pod):
+            special = special_claim(pod, self._table.in_namespace(pod.namespace))
+            claims.append(PodClaim(special, special.metadata.uid, special=True))
+            if is_in_memory(special):
+                part = ExtendedPart(pod, special, self._classes)
+        for each in claims:
+            fault = self._prepare(each, snapshot)
+            if fault is not None:
+                return fault
+        return Attempt(snapshot, claims, extended=part)
+
+    def _prepare(self, one: PodClaim, snapshot: Snapshot) -> Status | None:
+        """Find where an allocation can be reached, or whether one can be made."""
+        allocation = one.claim.status.allocation
+        if allocation is None:
+            under_way = self._table.find_under_way(one.uid)
+            if under_way is not None and not under_way.on_trial:
+                return unresolvable(
+                    f"resource claim {full_name(one.claim)} is in the process of being allocated"
+                )
+            if under_way is not None:  # by another member of the group that is being tried
+                allocation = one.shared = allocation_of(under_way.claim)
+            elif not one.special:
+                return self._class_fault(one.claim, snapshot)
+        if allocation is None:
+            return None
+        try:
+            one.reachable = _matcher(allocation)
+        except ValueError as fault:
+            return error(str(fault))
+        return None
+
+    def _class_fault(self, claim: ResourceClaim, snapshot: Snapshot) -> Status | None:
+        for request in claim.spec.devices.requests:
+            where = f"resource claim {full_name(claim)}, request {request.name}"
+            if request.exactly is None and not request.first_available:
+                return unresolvable(f"{where}: unknown request type")
+            if request.exactly is None and not self._alternatives:
+                return unresolvable(
+                    f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
+                )
+            for name, class_name in _classes_of(request):
+                if not class_name:
+                    return error(f"request {name}: unsupported request type")
+                if snapshot.listers.device_classes.get(class_name) is None:
+                    return unresolvable(f"request {name}: device class {class_name} does not exist")
+        return None
+
+
+def _classes_of(request: DeviceRequest) -> Iterator[tuple[str, str]]:
+    """Yield where in a claim a class is named, and its name."""
+    if request.exactly is not None:
+        yield request.name, request.exactly.device_class_name
+        return
+    for alternative in request.first_available:
+        yield f"{request.name}/{alternative.name}", alternative.device_class_name
+
+
+def _matcher(allocation: AllocationResult) -> NodeMatcher | None:
+    """Compile which nodes an allocation can be reached from; None for every node.
+
+    Raises
+    ------
+    ValueError
+        The selector cannot be understood.
+    """
+    if allocation.node_selector is None:
+        return None
+    matcher = compile_node_selector(allocation.node_selector)
+    if matcher.error is not None:
+        raise ValueError(matcher.error)
+    return matcher

@@ -1,0 +1,238 @@
+"""What PreBind writes about claims, and what is written when an attempt comes to nothing.
+
+Every change is a patch at the version it was decided from. Of a conflict nobody knows whether it
+matters, so the claim is read again and looked at.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (bindClaim,
+Unreserve, deleteClaim) and client-go ``util/retry`` (DefaultRetry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from moorage.api.codec import encode, from_dict, to_dict
+from moorage.api.devices import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
+from moorage.api.resources import PODS, RESOURCE_CLAIMS
+from moorage.base.clock import Clock, rfc3339
+from moorage.base.errors import ApiError, ConflictError, NotFoundError, TransportError
+from moorage.framework.handle import MERGE_PATCH, STRATEGIC_MERGE_PATCH, BindingClient
+from moorage.plugins.claims.extended import NodeClaim
+from moorage.plugins.claims.pod_claims import DELETE_PROTECTION, ClaimError, full_name
+from moorage.snapshot.pod_info import PodInfo
+
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.01
+
+
+class ClaimWriter:
+    """The writes about claims; each raises `ClaimError` with kube-scheduler's text.
+
+    Parameters
+    ----------
+    client
+        The verbs.
+    clock
+        For the time of an allocation.
+    """
+
+    def __init__(self, client: BindingClient, clock: Clock) -> None:
+        self._objects = client.objects
+        self._client = client
+        self._clock = clock
+
+    # -- the way to a node ---------------------------------------------------------------------
+
+    async def create(self, node_claim: NodeClaim) -> ResourceClaim:
+        """Create the special claim of a pod as its node serves it."""
+        claim = node_claim.claim
+        metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
+        body = to_dict(ResourceClaim(metadata=metadata, spec=claim.spec))
+        body |= {"apiVersion": RESOURCE_CLAIMS.api_version, "kind": RESOURCE_CLAIMS.kind}
+        try:
+            stored = await self._objects.create(RESOURCE_CLAIMS, body, namespace=claim.namespace)
+        except (ApiError, TransportError) as problem:
+            text = f"create claim for extended resources {full_name(claim)}: {problem}"
+            raise ClaimError(text) from problem
+        return from_dict(ResourceClaim, stored)
+
+    async def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim:
+        """Write an allocation, unless it is None, and that the claim is reserved for a pod."""
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._reserve(claim, allocation, pod)
+            except ConflictError:
+                await self._client.sleep(_PAUSE_SECONDS)
+            claim = await self._read_again(claim)
+        try:
+            return await self._reserve(claim, allocation, pod)
+        except ConflictError as problem:
+            raise ClaimError(f"{_doing(allocation)} claim {full_name(claim)}: {problem}") from None
+
+    async def _reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim:
+        name = full_name(claim)
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimError(f"claim {name} got deleted in the meantime")
+        held = claim.status.allocation
+        if allocation is not None and held is not None and not _is_same(held, allocation):
+            raise ClaimError(f"claim {name} got allocated elsewhere in the meantime")
+        if allocation is None and held is None:
+            raise ClaimError(f"claim {name} got deallocated elsewhere in the meantime")
+        if allocation is not None:
+            claim = await self._protect(claim)
+        own = ResourceClaimConsumerReference(resource=PODS.plural, name=pod.name, uid=pod.uid)
+        status: dict[str, object] = {"reservedFor": [to_dict(own)]}  # merged with the others
+        now = rfc3339(self._clock.now_ns())
+        if held is None and allocation is not None:
+            stamped = msgspec.structs.replace(allocation, allocation_timestamp=now)
+            status["allocation"] = to_dict(stamped)
+        elif held is not None and held.allocation_timestamp is None:
+            status["allocation"] = {"allocationTimestamp": now}
+        change: dict[str, object] = {"status": status}
+        return await self._patch(claim, change, subresource="status", doing=_doing(allocation))
+
+    async def _protect(self, claim: ResourceClaim) -> ResourceClaim:
+        """Add the finalizer that keeps an allocated claim until its pods are gone."""
+        if DELETE_PROTECTION in claim.metadata.finalizers:
+            return claim
+        change = {"finalizers": [DELETE_PROTECTION]}  # merged with the others
+        return await self._patch(claim, {"metadata": change}, doing="add finalizer to")
+
+    async def _patch(
+        self,
+        claim: ResourceClaim,
+        change: dict[str, object],
+        *,
+        doing: str,
+        subresource: str = "",
+        content_type: str = STRATEGIC_MERGE_PATCH,
+    ) -> ResourceClaim:
+        """Change a claim at the version known of it.
+
+        Raises
+        ------
+        ConflictError
+            It has another version by now.
+        """
+        metadata = change.get("metadata")
+        at = {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
+        body = {**change, "metadata": {**at, **(metadata if isinstance(metadata, dict) else {})}}
+        try:
+            stored = await self._objects.patch(
+                RESOURCE_CLAIMS,
+                claim.name,
+                encode(body),
+                namespace=claim.namespace,
+                subresource=subresource,
+                content_type=content_type,
+            )
+        except ConflictError:
+            raise
+        except (ApiError, TransportError) as problem:
+            raise ClaimError(f"{doing} claim {full_name(claim)}: {problem}") from problem
+        return from_dict(ResourceClaim, stored)
+
+    async def _read_again(self, claim: ResourceClaim) -> ResourceClaim:
+        try:
+            stored = await self._objects.get(RESOURCE_CLAIMS, claim.name, namespace=claim.namespace)
+        except (ApiError, TransportError) as problem:
+            text = f"get updated claim {full_name(claim)} after conflict: {problem}"
+            raise ClaimError(text) from problem
+        return from_dict(ResourceClaim, stored)
+
+    async def tell_pod(self, pod: PodInfo, claim: ResourceClaim, node_claim: NodeClaim) -> None:
+        """Write into a pod's status which claim holds the devices of its extended resources."""
+        mappings = [to_dict(each) for each in node_claim.mappings]
+        told = {"resourceClaimName": claim.name, "requestMappings": mappings}
+        body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+        try:
+            await self._objects.patch(
+                PODS,
+                pod.name,
+                encode(body),
+                namespace=pod.namespace,
+                subresource="status",
+                content_type=STRATEGIC_MERGE_PATCH,
+            )
+        except (ApiError, TransportError) as problem:
+            text = f"update pod {pod.key} ExtendedResourceClaimStatus: {problem}"
+            raise ClaimError(text) from problem
+
+    # -- the way back --------------------------------------------------------------------------
+
+    async def unreserve(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Take a pod out of those a claim is reserved for, whatever else changed about it."""
+        entry = {"$patch": "delete", "uid": pod_uid}
+        body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
+        await self._objects.patch(
+            RESOURCE_CLAIMS,
+            claim.name,
+            encode(body),
+            namespace=claim.namespace,
+            subresource="status",
+            content_type=STRATEGIC_MERGE_PATCH,
+        )
+
+    async def deallocate(self, claim: ResourceClaim) -> None:
+        """Give back the devices of a claim, at the version at which nobody else used it."""
+        status = {"allocation": None, "reservedFor": None, "devices": None}
+        await self._patch(
+            claim,
+            {"status": status},
+            subresource="status",
+            doing="deallocate",
+            content_type=MERGE_PATCH,
+        )
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a special claim; its finalizer goes first, or it would stay."""
+
+        async def remove_finalizer(now: ResourceClaim) -> None:
+            left = [each for each in now.metadata.finalizers if each != DELETE_PROTECTION]
+            if left != now.metadata.finalizers:
+                change: dict[str, object] = {"metadata": {"finalizers": left or None}}
+                await self._patch(now, change, doing="update", content_type=MERGE_PATCH)
+
+        try:
+            await self._repeated(claim, remove_finalizer)
+            await self._objects.delete(
+                RESOURCE_CLAIMS, claim.name, namespace=claim.namespace, uid=claim.metadata.uid
+            )
+        except NotFoundError:
+            return
+
+    async def _repeated(
+        self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[None]]
+    ) -> None:
+        for _ in range(_TRIES - 1):
+            try:
+                await write(claim)
+            except ConflictError:
+                await self._client.sleep(_PAUSE_SECONDS)
+            else:
+                return
+            claim = from_dict(
+                ResourceClaim,
+                await self._objects.get(RESOURCE_CLAIMS, claim.name, namespace=claim.namespace),
+            )
+        await write(claim)
+
+
+def _doing(allocation: AllocationResult | None) -> str:
+    return "add reservation to" if allocation is None else "add allocation and reservation to"
+
+
+def _is_same(held: AllocationResult, decided: AllocationResult) -> bool:
+    """Whether a claim holds what was decided: another pod of the group may have written it."""
+    return held.devices.results == decided.devices.results

@@ -1,0 +1,8 @@
+"""Pod groups whose members are placed together or not at all.
+
+- `gang_scheduling`: the plugin GangScheduling, for the groups of Kubernetes.
+- `topology_placement_generator`: the plugin TopologyPlacementGenerator.
+- `pod_group_pods_count`: the plugin PodGroupPodsCount.
+- `coscheduling`: the plugin Coscheduling, for groups that pods name by labels.
+- `coscheduling_rules`: the reasons why Coscheduling does not try a group yet.
+"""

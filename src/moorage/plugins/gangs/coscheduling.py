@@ -1,0 +1,294 @@
+"""Coscheduling: pods that name a group by labels get their nodes together, or none of them does.
+
+A group is a PodGroup of ``scheduling.x-k8s.io/v1alpha1`` that pods name by a label, or two labels
+on each pod. With ``groupMode: trial`` all members are placed in one attempt that holds nothing
+unless enough of them fit; with ``groupMode: permit`` each is placed by itself and held at Permit
+until enough of its group have a node. Not part of the default profile.
+
+Rules mirrored: scheduler-plugins ``pkg/coscheduling`` of 2026-08 (PodGroup) and of September 2020
+(labels). In a trial members must share a priority in both forms, a missing PodGroup keeps its pods
+waiting, and a pod that a started group misses is tried before others of its priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL, CoschedulingGroup
+from moorage.api.pod import Pod
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args_optional import CoschedulingArgs, validate_coscheduling_args
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE, ON_TRIAL
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
+from moorage.snapshot.group_labels import CUSTOM_DOOR, LABEL_DOOR, minimum_of
+from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+NOT_FOUND: Final = "PodGroup not found"
+_WAIT_SECONDS: Final = 60  # where neither the group nor the arguments say how long
+_PERCENT: Final = 100
+_PAUSE_SECONDS: Final = 1  # as long as the first backoff of a pod
+
+
+class Coscheduling:
+    """QueueSort, PreFilter, PostFilter, Reserve and Permit plugin.
+
+    Raises
+    ------
+    ConfigError
+        A negative time, or a percentage that is none.
+    """
+
+    name = COSCHEDULING
+
+    def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
+        faults = validate_coscheduling_args(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        self._args = args
+        self._snapshot = handle.snapshot
+        self._effects = handle.effects
+        self._clock = handle.clock
+        self._waits = handle.group_mode == "permit"
+        permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
+        self._paused = Until(handle.clock, _PAUSE_SECONDS)
+        self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)
+        self._rules = GroupRules(handle.snapshot, permitted)
+
+    def capabilities(self) -> Capabilities:
+        """Declare the order of the queue, and how gangs are rejected and evicted."""
+        return Capabilities(
+            sorts_by_first_attempt=True,
+            rejects_by_shape=not self._waits,
+            evicts_whole_gangs=True,
+        )
+
+    # -- the order of the queue ----------------------------------------------------------------
+
+    def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
+        """Return (-priority, 0 for pods a started group misses, time, name).
+
+        The time is the group's: when its PodGroup was created, or, without an object, when its
+        first pod was queued; so its members come one after another.
+        """
+        found = self._group_of(pod)
+        if found is None:
+            return (-priority, 1, timestamp_ns, pod.full_name)
+        key, members, terms = found
+        rank = 0 if not self._waits and 0 < members.placed < terms.minimum else 1
+        if key.door == LABEL_DOOR:
+            if members.first_ns is None and members.pods:
+                members.first_ns = timestamp_ns
+            first_ns = timestamp_ns if members.first_ns is None else members.first_ns
+            return (-terms.priority, rank, first_ns, key.full_name)
+        time_ns = created_ns(terms) if members.failed_ns is None else members.failed_ns
+        return (-priority, rank, time_ns, pod.full_name)
+
+    # -- before anything is tried --------------------------------------------------------------
+
+    def group_ready(self, pod: Pod) -> Status:
+        """Turn a pod away from its group's trial: missing group, too few members, no agreement."""
+        key = self._snapshot.groups.key_of(pod)
+        if key is None or not key.door:
+            return SUCCESS
+        terms = self._snapshot.groups.source.terms_of(key)
+        return self._rules.refusal(key, terms, pod).by(self.name)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Where members wait for each other, refuse those whose group cannot be completed.
+
+        A pod whose label ``min-available`` is no number counts as a pod on its own; it is told so.
+        """
+        del state, snapshot
+        labels = pod.labels
+        if labels.get(NAME_LABEL) and minimum_of(pod.pod) is None:
+            self._tell_of_bad_label(pod.pod, labels.get(MIN_AVAILABLE_LABEL, ""))
+        found = self._group_of(pod.pod) if self._waits else None
+        if found is None:
+            return None, SUCCESS
+        key, _, terms = found
+        if key.door == LABEL_DOOR:
+            return None, self._rules.label_refusal(key, terms, pod.pod)
+        text = f"podGroup {key.full_name} failed recently"  # upstream's words
+        if self._backoff.holds(key):
+            return None, unresolvable(text)
+        if self._paused.holds(key):
+            # The first member that is placed brings the others along, whatever their backoff. Two
+            # groups that need the same room would take it from each other without pause.
+            return None, error(text)
+        return None, self._rules.shortage(key, terms, pod.pod)
+
+    # -- while members wait for each other -----------------------------------------------------
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Hold a member until enough others have a place; the one that completes them passes."""
+        del node_name
+        groups = self._snapshot.groups
+        key = groups.key_of(pod.pod)
+        if key is None or not key.door:
+            return SUCCESS, 0.0
+        terms, members = groups.source.terms_of(key), groups.members(key)
+        if terms is None:
+            return unschedulable(NOT_FOUND), 0.0
+        phase = state.find(GROUP_PHASE)
+        if members.placed >= terms.minimum:
+            if phase != ON_TRIAL:
+                members.failed_ns = None
+            if phase is None or (phase == CARRIED_OUT and members.placed == terms.minimum):
+                for uid in members.assumed:
+                    self._effects.allow(uid, self.name)
+            return SUCCESS, 0.0
+        if phase is None and members.placed == 1 and key.door == CUSTOM_DOOR:
+            state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
+        missing = terms.minimum - members.placed
+        text = f"waiting for {missing} more pods of group {key.full_name} to have a node"
+        seconds = terms.wait_seconds or self._args.permit_waiting_time_seconds or _WAIT_SECONDS
+        return Status(Code.WAIT, (text,)), float(seconds)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Where members wait for each other, reject all when one of too many finds no node."""
+        del state, node_to_status
+        if not self._waits:
+            return None, unschedulable()
+        found = self._group_of(pod.pod)
+        if found is None:
+            return None, unschedulable("can not find pod group")
+        key, members, terms = found
+        missing = terms.minimum - members.placed
+        kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
+        if key.door == LABEL_DOOR or missing <= 0 or kept:
+            return None, unschedulable()
+        if self._reject(members, "optimistic rejection in PostFilter"):
+            self._paused.begin(key)
+        if self._args.pod_group_backoff_seconds and len(members.pods) >= terms.minimum:
+            self._backoff.begin(key)
+        self._failed(key, members)
+        return None, unschedulable(
+            f"PodGroup {key.full_name} gets rejected due to Pod {pod.name} is unschedulable even "
+            "after PostFilter"
+        )
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Book nothing: members are counted by whoever places them."""
+        del state, pod, node_name
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Turn away the members that wait when one of them failed; bound ones stay."""
+        del node_name
+        if state.find(GROUP_PHASE) == ON_TRIAL:
+            return
+        key = self._snapshot.groups.key_of(pod.pod)
+        if key is None or not key.door:
+            return
+        members = self._snapshot.groups.members(key)
+        self._reject(members, "rejection in Unreserve", but=pod.pod.uid)
+        if self._waits:
+            self._failed(key, members)
+
+    def _reject(self, members: GroupMembers, text: str, *, but: str = "") -> bool:
+        """Turn away whoever waits; returns whether anybody did."""
+        waiting = [uid for uid in members.assumed if uid != but]
+        return sum(self._effects.reject(uid, self.name, text) for uid in waiting) > 0
+
+    def _failed(self, key: GroupKey, members: GroupMembers) -> None:
+        self._rules.permitted.end(key)
+        if key.door == CUSTOM_DOOR and members.pods:
+            members.failed_ns = self._clock.now_ns()
+
+    # -- leaves --------------------------------------------------------------------------------
+
+    def _group_of(self, pod: Pod) -> tuple[GroupKey, GroupMembers, GroupTerms] | None:
+        """Return a pod's group by one of our doors, if it exists."""
+        groups = self._snapshot.groups
+        key = groups.key_of(pod)
+        if key is None or not key.door:
+            return None
+        terms = groups.source.terms_of(key)
+        return None if terms is None else (key, groups.members(key), terms)
+
+    def _tell_of_bad_label(self, pod: Pod, text: str) -> None:
+        self._effects.emit(
+            pod,
+            kind="Warning",
+            reason="NotInPodGroup",
+            action="Scheduling",
+            note=f'label {MIN_AVAILABLE_LABEL} is "{text}", not a whole number of at least 1: the '
+            "pod is scheduled on its own",
+        )
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Register members and groups that come; and room, for groups that ask for some at once."""
+        pod_added = ClusterEvent(Resource.POD, Action.ADD)
+        pod_gone = ClusterEvent(Resource.POD, Action.DELETE)
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        group = ClusterEvent(Resource.COSCHEDULING_GROUP, Action.ADD | Action.UPDATE)
+        return (
+            EventRegistration(pod_added, self._member_hint, self._joined_by),
+            EventRegistration(group, self._group_hint),
+            EventRegistration(pod_gone, self._room_hint, self._in_want_of_room),
+            EventRegistration(node, self._room_hint, self._in_want_of_room),
+        )
+
+    def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue for a pod of the same group; in a trial only for the one that completes it."""
+        del old
+        if not isinstance(new, Pod):
+            return True
+        groups = self._snapshot.groups
+        key = groups.key_of(waiting)
+        return key is not None and groups.key_of(new) == key and self._worth_a_look(key)
+
+    def _joined_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
+        """Name those for whom `_member_hint` queues: the pod's group, once that is worth it."""
+        del old
+        if not isinstance(new, Pod):
+            return None
+        groups = self._snapshot.groups
+        key = groups.key_of(new)
+        if key is None or not self._worth_a_look(key):
+            return ()
+        return groups.members(key).waiting_pods()
+
+    def _worth_a_look(self, key: GroupKey) -> bool:
+        groups = self._snapshot.groups
+        terms = groups.source.terms_of(key)
+        return self._waits or terms is None or len(groups.members(key).pods) >= terms.minimum
+
+    def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue for the pod's own group."""
+        del old
+        if not isinstance(new, CoschedulingGroup):
+            return True
+        key = GroupKey(new.metadata.namespace, new.metadata.name, CUSTOM_DOOR)
+        return self._snapshot.groups.key_of(waiting) == key
+
+    def _room_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue where the pod's group asks for resources of the whole cluster."""
+        del old, new
+        found = self._group_of(waiting)
+        return found is not None and bool(found[2].resources)
+
+    def _in_want_of_room(self, old: object | None, new: object | None) -> Sequence[Pod]:
+        """Name those for whom `_room_hint` queues; costs what there are groups, not pods."""
+        del old, new
+        groups = self._snapshot.groups
+        found: list[Pod] = []
+        for key, members in groups.all().items():
+            if key.door and members.waiting:
+                terms = groups.source.terms_of(key)
+                if terms is not None and terms.resources:
+                    found += members.waiting_pods()
+        return found

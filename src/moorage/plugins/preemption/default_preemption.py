@@ -1,0 +1,169 @@
+"""DefaultPreemption: a pod that fits nowhere looks for a node where evicting others makes room.
+
+PostFilter answers with a node to nominate and its victims; ``service`` evicts them. While that
+goes on, PreEnqueue keeps the pod out of the queue.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption`` and
+``pkg/scheduler/framework/preemption``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from moorage.api.pod import Pod
+from moorage.base.errors import ConfigError
+from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
+from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.group import GroupWhatIf
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PostFilterResult
+from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from moorage.framework.what_if import WHAT_IF, WhatIf
+from moorage.plugins.preemption.evaluator import (
+    POLICY_NEVER,
+    TERMINATING,
+    Evaluator,
+    enough_candidates,
+    gate_looked_at,
+)
+from moorage.plugins.preemption.group import UnitBudgets, find_victims
+from moorage.snapshot.pod_groups import GroupTerms
+from moorage.snapshot.pod_info import PodInfo
+
+EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be finished"
+GROUP_MISSING: Final = "pod group for pod not found"
+IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
+WHOLE_GROUPS: Final = "not eligible due to workload aware preemption enabled"
+_PREFIX: Final = "preemption: "
+
+
+class DefaultPreemption:
+    """PreEnqueue and PostFilter plugin.
+
+    Raises
+    ------
+    ConfigError
+        No node would ever be tried, or a number is out of bounds.
+    """
+
+    name = "DefaultPreemption"
+    capabilities = Capabilities(rejects_by_shape=True)
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        faults = validate_default_preemption_args(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        self._args = args
+        self._snapshot = handle.snapshot
+        self._clock = handle.clock
+        self._evictions = handle.evictions
+        self._by_placement = handle.gates(TOPOLOGY_AWARE)
+        self._whole_groups = handle.gates(WORKLOAD_PREEMPTION)
+        self._draws = handle.streams.stream("preemption/offset")
+        self._evaluator = Evaluator(handle, prefix=_PREFIX)
+        self._unit_budgets = UnitBudgets(handle.snapshot.listers.pod_disruption_budgets)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold the pod while victims of its preemption are still to be evicted."""
+        held = self._evaluator.gate(pod)
+        if not held.ok:
+            return held
+        terms = self._snapshot.groups.terms_of(pod) if self._whole_groups else None
+        if terms is not None and self._evictions.running_for(terms.uid):
+            return unresolvable(EVICTING_FOR_GROUP)
+        return SUCCESS
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Find the node that loses least, or say why there is none.
+
+        Raises
+        ------
+        StateMissingError
+            Nothing lends the plugin the failed search.
+        """
+        del node_to_status
+        narrowed = self._evaluator.narrowed(state)
+        if narrowed is not None:
+            return narrowed
+        refusal = self._group_refusal(pod) or self._refusal(state.read(WHAT_IF), pod)
+        if refusal:
+            return self._evaluator.refused(refusal)
+        return self._evaluator.preempt(state, pod, self._where)
+
+    def post_filter_group(
+        self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
+    ) -> tuple[Sequence[Pod], Status]:
+        """Find the pods, or groups of pods, whose going makes room for a whole group."""
+        if any(pod.pod.spec.preemption_policy == "Never" for pod in pods):
+            return (), unschedulable(POLICY_NEVER)
+        victims, status = find_victims(
+            self._snapshot,
+            self._unit_budgets,
+            what_if,
+            priority=0 if terms is None else terms.priority,
+            now_ns=self._clock.now_ns(),
+        )
+        return [victim.pod for victim in victims], status
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Have the gate looked at again when a pod goes; who moves is for others to say."""
+        return (gate_looked_at(),)
+
+    # -- who may -------------------------------------------------------------------------------
+
+    def _group_refusal(self, pod: PodInfo) -> str:
+        """Return why a member of a group may not preempt on its own, "" when it may."""
+        if not (self._by_placement or self._whole_groups):
+            return ""
+        groups = self._snapshot.groups
+        key = groups.key_of(pod.pod)
+        if key is None:
+            return ""
+        if self._by_placement:
+            terms = groups.source.terms_of(key)
+            if terms is None:
+                return GROUP_MISSING
+            if terms.topology_key:
+                return IN_PLACEMENT
+        return WHOLE_GROUPS if self._whole_groups else ""
+
+    def _refusal(self, what_if: WhatIf, pod: PodInfo) -> str:
+        """Return why the pod may not preempt at all, "" when it may."""
+        if pod.pod.spec.preemption_policy == "Never":
+            return POLICY_NEVER
+        row = self._evaluator.nominated_row(what_if, pod)
+        if row is None:
+            return ""
+        leaving = any(
+            other.priority < pod.priority and _is_being_preempted(other.pod)
+            for other in self._snapshot.pods(row)
+        )
+        return TERMINATING if leaving else ""
+
+    # -- where ---------------------------------------------------------------------------------
+
+    def _where(self, potential: int) -> tuple[int, int]:
+        """Begin anywhere, and be content with a share of the nodes."""
+        args = self._args
+        enough = enough_candidates(
+            potential,
+            percentage=args.min_candidate_nodes_percentage,
+            absolute=args.min_candidate_nodes_absolute,
+        )
+        return self._draws.randrange(potential), enough
+
+
+def _is_being_preempted(pod: Pod) -> bool:
+    """Whether the pod is terminating because a scheduler evicted it."""
+    if not pod.metadata.deletion_timestamp:
+        return False
+    reasons = [each for each in pod.status.conditions if each.type == "DisruptionTarget"]
+    return bool(reasons) and (
+        reasons[0].status == "True" and reasons[0].reason == "PreemptionByScheduler"
+    )

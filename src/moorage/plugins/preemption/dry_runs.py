@@ -1,0 +1,250 @@
+"""Trying nodes out: as many at once as independence allows, a few in scalars, others one by one.
+
+Part of DefaultPreemption's search for room. What a dry run finds goes to `KnownRows`, where the
+search reads it and replicas of the preemptor do as well.
+
+Rules mirrored: those of `victims`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.preemption import Candidate
+from moorage.framework.status import Status
+from moorage.framework.what_if import SumsTrial, TakesArraysError, WhatIf
+from moorage.plugins.preemption.budgets import Budgets
+from moorage.plugins.preemption.known_rows import NEVER, UNKNOWN, KnownRows, Replicas, StateArray
+from moorage.plugins.preemption.sums import (
+    NOBODY,
+    PRIORITY_SHIFT,
+    Protection,
+    RowVictims,
+    comparable,
+    costs_of,
+    costs_of_row,
+    dry_run_many,
+    judged_without,
+    put_back_on_row,
+)
+from moorage.plugins.preemption.victims import LowerPriority, VictimRules, started_ns
+from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+# With more rows arrays cost less; a guess.
+_ROWS_IN_SCALARS = 8
+
+IntArray = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+class Surroundings(msgspec.Struct):
+    """What every search looks at: the cluster, its pods by rank, budgets, what replicas met.
+
+    `rows_for_candidates` is how many rows the last search tried for how many candidates: the next
+    one will hardly do with fewer. It decides how many are tried at once, never which count.
+    """
+
+    snapshot: Snapshot
+    importance: Importance
+    budgets: Budgets
+    replicas: Replicas
+    rows_for_candidates: tuple[int, int] = (1, 1)
+    _twice: tuple[IntArray, IntArray] = (_NO_ROWS, _NO_ROWS)
+
+    def twice(self, rows: IntArray) -> IntArray:
+        """Return rows one time after the other, so that from any of them on all are in one slice.
+
+        Kept for the same array: most searches have the same nodes to try.
+        """
+        if self._twice[0] is not rows:
+            self._twice = rows, np.concatenate((rows, rows))
+        return self._twice[1]
+
+
+class DryRuns:
+    """Tries rows out for one preemptor.
+
+    Parameters
+    ----------
+    around
+        The cluster.
+    what_if, pod
+        The attempt, and the preemptor.
+    now_ns
+        Wall-clock time, nanoseconds.
+    rules
+        Who may be evicted; every pod of lower priority when None.
+
+    Attributes
+    ----------
+    independent
+        Whether rows are tried together.
+    known
+        What rows tried out came to.
+    single
+        Those tried one by one; of the others `known` has it all.
+    """
+
+    __slots__ = (
+        "_around",
+        "_in_scalars",
+        "_now_ns",
+        "_pod",
+        "_what_if",
+        "independent",
+        "known",
+        "rules",
+        "single",
+    )
+
+    def __init__(
+        self,
+        around: Surroundings,
+        what_if: WhatIf,
+        pod: PodInfo,
+        *,
+        now_ns: int,
+        rules: VictimRules | None = None,
+    ) -> None:
+        self._around = around
+        self._what_if = what_if
+        self._pod = pod
+        self._now_ns = now_ns
+        self.independent = what_if.independent
+        self._in_scalars = self.independent and rules is None
+        self.rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
+        known = around.replicas.rows(what_if, pod) if rules is None else None
+        self.known = known or KnownRows(around.snapshot, around.budgets)
+        self.single: dict[int, Candidate | Status] = {}
+
+    def tried(self, rows: IntArray, states: bytes) -> StateArray:
+        """Return uint8: the states of rows, which are tried where they were `UNKNOWN`."""
+        if states.count(UNKNOWN) > _ROWS_IN_SCALARS:
+            self._try(rows[np.frombuffer(states, np.uint8) == UNKNOWN].tolist())
+        else:
+            due, at = [], states.find(UNKNOWN)
+            while at >= 0:
+                due.append(rows.item(at))
+                at = states.find(UNKNOWN, at + 1)
+            self._try(due)
+        known: StateArray = self.known.state_n.take(rows)
+        return known
+
+    def _try(self, rows: Sequence[int]) -> None:
+        if self._row_by_row(rows):
+            return
+        due = np.array(rows, np.int64)
+        if not self.independent:
+            self._one_by_one(due)
+            return
+        ranked = self._around.importance.take(due)
+        together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
+        if not together.all():
+            self._one_by_one(due[~together])
+            due, ranked = due[together], _some(ranked, together)
+        if not len(due):
+            return
+        protection = self._protection(due, ranked)
+        with self._what_if.on_rows(due) as sums:
+            victims = dry_run_many(sums, ranked, self._pod.priority, protection)
+        self.known.put(due, ranked, victims, costs_of(ranked, victims))
+
+    def _row_by_row(self, rows: Sequence[int]) -> bool:
+        """Try a few rows in scalars; False where that takes arrays, and nothing is lost then."""
+        if len(rows) > _ROWS_IN_SCALARS or not self._in_scalars:
+            return False
+        try:
+            return all(map(self._tried_by_sums, rows))
+        except TakesArraysError:
+            return False
+
+    def _tried_by_sums(self, row: int) -> bool:
+        priority = self._pod.priority
+        lower = [pod for pod in self._around.snapshot.pods(row) if pod.priority < priority]
+        if not lower:
+            self.known.put_row(row, NOBODY)
+            return True
+        trial = self._what_if.on_sums(row)
+        if trial is None:
+            return False
+        # Most rows end here: from one preemptor to the next those change whose victims have gone.
+        # Nobody is put back there, so neither ranks nor starts matter.
+        status = judged_without(trial, lower)
+        if not status.ok:
+            self.known.put_row(row, RowVictims((), 0, mixed=False, lower=True, status=status))
+            return True
+        return self._put_back(trial, row, len(lower))
+
+    def _put_back(self, trial: SumsTrial, row: int, lower: int) -> bool:
+        """Find the victims on a row that passes without its lower pods."""
+        pods = self._around.importance.take_row(row)
+        starts = [start for pod in pods if (start := start_ns(pod)) != NOT_STARTED]
+        latest = max(starts, default=NEVER)
+        if latest >= self._now_ns:
+            return False
+        first = len(pods) - lower
+        budgets = self._around.budgets
+        violating: tuple[int, ...] = ()
+        if budgets.protect_any():
+            violating = budgets.violating_ranks(row, pods, first)
+        victims = put_back_on_row(trial, pods, range(first, len(pods)), violating)
+        costs = None
+        if victims.ranks:
+            costs = (victims.violations, *costs_of_row(pods, victims.ranks))
+        self.known.put_row(row, victims, costs, latest=latest)
+        return True
+
+    def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
+        """Return in what order pods are put back, where a budget counts one of them."""
+        budgets = self._around.budgets
+        if not budgets.protect_any():
+            return None
+        lower = ranked.priority < self._pod.priority
+        order = np.tile(np.arange(lower.shape[1]), (len(rows), 1))
+        violating = np.zeros_like(lower)
+        lower_pods = lower.sum(axis=1).tolist()
+        for position, row in enumerate(rows.tolist()):
+            pods = self._around.importance.pods(row)
+            # Ranks go by priority: the lower pods are the last ones.
+            broken = budgets.violating_ranks(row, pods, len(pods) - lower_pods[position])
+            if broken:
+                violating[position, broken] = True
+                others = [rank for rank in range(lower.shape[1]) if rank not in broken]
+                order[position] = [*broken, *others]
+        return Protection(order, violating) if violating.any() else None
+
+    def _one_by_one(self, rows: IntArray) -> None:
+        for row in rows.tolist():
+            found = self.single[row] = self._try_one(row)
+            costs = costs_of_one(found, self._now_ns) if isinstance(found, Candidate) else None
+            self.known.note(row, costs)
+
+    def _try_one(self, row: int) -> Candidate | Status:
+        with self._what_if.on_row(row) as trial:
+            return self.rules.dry_run(trial, row)
+
+
+def costs_of_one(candidate: Candidate, now_ns: int) -> tuple[int, ...]:
+    """Return what a candidate loses by each criterion, the weightiest first; less is better."""
+    victims = candidate.victims
+    top = max(pod.priority for pod in victims)
+    return (
+        candidate.violations,
+        top,
+        sum(pod.priority + PRIORITY_SHIFT for pod in victims),
+        len(victims),
+        -min(started_ns(pod, now_ns) for pod in victims if pod.priority == top),
+    )
+
+
+def _some(ranked: RankedPods, at: Mask) -> RankedPods:
+    requests = {name: array[at] for name, array in ranked.requests.items()}
+    return RankedPods(ranked.priority[at], ranked.start_ns[at], requests)

@@ -1,0 +1,205 @@
+"""Making room for one pod: the steps that every plugin with a preemption of its own shares.
+
+Who may preempt, who may be evicted, and which nodes are tried is the plugin's; the rest is here:
+trying them out, letting extenders narrow the candidates, choosing, and what is said.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption`` (Evaluator).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PostFilterResult
+from moorage.framework.preemption import (
+    EXPLAIN,
+    NARROWING,
+    PREEMPTION,
+    TRIED,
+    Narrowing,
+    PreemptionReport,
+)
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.framework.what_if import WHAT_IF, WhatIf
+from moorage.plugins.preemption.budgets import Budgets
+from moorage.plugins.preemption.dry_runs import Surroundings, costs_of_one
+from moorage.plugins.preemption.known_rows import Replicas
+from moorage.plugins.preemption.search import Search
+from moorage.plugins.preemption.victims import VictimRules
+from moorage.snapshot.importance import Importance
+from moorage.snapshot.pod_info import PodInfo
+
+EVICTING: Final = "waiting for the preemption for this pod to be finished"
+POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_NODES: Final = "no nodes available"
+NO_CANDIDATE: Final = "no candidate node for preemption"
+
+# Asking the enum each time costs more than a comparison.
+_UNSCHEDULABLE: Final = Code.UNSCHEDULABLE
+
+Answer = tuple[PostFilterResult | None, Status]
+Rows = NDArray[np.int64]
+
+
+class Evaluator:
+    """Finds the node that loses least.
+
+    Parameters
+    ----------
+    handle
+        The plugin's.
+    prefix
+        What every message begins with.
+    """
+
+    def __init__(self, handle: Handle, *, prefix: str = "") -> None:
+        self._snapshot = handle.snapshot
+        self._clock = handle.clock
+        self._evictions = handle.evictions
+        self._prefix = prefix
+        budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets)
+        self.around = Surroundings(
+            handle.snapshot,
+            Importance(handle.snapshot.table),
+            budgets,
+            Replicas(handle.snapshot, budgets),
+        )
+
+    def gate(self, pod: Pod) -> Status:
+        """Answer for PreEnqueue: hold the pod while victims of its preemption are to be evicted.
+
+        Otherwise it might be tried again and preempt anew before the first victims are gone.
+        """
+        return unresolvable(EVICTING) if self._evictions.running_for(pod.uid) else SUCCESS
+
+    def refused(self, reason: str) -> Answer:
+        """Return the answer to a pod that may not preempt; its nomination stays."""
+        return None, unschedulable(self._prefix + reason)
+
+    def narrowed(self, state: CycleState) -> Answer | None:
+        """Choose among the candidates that extenders left; None while none has answered."""
+        narrowing = state.find(NARROWING)
+        if narrowing is None or not narrowing.answered:
+            return None
+        if narrowing.failure:
+            return None, error(self._prefix + narrowing.failure)
+        kept = [each for each in narrowing.kept if each.victims]
+        if not kept:
+            return self.refused(NO_CANDIDATE)
+        now_ns = self._clock.now_ns()
+        best = min(kept, key=lambda each: (costs_of_one(each, now_ns), each.node_name.encode()))
+        victims = tuple(victim.pod for victim in best.victims)
+        return PostFilterResult(best.node_name, victims), SUCCESS
+
+    def preempt(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        where: Callable[[int], tuple[int, int]],
+        rules: VictimRules | None = None,
+    ) -> Answer:
+        """Find the node that loses least, or say why there is none.
+
+        Parameters
+        ----------
+        state, pod
+            The attempt that found no node.
+        where
+            Takes how many rows are worth a try, at least one; returns which of them is tried
+            first, and how many candidates are enough.
+        rules
+            Who may be evicted; every pod of lower priority when None.
+
+        Raises
+        ------
+        StateMissingError
+            Nothing lends the plugin the failed search.
+        """
+        what_if = state.read(WHAT_IF)
+        if self._snapshot.num_nodes == 0:
+            return None, error(self._prefix + NO_NODES)
+        search = Search(self.around, what_if, pod, now_ns=self._clock.now_ns(), rules=rules)
+        rows = what_if.rows_with(_UNSCHEDULABLE)
+        if len(rows):
+            first, enough = where(len(rows))
+            search.run(rows, first, enough)
+            state.write(TRIED, search.tried)
+        ties = search.best()
+        if state.find(EXPLAIN):
+            state.write(PREEMPTION, self._report(rows, search, ties))
+        if not len(ties):
+            return self._nothing(search.rejected())
+        narrowing: Narrowing | None = state.find(NARROWING)
+        if narrowing is not None:
+            narrowing.offered = search.candidates()
+            return None, unschedulable()
+        row = search.chosen(ties)
+        victims = tuple([victim.pod for victim in search.victims(row)])
+        return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
+
+    def nominated_row(self, what_if: WhatIf, pod: PodInfo) -> int | None:
+        """Return the row a pod is nominated to, None where it may look for another one.
+
+        Those are unknown nodes, and nodes that no eviction will make fit.
+        """
+        nominated = pod.pod.status.nominated_node_name
+        row = self._snapshot.row_of(nominated) if nominated else None
+        if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return None
+        return row
+
+    def _report(self, rows: Rows, search: Search, ties: Rows) -> PreemptionReport:
+        names = self._snapshot.names
+        return PreemptionReport(
+            tuple(names[row] for row in rows.tolist()),
+            search.candidates(),
+            search.rejected(),
+            tuple(sorted(names[row] for row in ties.tolist())),
+        )
+
+    def _nothing(self, rejected: Mapping[str, Status]) -> Answer:
+        """Answer that no node can be made to fit: the nomination goes, unless something broke."""
+        broken = [status.message for status in rejected.values() if status.code is Code.ERROR]
+        if broken:
+            return None, error(self._prefix + _joined(broken))
+        counts: Counter[str] = Counter()
+        for status in rejected.values():
+            counts.update(status.reasons)
+        untried = self._snapshot.num_nodes - len(rejected)
+        if untried:
+            counts[NOT_HELPFUL] += untried
+        message = Diagnosis(self._snapshot.num_nodes, dict(counts)).message
+        return PostFilterResult(nominated_node=""), unschedulable(self._prefix + message)
+
+
+def gate_looked_at() -> EventRegistration:
+    """Return the event that only has the gate looked at again; who moves is for others to say."""
+    return EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never)
+
+
+def _never(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting, old, new
+    return False
+
+
+def enough_candidates(potential: int, *, percentage: int, absolute: int) -> int:
+    """Return how many candidates are enough among so many nodes worth a try."""
+    return min(potential, max(potential * percentage // 100, absolute))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Join error texts the way kube-scheduler lists several errors, each text once."""
+    once = list(dict.fromkeys(texts))
+    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"

@@ -1,0 +1,271 @@
+"""What trying nodes out came to, kept by row for replicas of a preemptor.
+
+Part of the search for room. A wave of preemptors is one question over and over: from one to the
+next only the nodes change that were chosen, or whose pods came and went. What is kept may never
+change a decision: a row is tried again as soon as anything moved that its outcome depends on.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.what_if import WhatIf
+from moorage.plugins.preemption.budgets import Budgets
+from moorage.plugins.preemption.sums import CRITERIA, RowVictims, Victims
+from moorage.snapshot.importance import NOT_STARTED, RankedPods
+from moorage.snapshot.nominated_rows import NominatedLevel
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+IntArray = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+# Kinds of preemptors whose outcomes are kept at a time, about a megabyte each at 5000 nodes; a
+# guess.
+_KINDS_MOST: Final = 8
+# Dry runs whose findings are looked up at a time; with more, all rows are tried again. A guess.
+_RUNS_MOST: Final = 4096
+NEVER: Final = int(np.iinfo(np.int64).min)
+"""Before any time; when the last pod was started where none was."""
+_ONE_ROW: Final = -1  # in place of a run: the row was tried alone
+
+UNKNOWN: Final = 0
+"""State of a row that has to be tried."""
+NO_CANDIDATE: Final = 1
+"""State of a row on which evicting makes no room."""
+BREAKING: Final = 2
+"""State of a candidate whose victims break a budget; a greater state is a candidate, too."""
+CLEAN: Final = 3
+"""State of a candidate that breaks none."""
+
+StateArray = NDArray[np.uint8]
+
+
+class KnownRows:
+    """Outcomes by row for one kind of preemptor.
+
+    Parameters
+    ----------
+    snapshot, budgets
+        What the outcomes depend on.
+
+    Attributes
+    ----------
+    state_n
+        uint8, (n,): `UNKNOWN`, `NO_CANDIDATE`, `BREAKING` or `CLEAN`; not to be changed.
+    alike
+        Whether all candidates there ever were lose the same, as where nodes are filled alike: then
+        nothing has to be compared.
+    """
+
+    def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
+        self._snapshot = snapshot
+        self._budgets = budgets
+        self._basis: object = None
+        self._positions: Sequence[int] = (0, 0, 0, 0)
+        # Whether a row was tried by itself, and what the first candidate loses.
+        self._mixed, self.alike = False, True
+        self._loss: Sequence[int] | None = None
+        # Rows whose states hold for one search: tried by themselves, or the preemptor's own.
+        self._passing: list[int] = []
+        self._latest = NEVER
+        self._runs: list[Victims] = []
+        self._forget_all()
+
+    def follow(self, level: NominatedLevel, own: int | None) -> None:
+        """Forget what may be otherwise by now.
+
+        Parameters
+        ----------
+        level
+            The pods nominated first.
+        own
+            The row the preemptor itself is nominated to, which is its own affair: replicas have
+            to leave it room there, so nothing is kept of that row.
+        """
+        table = self._snapshot.table
+        # By identity: the level is another object after it had to start afresh.
+        basis = (level, table.columns.structure, self._budgets.generation)
+        logs = (table.node_log, table.pod_log, table.version_log, level.log)
+        positions = (logs[0].position, logs[1].position, logs[2].position, logs[3].position)
+        if basis != self._basis or len(self._runs) >= _RUNS_MOST:
+            self._basis = basis
+            self._forget_all()
+        else:
+            for log, before, now in zip(logs, self._positions, positions, strict=True):
+                if before != now:
+                    self._mark(log.since(before))
+        self._positions = positions
+        if self._passing:
+            self._mark(self._passing)
+            self._passing = []
+        if own is not None:
+            self.state_n[own] = UNKNOWN
+            self._passing.append(own)
+
+    def _mark(self, changed: Sequence[int] | None) -> None:
+        """Have rows tried again, all of them where it is not known which."""
+        if changed is None:
+            self.state_n[:] = UNKNOWN
+            return
+        for row in changed:
+            self.state_n[row] = UNKNOWN
+
+    def states(self, rows: IntArray, now_ns: int) -> StateArray:
+        """Return uint8: the states of some rows.
+
+        Rows with a pod that is started now or later, as clocks may say, are never known.
+        """
+        states: StateArray = self.state_n.take(rows)
+        if self._latest >= now_ns:
+            states[self._latest_n[rows] >= now_ns] = UNKNOWN
+        return states
+
+    def put(self, rows: IntArray, ranked: RankedPods, victims: Victims, costs: IntArray) -> None:
+        """Keep the outcome of some rows, but of those where a Filter broke: it may not again.
+
+        Parameters
+        ----------
+        rows
+            Which.
+        ranked, victims
+            Their pods and what the dry run found, in this order.
+        costs
+            As `sums.costs_of`, with pods not started at `NOT_STARTED`.
+        """
+        started = np.where(ranked.start_ns == NOT_STARTED, NEVER, ranked.start_ns)
+        latest = started.max(axis=1, initial=NEVER)
+        self._latest_n[rows] = latest
+        self._latest = max(self._latest, int(latest.max(initial=NEVER)))
+        self._costs_nc[rows] = costs
+        states = np.where(costs[:, 0] == 0, np.uint8(CLEAN), np.uint8(BREAKING))
+        candidate = victims.victim.any(axis=1)
+        states[~candidate] = NO_CANDIDATE
+        self.state_n[rows] = states
+        if self.alike and (losses := costs[candidate].tolist()):
+            self._compare(losses[0])
+            if losses.count(losses[0]) < len(losses):
+                self.alike = False
+        self._passing += rows[victims.verdict.broken].tolist()
+        self._run_n[rows] = len(self._runs)
+        self._position_n[rows] = np.arange(len(rows))
+        self._runs.append(victims)
+
+    def put_row(
+        self,
+        row: int,
+        victims: RowVictims,
+        costs: Sequence[int] | None = None,
+        *,
+        latest: int = NEVER,
+    ) -> None:
+        """Keep the outcome of one row.
+
+        Parameters
+        ----------
+        row
+            Which.
+        victims, costs
+            What the dry run found, and what the row loses; None where it is no candidate.
+        latest
+            When the last of its pods was started; `NEVER` where that does not matter.
+        """
+        self._latest_n[row] = latest
+        self._latest = max(self._latest, latest)
+        self._put_costs(row, costs)
+        self._run_n[row] = _ONE_ROW
+        self._rows[row] = victims
+
+    def note(self, row: int, costs: Sequence[int] | None) -> None:
+        """Take down for this search what a row tried by itself loses; None: it is no candidate."""
+        self._put_costs(row, costs)
+        self._passing.append(row)
+        self._mixed = True
+        self.alike = False  # what has not started is spelled in two ways
+
+    def found(self, row: int) -> RowVictims:
+        """Return what the last dry run found for a row."""
+        run = self._run_n.item(row)
+        if run == _ONE_ROW:
+            return self._rows[row]
+        return self._runs[run].of_row(self._position_n.item(row))
+
+    def costs(self, rows: IntArray, now_ns: int) -> IntArray:
+        """Return int64, (rows, 5): what rows lose, by criterion.
+
+        A victim not started is the latest of all, be it now or `NOT_STARTED`; where rows were
+        tried by themselves, it is now.
+        """
+        costs: IntArray = self._costs_nc.take(rows, axis=0)
+        if self._mixed:
+            starts = costs[:, -1]
+            starts[starts == -NOT_STARTED] = -now_ns
+        return costs
+
+    def earliest_ns(self, row: int) -> int:
+        """Return when the first of a row's most important victims was started."""
+        return -self._costs_nc.item(row, CRITERIA - 1)
+
+    def _put_costs(self, row: int, costs: Sequence[int] | None) -> None:
+        if costs is None:
+            self.state_n[row] = NO_CANDIDATE
+        else:
+            self.state_n[row] = BREAKING if costs[0] else CLEAN
+            self._costs_nc[row] = costs
+            self._compare(costs)
+
+    def _compare(self, costs: Sequence[int]) -> None:
+        """Note what a candidate loses."""
+        if self._loss is None:
+            self._loss = tuple(costs)
+        elif self._loss != tuple(costs):
+            self.alike = False
+
+    def _forget_all(self) -> None:
+        n = self._snapshot.num_nodes
+        self.state_n: StateArray = np.full(n, UNKNOWN, np.uint8)
+        self._mixed = False
+        self.alike = True
+        self._loss = None
+        self._costs_nc = np.zeros((n, CRITERIA), np.int64)
+        self._latest_n = np.zeros(n, np.int64)
+        self._latest = NEVER
+        self._runs = []
+        self._rows: dict[int, RowVictims] = {}
+        self._run_n = np.zeros(n, np.int64)
+        self._position_n = np.zeros(n, np.int64)
+
+
+class Replicas:
+    """`KnownRows` by kind of preemptor, the least recently asked for forgotten first.
+
+    Parameters
+    ----------
+    snapshot, budgets
+        The cluster, and the disruption budgets.
+    """
+
+    def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
+        self._snapshot = snapshot
+        self._budgets = budgets
+        self._kinds: OrderedDict[tuple[object, int], KnownRows] = OrderedDict()
+
+    def rows(self, what_if: WhatIf, pod: PodInfo) -> KnownRows | None:
+        """Return what is known for a preemptor, up to date; None where nothing can be kept."""
+        alike = what_if.alike
+        if alike is None or not what_if.independent:
+            return None
+        key = (alike, pod.priority)
+        found = self._kinds.get(key)
+        if found is None:
+            while len(self._kinds) >= _KINDS_MOST:
+                self._kinds.popitem(last=False)
+            found = self._kinds[key] = KnownRows(self._snapshot, self._budgets)
+        self._kinds.move_to_end(key)
+        found.follow(*what_if.nominated())
+        return found

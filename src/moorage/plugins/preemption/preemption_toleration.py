@@ -1,0 +1,272 @@
+"""PreemptionToleration: preemption that spares pods whose PriorityClass tolerates it.
+
+As DefaultPreemption, in whose place a profile enables it at ``postFilter``, with one exemption: a
+PriorityClass may say by annotations that its pods are only evicted for pods of some priority, or
+only some seconds after they were scheduled:
+
+- ``preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority``: pods of this priority
+  and higher may evict them at once; the class's own value + 1 if absent;
+- ``preemption-toleration.scheduling.x-k8s.io/toleration-seconds``: others only so many seconds
+  after they were scheduled, never if negative; 0 if absent.
+
+The older domain ``scheduling.sigs.k8s.io`` in their place is read as well. What is no number is
+reported, and its class tolerates nothing. Not part of the default profile.
+
+Rules mirrored: scheduler-plugins ``pkg/preemptiontoleration`` of 2026-08.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.pod import Pod
+from moorage.api.policy import PriorityClass
+from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import validate_default_preemption_args
+from moorage.config.plugin_args_optional import PreemptionTolerationArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PostFilterResult
+from moorage.framework.preemption import Candidate
+from moorage.framework.status import Status, error, unresolvable
+from moorage.framework.what_if import WHAT_IF, RowTrial
+from moorage.plugins.preemption.budgets import Budgets
+from moorage.plugins.preemption.evaluator import (
+    POLICY_NEVER,
+    TERMINATING,
+    Evaluator,
+    enough_candidates,
+    gate_looked_at,
+)
+from moorage.plugins.preemption.victims import dry_run
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+_log = logging.getLogger(__name__)
+
+_DOMAINS: Final = (
+    "preemption-toleration.scheduling.x-k8s.io",
+    "preemption-toleration.scheduling.sigs.k8s.io",
+)
+
+
+class PreemptionToleration:
+    """PreEnqueue and PostFilter plugin.
+
+    Raises
+    ------
+    ConfigError
+        No node would ever be tried, or a number is out of bounds.
+    """
+
+    name = "PreemptionToleration"
+
+    def __init__(self, args: PreemptionTolerationArgs, handle: Handle) -> None:
+        faults = validate_default_preemption_args(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        self._args = args
+        self._snapshot = handle.snapshot
+        self._clock = handle.clock
+        self._draws = handle.streams.stream("preemption/offset")
+        self._evaluator = Evaluator(handle)
+        self._classes = _Classes(handle.snapshot.listers.priority_classes)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold the pod while victims of its preemption are still to be evicted."""
+        return self._evaluator.gate(pod)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Find the node that loses least among those not exempt, or say why there is none.
+
+        Raises
+        ------
+        StateMissingError
+            Nothing lends the plugin the failed search.
+        """
+        del node_to_status
+        narrowed = self._evaluator.narrowed(state)
+        if narrowed is not None:
+            return narrowed
+        if pod.pod.spec.preemption_policy == "Never":
+            return self._evaluator.refused(POLICY_NEVER)
+        row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
+        if row is not None and _makes_room(self._snapshot.pods(row), pod):
+            return self._evaluator.refused(TERMINATING)
+        rules = _NotExempt(
+            self._snapshot,
+            self._evaluator.around.budgets,
+            pod,
+            classes=self._classes.current(),
+            now_ns=self._clock.now_ns(),
+        )
+        return self._evaluator.preempt(state, pod, self._where, rules)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Have the gate looked at again when a pod goes; who moves is for others to say."""
+        return (gate_looked_at(),)
+
+    def _where(self, potential: int) -> tuple[int, int]:
+        """Begin anywhere, and be content with a share of the nodes."""
+        args = self._args
+        enough = enough_candidates(
+            potential,
+            percentage=args.min_candidate_nodes_percentage,
+            absolute=args.min_candidate_nodes_absolute,
+        )
+        return self._draws.randrange(potential), enough
+
+
+class Toleration(msgspec.Struct, frozen=True):
+    """What a PriorityClass tolerates.
+
+    Parameters
+    ----------
+    priority
+        The least priority of a pod that may evict those of the class at once.
+    seconds
+        How long after they were scheduled others may not; less than 0 for ever.
+    """
+
+    priority: int
+    seconds: int
+
+    def exempts(self, pod: PodInfo, preemptor: PodInfo, now_ns: int) -> bool:
+        """Whether a pod of the class may not be evicted for a preemptor, at a wall-clock time."""
+        if preemptor.priority >= self.priority:
+            return False
+        if self.seconds < 0:
+            return True
+        scheduled_ns = _scheduled_ns(pod)
+        return scheduled_ns is None or scheduled_ns + self.seconds * NS_PER_SECOND > now_ns
+
+
+def _open(found: Toleration | None, preemptor: PodInfo) -> bool:
+    """Whether pods of a class never escape a preemptor."""
+    return found is None or preemptor.priority >= found.priority
+
+
+class _NotExempt:
+    """`VictimRules`: pods of lower priority, except those whose class tolerates it."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        budgets: Budgets,
+        pod: PodInfo,
+        *,
+        classes: Mapping[str, Toleration | None],
+        now_ns: int,
+    ) -> None:
+        self._snapshot = snapshot
+        self._budgets = budgets
+        self._pod = pod
+        self._classes = classes
+        self._now_ns = now_ns
+        # Naming one of these, or none, a pod is like any other: most classes tolerate nothing.
+        self._plain = {"", *(name for name, found in classes.items() if _open(found, pod))}
+
+    def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Answer where no pod's class says anything."""
+        plain, pods = self._plain, self._snapshot.table.pods_by_row
+        return np.array(
+            [
+                all(each.pod.spec.priority_class_name in plain for each in pods[row].values())
+                for row in rows.tolist()
+            ],
+            np.bool_,
+        )
+
+    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
+        """Find the pods that would go from one row."""
+        name = self._snapshot.names[row]
+        going: list[PodInfo] = []
+        for pod in self._snapshot.pods(row):
+            if pod.priority >= self._pod.priority:
+                continue
+            named = pod.pod.spec.priority_class_name
+            if named and named not in self._classes:
+                return error(f'priorityclass.scheduling.k8s.io "{named}" not found')
+            found = self._classes[named] if named else None
+            if found is None or not found.exempts(pod, self._pod, self._now_ns):
+                going.append(pod)
+        if not going:
+            return self.nobody(name)
+        return dry_run(trial, going, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
+
+    def nobody(self, node_name: str) -> Status:
+        """Say that no pod may go."""
+        return unresolvable(
+            f"No victims found on node {node_name} for preemptor pod {self._pod.name}"
+        )
+
+
+class _Classes:
+    """What every PriorityClass tolerates, read when one changed."""
+
+    def __init__(self, lister: Lister[PriorityClass]) -> None:
+        self._lister = lister
+        self._generation = -1
+        self._found: Mapping[str, Toleration | None] = {}
+
+    def current(self) -> Mapping[str, Toleration | None]:
+        """Return the tolerations by class; None where one cannot be read."""
+        if self._generation != self._lister.generation:
+            self._generation = self._lister.generation
+            self._found = {each.name: _toleration(each) for each in self._lister.all()}
+        return self._found
+
+
+def _toleration(given: PriorityClass) -> Toleration | None:
+    try:
+        priority = _number(given, "minimum-preemptable-priority", bits=32)
+        seconds = _number(given, "toleration-seconds", bits=64)
+    except ValueError as problem:
+        _log.error("PriorityClass %s tolerates no preemption: %s", given.name, problem)
+        return None
+    return Toleration(given.value + 1 if priority is None else priority, seconds or 0)
+
+
+def _number(given: PriorityClass, key: str, *, bits: int) -> int | None:
+    for domain in _DOMAINS:
+        text = given.metadata.annotations.get(f"{domain}/{key}")
+        if text is None:
+            continue
+        digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+        if not (digits.isascii() and digits.isdecimal()):
+            raise ValueError(f"annotation {domain}/{key}: {text!r} is no whole number")
+        number = int(text)
+        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            raise ValueError(f"annotation {domain}/{key}: {text} has more than {bits} bits")
+        return number
+    return None
+
+
+def _scheduled_ns(pod: PodInfo) -> int | None:
+    """Return when a pod was scheduled, nanoseconds; None while it says it was not."""
+    for condition in pod.pod.status.conditions:
+        if condition.type == "PodScheduled":
+            if condition.status != "True" or not condition.last_transition_time:
+                return None
+            try:
+                return parse_rfc3339(condition.last_transition_time)
+            except ValueError:
+                return None
+    return None
+
+
+def _makes_room(pods: Iterable[PodInfo], preemptor: PodInfo) -> bool:
+    """Whether a pod of lower priority is terminating, for whatever reason."""
+    return any(
+        pod.pod.metadata.deletion_timestamp and pod.priority < preemptor.priority for pod in pods
+    )

@@ -1,0 +1,6 @@
+"""Which pods enter the scheduling queue, and the order in which they leave it.
+
+- `scheduling_gates`: the plugin SchedulingGates.
+- `priority_sort`: the plugin PrioritySort.
+- `qos_sort`: the plugin QOSSort.
+"""

@@ -1,0 +1,184 @@
+"""CapacityScheduling: namespaces share a cluster by elastic quotas, borrow, and are paid back.
+
+An ElasticQuota guarantees its namespace a minimum and bounds it by a maximum. Up to that bound a
+namespace borrows what others leave of their minimum; who is within its own minimum gets it back
+by evicting pods of namespaces that borrow. Pods of namespaces without a quota preempt and are
+preempted among themselves. Not part of the default profile: one that wants it disables
+DefaultPreemption at ``postFilter`` and enables this.
+
+Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` of 2026-08. Use is read off the pods on
+nodes, assumed ones included, instead of being booked at Reserve and by informers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
+from moorage.framework.preemption import EXPLAIN
+from moorage.framework.status import SUCCESS, Status, unschedulable
+from moorage.framework.what_if import WHAT_IF
+from moorage.plugins.preemption.evaluator import POLICY_NEVER, TERMINATING, Evaluator
+from moorage.plugins.quotas.elastic_quotas import (
+    NOTHING,
+    Amounts,
+    Quota,
+    QuotaBooks,
+    Usage,
+    plus,
+    request_of,
+)
+from moorage.plugins.quotas.victims import CapacityVictims, Claim
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+NOT_LOOKED_AT: Final = "not eligible due to failed to read from cycleState"
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """What PreFilter found: the quotas in use, what the pod claims, and what is too much."""
+
+    usage: Usage
+    claim: Claim | None = None
+    excess: str = ""
+
+
+_LOOKED: StateKey[_Looked] = StateKey("elastic quotas")
+
+
+class CapacityScheduling:
+    """PreEnqueue, PreFilter and PostFilter plugin; takes no arguments."""
+
+    name = "CapacityScheduling"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._clock = handle.clock
+        self._effects = handle.effects
+        self._books = QuotaBooks(handle.snapshot.listers.elastic_quotas, handle.snapshot.table)
+        self._evaluator = Evaluator(handle)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold the pod while victims of its preemption are still to be evicted."""
+        return self._evaluator.gate(pod)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Reject a pod that its namespace's maximum, or all minimums together, leave no room."""
+        usage = self._books.usage()
+        problem = self._books.unreadable.get(pod.namespace)
+        if problem is not None:
+            return None, unschedulable(f"{problem}; mend the quota")
+        quota = usage.quotas.get(pod.namespace)
+        if quota is None:
+            state.write(_LOOKED, _Looked(usage))
+            return None, SUCCESS
+        claim = _claim(pod, usage, snapshot)
+        reason, excess = _refusal(pod, quota, claim, usage)
+        state.write(_LOOKED, _Looked(usage, claim, excess))
+        return None, unschedulable(reason) if reason else SUCCESS
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Find the node where the quotas can be honoured at the least loss, trying every one.
+
+        Raises
+        ------
+        StateMissingError
+            Nothing lends the plugin the failed search.
+        """
+        del node_to_status
+        narrowed = self._evaluator.narrowed(state)
+        if narrowed is not None:
+            return narrowed
+        looked = state.find(_LOOKED)
+        if looked is not None and looked.excess and not state.find(EXPLAIN):
+            self._tell(pod, looked.excess)
+        if pod.pod.spec.preemption_policy == "Never":
+            return self._evaluator.refused(POLICY_NEVER)
+        if looked is None:
+            return self._evaluator.refused(NOT_LOOKED_AT)
+        rules = CapacityVictims(
+            self._snapshot,
+            self._evaluator.around.budgets,
+            pod,
+            looked.claim,
+            usage=looked.usage,
+            now_ns=self._clock.now_ns(),
+        )
+        row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
+        if row is not None and rules.leaving(self._snapshot.pods(row)):
+            return self._evaluator.refused(TERMINATING)
+        return self._evaluator.preempt(state, pod, _every_node, rules)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what makes room in a quota: a pod that goes, and any change of a quota."""
+        gone = ClusterEvent(Resource.POD, Action.DELETE)
+        quota = ClusterEvent(Resource.ELASTIC_QUOTA, Action.ALL)
+        return (EventRegistration(gone), EventRegistration(quota))
+
+    def _tell(self, pod: PodInfo, excess: str) -> None:
+        """Say in an Event how much is too much; the message is upstream's, without figures."""
+        self._effects.emit(
+            pod.pod, kind="Warning", reason="ElasticQuotaExceeded", action="Scheduling", note=excess
+        )
+
+
+def _claim(pod: PodInfo, usage: Usage, snapshot: Snapshot) -> Claim:
+    """Add up what the pod and the pods nominated before it ask of the quotas."""
+    in_quota = in_all = request_of(pod)
+    for node_name, nominated in snapshot.nominations.items():
+        if snapshot.row_of(node_name) is None:
+            continue
+        for other in nominated:
+            if other.uid == pod.uid or other.namespace not in usage.quotas:
+                continue
+            if other.namespace != pod.namespace:
+                if not usage.borrows(other.namespace):
+                    in_all = plus(in_all, request_of(other))
+            elif other.priority >= pod.priority:
+                in_quota = plus(in_quota, request_of(other))
+                in_all = plus(in_all, request_of(other))
+    return Claim(in_quota, in_all)
+
+
+def _refusal(pod: PodInfo, quota: Quota, claim: Claim, usage: Usage) -> tuple[str, str]:
+    """Return why the quotas leave no room for a pod, and the figures; "" where they do."""
+    used = usage.used(pod.namespace)
+    resource = quota.above_max(claim.in_quota, used)
+    if resource:
+        reason = (
+            f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {quota.namespace} is "
+            "more than Max"
+        )
+        figures = _figures(resource, used, claim.in_quota, quota.maximum or NOTHING)
+        return reason, f"ElasticQuota {quota.namespace}/{quota.name}: {figures} at most"
+    resource = usage.above_total(claim.in_all)
+    if resource:
+        reason = (
+            f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than "
+            "min"
+        )
+        figures = _figures(resource, usage.total, claim.in_all, usage.guaranteed)
+        return reason, f"all ElasticQuotas together: {figures} guaranteed"
+    return "", ""
+
+
+def _figures(resource: str, used: Amounts, asked: Amounts, bound: Amounts) -> str:
+    unit = "m" if resource == "cpu" else ""
+    amounts = [f"{each.get(resource, 0)}{unit}" for each in (used, asked, bound)]
+    return f"{resource} {amounts[0]} used and {amounts[1]} asked, {amounts[2]}"
+
+
+def _every_node(potential: int) -> tuple[int, int]:
+    return 0, potential

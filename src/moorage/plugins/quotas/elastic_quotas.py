@@ -1,0 +1,261 @@
+"""Elastic quotas as numbers: their bounds, what is in use, and whether something exceeds them.
+
+Part of CapacityScheduling. What a namespace uses is read off the pods of the snapshot, assumed
+ones included, so there are no books that could differ from it (docs/decisions/0015).
+
+Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` (elasticquota.go) of 2026-08.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from moorage.api.elastic_quota import ElasticQuota
+from moorage.api.meta import ResourceList
+from moorage.api.names import is_scheduling_resource
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import to_units
+from moorage.plugins.resources.scoring import FIRST_CLASS
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.table import NodeTable
+
+Amounts = Mapping[str, int]
+"""By resource name, in scheduling units."""
+
+NOTHING: Final[Amounts] = {}
+_ORDER: Final = ("cpu", "memory", "ephemeral-storage")
+
+
+def request_of(pod: PodInfo) -> Amounts:
+    """Return what a pod counts against its quota: what Filter asks for it."""
+    return pod.part(RESOURCES).value.filter
+
+
+def plus(one: Amounts, other: Amounts, *, times: int = 1) -> dict[str, int]:
+    """Return the sum of two lists of amounts, the second so many times."""
+    total = dict(one)
+    for name, amount in other.items():
+        total[name] = total.get(name, 0) + times * amount
+    return total
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """The bounds of one namespace.
+
+    Parameters
+    ----------
+    namespace, name
+        The ElasticQuota.
+    minimum
+        What is guaranteed; nothing of what is absent.
+    maximum
+        What is never exceeded; None for no bound at all. Otherwise nothing of cpu, memory and
+        ephemeral storage where they are absent, and no bound on other resources that are.
+    """
+
+    namespace: str
+    name: str
+    minimum: Amounts
+    maximum: Amounts | None
+
+    def above_min(self, used: Amounts) -> str:
+        """Return a resource of which more is used than guaranteed, "" for none."""
+        return exceeded(used, used, self.minimum)
+
+    def above_min_with(self, asked: Amounts, used: Amounts) -> str:
+        """Return a resource of which more is asked and used than guaranteed, "" for none.
+
+        As `above_max`: most resources count only where something is asked of them.
+        """
+        return exceeded(asked, plus(asked, used), self.minimum)
+
+    def above_max(self, asked: Amounts, used: Amounts) -> str:
+        """Return a resource whose bound is exceeded by what is asked and used, "" for none.
+
+        Other resources than the first-class ones count only where something is asked of them.
+        """
+        if self.maximum is None:
+            return ""
+        total = plus(asked, used)
+        bounded = [name for name in asked if name in FIRST_CLASS or name in self.maximum]
+        return exceeded(bounded, total, self.maximum)
+
+
+def exceeded(names: Iterable[str], total: Amounts, bounds: Amounts) -> str:
+    """Return a resource of which there is more than its bound, "" for none.
+
+    Looked at are cpu, memory and ephemeral storage, and the other names given, in this order; an
+    absent bound is 0.
+    """
+    others = sorted(name for name in names if name not in FIRST_CLASS)
+    for name in (*_ORDER, *others):
+        if total.get(name, 0) > bounds.get(name, 0):
+            return name
+    return ""
+
+
+class Usage:
+    """The quotas and what their namespaces use at one moment; changes are tried on it.
+
+    Parameters
+    ----------
+    quotas
+        By namespace.
+    used
+        What the pods of each of these namespaces request together.
+    """
+
+    def __init__(self, quotas: Mapping[str, Quota], used: Mapping[str, Amounts]) -> None:
+        self.quotas = quotas
+        self._used = dict(used)
+        self.total: Amounts = NOTHING
+        self.guaranteed: Amounts = NOTHING
+        for namespace, quota in quotas.items():
+            self.total = plus(self.total, self._used.get(namespace, NOTHING))
+            self.guaranteed = plus(self.guaranteed, quota.minimum)
+
+    def copy(self) -> Usage:
+        """Return one that can be changed without this one."""
+        twin = Usage({}, self._used)
+        twin.quotas, twin.total, twin.guaranteed = self.quotas, self.total, self.guaranteed
+        return twin
+
+    def used(self, namespace: str) -> Amounts:
+        """Return what the pods of a namespace with a quota request together."""
+        return self._used.get(namespace, NOTHING)
+
+    def add(self, pod: PodInfo, *, times: int = 1) -> None:
+        """Count a pod more, or less by ``times=-1``; one without a quota counts for nothing."""
+        if pod.namespace not in self.quotas:
+            return
+        asked = request_of(pod)
+        self._used[pod.namespace] = plus(self.used(pod.namespace), asked, times=times)
+        self.total = plus(self.total, asked, times=times)
+
+    def borrows(self, namespace: str) -> bool:
+        """Whether a namespace with a quota uses more than it is guaranteed."""
+        return bool(self.quotas[namespace].above_min(self.used(namespace)))
+
+    def above_total(self, asked: Amounts) -> str:
+        """Return a resource of which more would be used than all quotas guarantee, "" for none."""
+        total = plus(self.total, asked)
+        return exceeded(total, total, self.guaranteed)
+
+
+class QuotaBooks:
+    """The quotas of a cluster, read when they changed, and their use, kept by the rows that moved.
+
+    Parameters
+    ----------
+    lister
+        Where the quotas are; of several in a namespace the first counts.
+    table
+        Where the pods are.
+    """
+
+    def __init__(self, lister: Lister[ElasticQuota], table: NodeTable) -> None:
+        self._lister = lister
+        self._generation = -1
+        self._quotas: dict[str, Quota] = {}
+        self.unreadable: Mapping[str, str] = {}
+        """By namespace: what is wrong with its quota, which does not count then."""
+        self._pods = _RequestedByNamespace(table)
+
+    def usage(self) -> Usage:
+        """Return the quotas and their use as of now."""
+        if self._generation != self._lister.generation:
+            self._generation = self._lister.generation
+            self._read()
+        if not self._quotas:
+            return Usage(self._quotas, {})
+        return Usage(self._quotas, self._pods.of(self._quotas))
+
+    def _read(self) -> None:
+        self._quotas, broken = {}, {}
+        namespaces = dict.fromkeys(quota.namespace for quota in self._lister.all())
+        for namespace in namespaces:
+            given = next(iter(self._lister.in_namespace(namespace)))
+            try:
+                self._quotas[namespace] = _compiled(given)
+            except ValueError as problem:
+                broken[namespace] = f"ElasticQuota {given.namespace}/{given.name}: {problem}"
+        self.unreadable = broken
+
+
+class _RequestedByNamespace:
+    """Sums of the requests of all pods on nodes, by namespace."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._structure = -1
+        self._position = 0
+        self._seen: dict[str, dict[str, PodInfo]] = {}
+        self._sums: dict[str, dict[str, int]] = {}
+
+    def of(self, namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
+        """Return the sums of these namespaces, free to be changed."""
+        self._follow()
+        found = {namespace: dict(self._sums.get(namespace, {})) for namespace in namespaces}
+        for pod in self._table.hidden_pods:  # on nodes that are not there: hardly ever any
+            if pod.namespace in found:
+                found[pod.namespace] = plus(found[pod.namespace], request_of(pod))
+        return found
+
+    def _follow(self) -> None:
+        table = self._table
+        changed = table.pod_log.since(self._position)
+        if changed is None or self._structure != table.columns.structure:
+            self._structure = table.columns.structure
+            changed = list(range(len(table.names)))
+            for name in self._seen.keys() - set(table.names):
+                self._count(self._seen.pop(name).values(), -1)
+        self._position = table.pod_log.position
+        for row in changed:
+            self._look_at(row)
+
+    def _look_at(self, row: int) -> None:
+        now, name = self._table.pods_by_row[row], self._table.names[row]
+        before = self._seen.get(name)
+        if before == now:  # the same objects: compared by identity
+            return
+        if before is not None:
+            gone = [pod for uid, pod in before.items() if now.get(uid) is not pod]
+            self._count(gone, -1)
+            come = [pod for uid, pod in now.items() if before.get(uid) is not pod]
+            self._count(come, +1)
+        else:
+            self._count(now.values(), +1)
+        self._seen[name] = dict(now)
+
+    def _count(self, pods: Iterable[PodInfo], sign: int) -> None:
+        for pod in pods:
+            sums = self._sums.setdefault(pod.namespace, {})
+            for name, amount in request_of(pod).items():
+                sums[name] = sums.get(name, 0) + sign * amount
+
+
+def _compiled(given: ElasticQuota) -> Quota:
+    spec = given.spec
+    return Quota(
+        namespace=given.namespace,
+        name=given.name,
+        minimum=_amounts(spec.min or {}, "min"),
+        maximum=None if spec.max is None else _amounts(spec.max, "max"),
+    )
+
+
+def _amounts(given: ResourceList, field: str) -> dict[str, int]:
+    found = {}
+    for name, quantity in given.items():
+        if not is_scheduling_resource(name):
+            continue
+        try:
+            found[name] = to_units(name, parse_quantity(quantity))
+        except ValueError as problem:
+            raise ValueError(f"spec.{field}[{name}]: {problem}") from None
+    return found

@@ -1,0 +1,178 @@
+"""Who may be evicted so that a namespace gets what its elastic quota allows.
+
+Part of CapacityScheduling: the `VictimRules` of its preemption.
+
+Rules mirrored: scheduler-plugins ``pkg/capacityscheduling``, ``SelectVictimsOnNode``, of 2026-08.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.preemption import Candidate
+from moorage.framework.status import Status, unresolvable, unschedulable
+from moorage.framework.what_if import RowTrial
+from moorage.plugins.preemption.budgets import Budgets
+from moorage.plugins.preemption.victims import by_importance, dry_run
+from moorage.plugins.quotas.elastic_quotas import Amounts, Usage, request_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+QUOTA_STILL_EXCEEDED: Final = "global quota max exceeded"
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a pod of a namespace with a quota asks of the quotas.
+
+    Parameters
+    ----------
+    in_quota
+        Its request, and those of the pods nominated in its namespace that come before it.
+    in_all
+        Besides, those of the pods nominated in other namespaces that are within their minimum.
+    """
+
+    in_quota: Amounts
+    in_all: Amounts
+
+
+class CapacityVictims:
+    """`VictimRules` of one preemptor.
+
+    Parameters
+    ----------
+    snapshot, budgets
+        The cluster, and the disruption budgets.
+    pod, claim
+        The preemptor; `claim` is None where its namespace has no quota.
+    usage
+        The quotas and their use; not changed.
+    now_ns
+        Wall-clock time, nanoseconds.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        budgets: Budgets,
+        pod: PodInfo,
+        claim: Claim | None,
+        *,
+        usage: Usage,
+        now_ns: int,
+    ) -> None:
+        self._snapshot = snapshot
+        self._budgets = budgets
+        self._pod = pod
+        self._claim = claim
+        self._usage = usage
+        self._now_ns = now_ns
+        self._reclaims = claim is not None and not usage.quotas[pod.namespace].above_min_with(
+            claim.in_quota, usage.used(pod.namespace)
+        )
+        """Whether the preemptor stays within what it is guaranteed, so that others must give."""
+
+    def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Answer nowhere: namespaces count."""
+        return np.zeros(len(rows), np.bool_)
+
+    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
+        """Find the pods that would go from one row."""
+        name = self._snapshot.names[row]
+        pods = self._may_go(self._snapshot.pods(row))
+        if not pods:
+            return self.nobody(name)
+        tried = trial
+        if self._claim is not None:
+            tried = _WithinQuotas(trial, self._pod, self._claim, self._usage.copy())
+        return dry_run(tried, pods, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
+
+    def nobody(self, node_name: str) -> Status:
+        """Say that no pod may go."""
+        return unresolvable(
+            f"No victims found on node {node_name} for preemptor pod {self._pod.name}"
+        )
+
+    def leaving(self, pods: Iterable[PodInfo]) -> bool:
+        """Whether one of the pods is terminating and so makes room as a victim would."""
+        return any(
+            bool(pod.pod.metadata.deletion_timestamp)
+            and (self._is_less(pod) or self._may_be_taken(pod))
+            for pod in pods
+        )
+
+    def _may_go(self, pods: Iterable[PodInfo]) -> list[PodInfo]:
+        """Return the pods of a row that may go, in the row's order.
+
+        A namespace that borrows gives back no more than that: its pods go, the least important
+        first, as long as it still uses more than its minimum.
+        """
+        row = [pod for pod in pods if self._may_be_taken(pod)]
+        if not self._reclaims or not row:
+            return row
+        left = self._usage.copy()
+        going: set[str] = set()
+        for pod in reversed(by_importance(row, self._now_ns)):
+            if left.borrows(pod.namespace):
+                left.add(pod, times=-1)
+                going.add(pod.uid)
+        return [pod for pod in row if pod.uid in going]
+
+    def _is_less(self, pod: PodInfo) -> bool:
+        """Whether a pod of the preemptor's own namespace has a lower priority."""
+        return pod.namespace == self._pod.namespace and pod.priority < self._pod.priority
+
+    def _may_be_taken(self, pod: PodInfo) -> bool:
+        usage = self._usage
+        has_quota = pod.namespace in usage.quotas
+        if self._claim is None:
+            return not has_quota and pod.priority < self._pod.priority
+        if self._reclaims:
+            others = has_quota and pod.namespace != self._pod.namespace
+            return others and usage.borrows(pod.namespace)
+        return self._is_less(pod)
+
+
+class _WithinQuotas:
+    """`RowTrial` that passes only while the quotas hold, too.
+
+    With everybody gone that may go, the pod itself has to find room in its quota; put back may be
+    who leaves room for the pods nominated before it as well.
+    """
+
+    def __init__(self, row: RowTrial, pod: PodInfo, claim: Claim, usage: Usage) -> None:
+        self._row = row
+        self._namespace = pod.namespace
+        self._own = Claim(request_of(pod), request_of(pod))
+        self._claim = claim
+        self._usage = usage
+        self._putting_back = False
+
+    def take_off(self, other: PodInfo) -> Status:
+        """Take a pod off the row and out of its quota."""
+        self._usage.add(other, times=-1)
+        return self._row.take_off(other)
+
+    def put_on(self, other: PodInfo) -> Status:
+        """Put a pod on the row and into its quota."""
+        self._putting_back = True
+        self._usage.add(other)
+        return self._row.put_on(other)
+
+    def judge(self) -> Status:
+        """Run every Filter, and look at the quotas, which cost less: first where no text counts."""
+        if self._putting_back:
+            return self._exceeded(self._claim) or self._row.judge()
+        status = self._row.judge()
+        return (self._exceeded(self._own) or status) if status.ok else status
+
+    def _exceeded(self, claim: Claim) -> Status | None:
+        quota, used = self._usage.quotas[self._namespace], self._usage.used(self._namespace)
+        if quota.above_max(claim.in_quota, used) or self._usage.above_total(claim.in_all):
+            return unschedulable(QUOTA_STILL_EXCEEDED)
+        return None

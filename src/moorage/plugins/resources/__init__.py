@@ -1,0 +1,9 @@
+"""CPU, memory and extended resources: whether a pod fits, and scores by use.
+
+- `node_resources_fit`: the plugin NodeResourcesFit.
+- `node_resources_balanced_allocation`: the plugin NodeResourcesBalancedAllocation.
+- `node_resources_allocatable`: the plugin NodeResourcesAllocatable.
+- `scoring`: scores from the use of each resource.
+- `device_classes`: the DeviceClass that stands for an extended resource.
+- `device_totals`: devices of a class that a node can reach, and how many are allocated.
+"""

@@ -1,0 +1,113 @@
+"""How many devices of a class each node can reach, and how many of those are taken.
+
+Asked by the plugins that score by use, where an extended resource they are configured to score is
+one that devices stand for.
+
+Rules mirrored: kubernetes v1.36
+``pkg/scheduler/framework/plugins/noderesources/resource_allocation.go``, where every slice counts,
+also of an older generation or of a pool that is incomplete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.node import Node
+from moorage.framework.handle import Handle
+from moorage.plugins.resources.device_classes import DeviceClassNames, may_be_devices
+from moorage.snapshot.view import NodeView
+
+if TYPE_CHECKING:
+    from moorage.plugins.claims.books import Holdings
+    from moorage.plugins.claims.devices.allocated import AllocatedState
+    from moorage.plugins.claims.devices.contract import DeviceID
+    from moorage.plugins.claims.devices.offered import OfferedSlice
+
+Int64Array = NDArray[np.int64]
+
+
+class DeviceTotals:
+    """Counts devices for extended resources.
+
+    Parameters
+    ----------
+    handle
+        Where classes, slices and claims are found.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._snapshot = handle.snapshot
+        self._gates = handle.gates
+        self._classes = DeviceClassNames(handle.snapshot.listers.device_classes)
+        self._holdings: Holdings | None = None
+        self._slices: list[OfferedSlice] = []
+        self._generation = -1
+
+    def of(self, view: NodeView, resource: str) -> tuple[Int64Array, Int64Array] | None:
+        """Return int64, (rows,), twice: devices that stand for a resource, and how many are taken.
+
+        None for a resource that no devices stand for.
+        """
+        if not may_be_devices(resource) or not self._gates("DRAExtendedResource"):
+            return None
+        device_class = self._classes.find(resource)
+        if device_class is None:
+            return None
+        expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel]
+        offered, held = self._offered(), self._held()
+        there_n, taken_n = np.zeros(len(view), np.int64), np.zeros(len(view), np.int64)
+        for position, row in enumerate(view.row_numbers().tolist()):
+            found = _reached(offered, self._snapshot.node(row), expressions)
+            there_n[position] = len(found)
+            taken_n[position] = sum(map(held.is_used, found))
+        return there_n, taken_n
+
+    # Imported when a pod is scored by devices: few configurations do that.
+
+    def _held(self) -> AllocatedState:
+        from moorage.plugins.claims.books import Holdings
+
+        if self._holdings is None:
+            by_capacity = self._gates("DRAConsumableCapacity")
+            self._holdings = Holdings(self._snapshot.claims, consumable_capacity=by_capacity)
+        return self._holdings.now()
+
+    def _offered(self) -> Sequence[OfferedSlice]:
+        from moorage.plugins.claims.devices.offered import KindTable, offer
+
+        lister = self._snapshot.listers.resource_slices
+        if lister.generation != self._generation:
+            kinds, by_capacity = KindTable(), self._gates("DRAConsumableCapacity")
+            self._slices = [
+                offer(each, kinds, consumable_capacity=by_capacity) for each in lister.all()
+            ]
+            self._generation = lister.generation
+        return self._slices
+
+
+def _reached(
+    offered: Sequence[OfferedSlice], node: Node, expressions: Sequence[str]
+) -> list[DeviceID]:
+    """Return the devices of a class that a node can reach; none where that cannot be told."""
+    from moorage.plugins.claims.devices.contract import AllocationError, NodeFacts
+
+    facts = NodeFacts(node.name, node.metadata.labels)
+    found: list[DeviceID] = []
+    try:
+        for slice_ in offered:
+            if not slice_.is_reached_from(facts):
+                continue
+            for device in slice_.devices:
+                answers = map(device.kind.answer, expressions)
+                no = next((answer for answer in answers if answer is not True), True)
+                if not isinstance(no, bool):
+                    return []  # an expression broke
+                if no and slice_.device_is_reached_from(device.device, facts):
+                    found.append(device.id)
+    except AllocationError:
+        return []
+    return found

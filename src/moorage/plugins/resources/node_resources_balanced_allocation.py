@@ -1,0 +1,228 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources stay used in proportion.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources``
+(balanced_allocation.go), in float64 and in its order of operations, because the result is
+truncated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.names import is_scalar_resource
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from moorage.config.plugin_args import (
+    validate_node_resources_balanced_allocation_args as validate,
+)
+from moorage.framework.capabilities import Capabilities, Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
+from moorage.framework.status import SKIP, SUCCESS, Status
+from moorage.plugins.answers import memo_of
+from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.plugins.resources.scoring import FIRST_CLASS
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.view import NodeView
+
+Float64Array = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+_HALF = MAX_NODE_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation:
+    """PreScore and Score plugin; registers no events.
+
+    Raises
+    ------
+    ConfigError
+        A weight other than 1, or a resource named twice.
+    """
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+        faults = validate(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        self._resources = tuple(spec.name for spec in args.resources)
+        self._snapshot = handle.snapshot
+        self._totals = DeviceTotals(handle)
+
+    def capabilities(self) -> Capabilities:
+        """Declare reuse by row, and the scalar form."""
+        return Capabilities(
+            score_reads=Reads.NODE | Reads.PODS,
+            shape_parts=(RESOURCES,),
+            score_row=self.score_row,
+        )
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Skip pods that request none of the resources."""
+        del state, feasible
+        return SUCCESS if memo_of(pod.part(RESOURCES), self, self._terms) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score the change of balance: 75 for none, 50 to 100."""
+        del state
+        terms = memo_of(pod.part(RESOURCES), self, self._terms)
+        if not terms:
+            return np.zeros(len(view), np.int64)
+        wide = view.widened()
+        counted: list[BoolArray | None] = []
+        before: list[Float64Array] = []
+        after: list[Float64Array] = []
+        for resource, request in terms:
+            capacity = wide.take(self._snapshot.allocatable_float(resource))
+            used = wide.take(self._snapshot.requested(resource))
+            has: BoolArray | None = None
+            devices = self._totals.of(wide, resource)
+            if devices is not None:
+                instead = (capacity == 0.0) & (devices[0] > 0)
+                capacity = np.where(instead, devices[0].astype(np.float64), capacity)
+                used = np.where(instead, devices[1], used)
+            if devices is not None or not self._snapshot.everywhere(resource):
+                has = capacity != 0.0
+                capacity = np.where(has, capacity, 1.0)
+            counted.append(has)
+            less, more = used.astype(np.float64), (used + request).astype(np.float64)
+            less /= capacity  # NumPy takes twice the time where types are mixed
+            more /= capacity
+            if _exceeds_one(more):  # or nothing does, as less was used before
+                np.minimum(less, 1.0, out=less)
+                np.minimum(more, 1.0, out=more)
+            before.append(less)
+            after.append(more)
+        change = _balance(after, counted)
+        change -= _balance(before, counted)
+        # 50 + (50 + change) // 2; the sum is not negative: no deviation is above a half.
+        change += 3 * _HALF
+        change >>= 1
+        return view.narrowed(change, wide)
+
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Score one row with Python's floats, in the same order; None where a resource lacks."""
+        del state
+        snapshot = self._snapshot
+        before: list[float] = []
+        after: list[float] = []
+        for resource, request in memo_of(pod.part(RESOURCES), self, self._terms):
+            capacity = snapshot.allocatable_float(resource).item(row)
+            if capacity == 0.0:
+                return None
+            used = snapshot.requested(resource).item(row)
+            before.append(min(used / capacity, 1.0))
+            after.append(min((used + request) / capacity, 1.0))
+        if not after:
+            return 0
+        with_pod, without = (
+            int((1.0 - _deviation_of_one(fractions)) * MAX_NODE_SCORE)
+            for fractions in (after, before)
+        )
+        return _HALF + (_HALF + with_pod - without) // 2
+
+    def _terms(self, requests: PodRequests) -> tuple[tuple[str, int], ...]:
+        """Return (resource, request) of what is looked at; nothing if none is requested."""
+        amounts = {name: requests.balanced.get(name, 0) for name in self._resources}
+        terms = tuple(
+            (name, amount)
+            for name, amount in amounts.items()
+            if name in FIRST_CLASS or (amount != 0 and is_scalar_resource(name))
+        )
+        return terms if any(amount for _, amount in terms) else ()
+
+
+def _exceeds_one(fraction: Float64Array) -> bool:
+    return len(fraction) > 0 and fraction.item(fraction.argmax()) > 1.0
+
+
+def _balance(fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]) -> ScoreArray:
+    """Return int64, (rows,): 100 for equal fractions, less by their standard deviation.
+
+    Parameters
+    ----------
+    fractions
+        float64, (rows,) for each resource: share used, at most 1.
+    counted
+        bool, (rows,) for each resource: where the node has it at all; None for everywhere.
+    """
+    if all(has is None for has in counted):
+        if len(fractions) == 2:
+            return _balance_of_two(*fractions)
+        deviation = _deviation(fractions)
+    else:
+        deviation = _deviation_of_counted(fractions, counted)
+    return ((1.0 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _balance_of_two(first: Float64Array, second: Float64Array) -> ScoreArray:
+    """Compute ``(1 - abs((first - second) / 2)) * 100`` in fewer passes, to the same bit.
+
+    Doubling and halving are exact, so (2 - d) * 50 rounds as (1 - d / 2) * 100 does, twice.
+    """
+    difference = first - second
+    np.abs(difference, out=difference)
+    np.subtract(2.0, difference, out=difference)
+    difference *= _HALF
+    return difference.astype(np.int64)
+
+
+def _deviation(fractions: Sequence[Float64Array]) -> Float64Array:
+    count = len(fractions)
+    if count == 1:
+        return np.zeros_like(fractions[0])
+    if count == 2:
+        return np.abs((fractions[0] - fractions[1]) / 2.0)
+    total = np.zeros_like(fractions[0])
+    for fraction in fractions:
+        total += fraction
+    mean = total / float(count)
+    squares = np.zeros_like(mean)
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return np.sqrt(squares / float(count))
+
+
+def _deviation_of_one(fractions: Sequence[float]) -> float:
+    """Compute the same for one node."""
+    count = len(fractions)
+    if count == 1:
+        return 0.0
+    if count == 2:
+        return abs((fractions[0] - fractions[1]) / 2.0)
+    total = 0.0
+    for fraction in fractions:
+        total += fraction
+    mean, squares = total / count, 0.0
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return math.sqrt(squares / count)
+
+
+def _deviation_of_counted(
+    fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]
+) -> Float64Array:
+    """Compute the same where nodes differ in which resources they have.
+
+    Rows are grouped by what they have; each group is computed over its own resources, so that
+    the order of operations is the one of a node with just those.
+    """
+    rows = len(fractions[0])
+    pattern = np.zeros(rows, np.int64)
+    for bit, has in enumerate(counted):
+        pattern += np.int64(1 << bit) if has is None else has * np.int64(1 << bit)
+    deviation = np.zeros(rows)
+    for group in np.unique(pattern).tolist():
+        present = [fraction for bit, fraction in enumerate(fractions) if group >> bit & 1]
+        if len(present) < 2:
+            continue
+        member = pattern == group
+        deviation[member] = _deviation([fraction[member] for fraction in present])
+    return deviation

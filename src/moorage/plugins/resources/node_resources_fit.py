@@ -1,0 +1,489 @@
+"""NodeResourcesFit: is there room (Filter), and how much of it would be used (Score).
+
+An extended resource that a node does not offer, and that a device class answers to, is left to
+DynamicResources there.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources/fit.go``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.devices import DeviceClass
+from moorage.api.names import is_extended_resource, is_scalar_resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import is_scheduling_resource, to_units
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from moorage.config.plugin_args import validate_node_resources_fit_args as validate
+from moorage.framework.capabilities import Capabilities, Reads
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.group import FilledPlacement
+from moorage.framework.handle import Handle
+from moorage.framework.points import (
+    MAX_NODE_SCORE,
+    EventRegistration,
+    PreFilterResult,
+    ScoreArray,
+)
+from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
+from moorage.framework.what_if import Room
+from moorage.plugins.answers import memo_of
+from moorage.plugins.pod_hints import holds_place
+from moorage.plugins.resources.device_classes import (
+    IMPLICIT_CLASS_PREFIX,
+    DeviceClassNames,
+    may_be_devices,
+)
+from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.plugins.resources.scoring import (
+    SHARES,
+    RequestedToCapacityRatio,
+    ResourceUse,
+    Strategy,
+    is_counted,
+    least_allocated,
+    most_allocated,
+    resource_use,
+    use_of_devices,
+)
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.shifted import RowSums
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+TOO_MANY_PODS: Final = "Too many pods"
+
+_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
+_WITH_DEFAULTS: Final = frozenset({"cpu", "memory"})
+# Up to this many failed checks distinct patterns are found by counting, without sorting.
+_COUNTED_CHECKS_MAX: Final = 10
+
+
+# Numbers, because looking a code up in the enum takes longer than what is done with it.
+_UNSCHEDULABLE: Final = int(Code.UNSCHEDULABLE)
+_UNRESOLVABLE: Final = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+# Room for a resource the row leaves to devices: no number of pods takes it up.
+_ANY_AMOUNT: Final = 1 << 62
+
+Amounts = tuple[tuple[str, int], ...]
+"""(resource, request), requests above 0 only, in the order of the reasons."""
+
+Terms = tuple[tuple[str, int, int], ...]
+"""(resource, weight, request) of the resources that score."""
+
+_PRE_FILTER: StateKey[Amounts] = StateKey("PreFilterNodeResourcesFit")
+
+
+class NodeResourcesFit:
+    """PreFilter, Filter, PreScore and Score plugin.
+
+    Parameters
+    ----------
+    args
+        Ignored extended resources and the scoring strategy.
+    handle
+        Snapshot and reasons.
+
+    Raises
+    ------
+    ConfigError
+        The arguments are invalid; upstream, too, validates them here.
+    """
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        faults = validate(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        assert args.scoring_strategy is not None, "validated: the strategy is there"
+        self._args = args
+        self._strategy_args = args.scoring_strategy
+        self._snapshot = handle.snapshot
+        self._classes = DeviceClassNames(handle.snapshot.listers.device_classes)
+        self._devices = handle.gates("DRAExtendedResource")
+        self._totals = DeviceTotals(handle)
+        self._reasons = handle.reasons
+        self._patterns = _FailurePatterns(handle.reasons)
+        self._strategy = _strategy(args.scoring_strategy)
+        self._share_of = SHARES.get(args.scoring_strategy.type)
+        self._score_key = (self, "score")
+
+    def capabilities(self) -> Capabilities:
+        """Declare every form in which amounts and room can be judged."""
+        return Capabilities(
+            filter_reads=Reads.NODE | Reads.PODS,
+            score_reads=Reads.NODE | Reads.PODS,
+            shape_parts=(RESOURCES,),
+            never_reused=self.never_reused,
+            filter_sees_sums=True,
+            filter_room=self.filter_room,
+            filter_row=self.filter_row,
+            passes_row=self.passes_row,
+            score_row=self.score_row,
+        )
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Keep what the pod requests; never skips, because every pod counts as one."""
+        del snapshot
+        state.write(_PRE_FILTER, memo_of(pod.part(RESOURCES), self, self._wanted))
+        return None, SUCCESS
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows without room, with one reason for each resource that is short.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        wanted = state.read(_PRE_FILTER)
+        snapshot = self._snapshot
+        full = view.take(snapshot.pod_count) >= view.take(snapshot.allowed_pods)
+        failures = [(TOO_MANY_PODS, full)] if np.count_nonzero(full) else []
+        hopeless: NDArray[np.bool_] | None = None
+        for resource, amount in wanted:
+            capacity = view.take(snapshot.allocatable(resource))
+            short = (capacity - view.take(snapshot.requested(resource))) < amount
+            found = np.count_nonzero(short)
+            if found and self._is_left(resource):
+                short &= capacity != 0
+                found = np.count_nonzero(short)
+            if not found:
+                continue
+            failures.append((f"Insufficient {resource}", short))
+            too_small = short & (capacity < amount)
+            hopeless = too_small if hopeless is None else hopeless | too_small
+        return self._patterns.answer(failures, hopeless) if failures else None
+
+    def filter_room(self, state: CycleState, pod: PodInfo, view: NodeView) -> Room:
+        """Return what `filter` compares as differences, for preemption to subtract from."""
+        del pod
+        snapshot = self._snapshot
+        left = {}
+        for resource, amount in state.read(_PRE_FILTER):
+            capacity = view.take(snapshot.allocatable(resource))
+            left[resource] = capacity - view.take(snapshot.requested(resource)) - amount
+            if self._is_left(resource):
+                left[resource][capacity == 0] = _ANY_AMOUNT
+        pods = view.take(snapshot.allowed_pods) - view.take(snapshot.pod_count) - 1
+        return Room(left, pods)
+
+    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether there is room on one row.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        snapshot = self._snapshot
+        if snapshot.pod_count[row] >= snapshot.allowed_pods[row]:
+            return False
+        for resource, amount in state.read(_PRE_FILTER):
+            capacity = snapshot.allocatable(resource).item(row)
+            if capacity - snapshot.requested(resource).item(row) < amount and (
+                capacity or not self._is_left(resource)
+            ):
+                return False
+        return True
+
+    def never_reused(self, pod: PodInfo) -> bool:
+        """Whether the pod asks for what devices stand for: classes come and go."""
+        return self._devices and self._classes.backs(pod)
+
+    def _is_left(self, resource: str) -> bool:
+        """Whether devices stand for a resource where a node offers none of it."""
+        return (
+            self._devices and may_be_devices(resource) and self._classes.find(resource) is not None
+        )
+
+    def filter_row(
+        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
+    ) -> tuple[int, int]:
+        """Judge one row as `filter` does, if it held more.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        snapshot, added, failures, code = self._snapshot, more.amounts, [], _UNSCHEDULABLE
+        if snapshot.pod_count.item(row) + more.pods >= snapshot.allowed_pods.item(row):
+            failures.append(TOO_MANY_PODS)
+        for resource, amount in state.read(_PRE_FILTER):
+            capacity = snapshot.allocatable(resource).item(row)
+            held = snapshot.requested(resource).item(row)
+            if added:
+                held += added.get(resource, 0)
+            if capacity - held < amount and (capacity or not self._is_left(resource)):
+                failures.append(f"Insufficient {resource}")
+                if capacity < amount:
+                    code = _UNRESOLVABLE
+        return (code, self._reasons.intern(*failures)) if failures else (0, 0)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Nothing to prepare: the request is compiled with the pod's shape."""
+        del state, pod, feasible
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score each row by what would be used with the pod on it."""
+        del state
+        terms = memo_of(pod.part(RESOURCES), self._score_key, self._terms)
+        wide = view.widened()
+        uses = [self._use(wide, *term) for term in terms]
+        return view.narrowed(self._strategy(uses, len(wide)), wide)
+
+    def score_placements(
+        self, key: GroupKey, filled: Sequence[FilledPlacement]
+    ) -> tuple[ScoreArray, Status]:
+        """Prefer full placements: used shares of the sums over a placement's nodes.
+
+        Always by MostAllocated, whatever the strategy for nodes. A resource other than cpu,
+        memory and ephemeral-storage counts where a pod of the group requests it.
+        """
+        del key
+        return np.array([self._share_used(each) for each in filled], np.int64), SUCCESS
+
+    def _share_used(self, filled: FilledPlacement) -> int:
+        within = filled.placement.within
+        view = self._snapshot.all() if within is None else within
+        asked: Counter[str] = Counter()
+        for pod, _ in filled.pods:
+            asked.update(pod.part(RESOURCES).value.score)
+        total = weights = 0
+        for spec in self._strategy_args.resources:
+            request = asked[spec.name]
+            if spec.name not in _FIRST and not (is_scalar_resource(spec.name) and request):
+                continue
+            capacity = int(view.take(self._snapshot.allocatable(spec.name)).sum())
+            if capacity == 0:
+                continue
+            used = int(self._used(view, spec.name).sum())
+            share = min(used + request, capacity) * MAX_NODE_SCORE // capacity
+            total, weights = total + share * spec.weight, weights + spec.weight
+        return total // weights if weights else 0
+
+    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Score one row in Python's integers, where the strategy and the amounts allow it."""
+        del state
+        share_of, snapshot, total, weights = self._share_of, self._snapshot, 0, 0
+        if share_of is None:
+            return None
+        for resource, weight, request in memo_of(pod.part(RESOURCES), self._score_key, self._terms):
+            if not snapshot.exact_float(resource):
+                return None
+            capacity = snapshot.allocatable(resource).item(row)
+            if capacity == 0:
+                continue
+            known = resource in _WITH_DEFAULTS
+            used_n = snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
+            total += share_of(used_n.item(row) + request, capacity) * weight
+            weights += weight
+        return total // weights if weights else 0
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Room made by pods, by nodes, or by device classes that answer to resources."""
+        pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+        found = (EventRegistration(pod, _pod_hint), EventRegistration(node, self._node_hint))
+        if not self._devices:
+            return found
+        return (*found, EventRegistration(device_class, _device_class_hint))
+
+    def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue for a node the pod fits, once it is new or has more of what the pod wants."""
+        assert isinstance(new, Node)
+        room = _allocatable(new)
+        wanted, left = [], False
+        for name, amount in _wanted_by(waiting):
+            if not room.get(name) and self._is_left(name):
+                left = True
+            else:
+                wanted.append((name, amount))
+        if room.get("pods", 0) < 1 or any(amount > room.get(name, 0) for name, amount in wanted):
+            return False
+        if left or not isinstance(old, Node):
+            return True
+        before = _allocatable(old)
+        names = ("pods", *(name for name, _ in wanted))
+        return any(room.get(name, 0) > before.get(name, 0) for name in names)
+
+    def _wanted(self, requests: PodRequests) -> Amounts:
+        asked = {name: amount for name, amount in requests.filter.items() if amount > 0}
+        first = [(name, asked[name]) for name in _FIRST if name in asked]
+        scalars = sorted(name for name in asked if is_scalar_resource(name))
+        return (*first, *((name, asked[name]) for name in scalars if not self._is_ignored(name)))
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not is_extended_resource(resource):
+            return False
+        group = resource.partition("/")[0]
+        args = self._args
+        return resource in args.ignored_resources or group in args.ignored_resource_groups
+
+    def _terms(self, requests: PodRequests) -> Terms:
+        """Return what scores; a scalar resource the pod does not request does not."""
+        return tuple(
+            (spec.name, spec.weight, requests.score.get(spec.name, 0))
+            for spec in self._strategy_args.resources
+            if spec.name in _FIRST
+            or (is_scalar_resource(spec.name) and requests.score.get(spec.name, 0) != 0)
+        )
+
+    def _use(self, view: NodeView, resource: str, weight: int, request: int) -> ResourceUse:
+        used_n = self._used(view, resource)
+        devices = self._totals.of(view, resource)
+        if devices is not None:
+            capacity_n = view.take(self._snapshot.allocatable(resource))
+            return use_of_devices(capacity_n, used_n, devices, request=request, weight=weight)
+        return resource_use(self._snapshot, view, resource, used_n, request=request, weight=weight)
+
+    def _used(self, view: NodeView, resource: str) -> NDArray[np.int64]:
+        snapshot = self._snapshot
+        known = resource in _WITH_DEFAULTS
+        used_n = snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
+        return view.take(used_n)
+
+
+class _FailurePatterns:
+    """Turns which checks failed on which rows into codes and interned reasons.
+
+    Parameters
+    ----------
+    reasons
+        Where tuples of reasons are interned.
+    """
+
+    __slots__ = ("_reasons",)
+
+    def __init__(self, reasons: ReasonTable) -> None:
+        self._reasons = reasons
+
+    def answer(
+        self,
+        failures: Sequence[tuple[str, NDArray[np.bool_]]],
+        hopeless_n: NDArray[np.bool_] | None,
+    ) -> FilterAnswer:
+        """Build the answer.
+
+        Parameters
+        ----------
+        failures
+            (reason, bool (rows,)) of the checks that failed anywhere, in the order of reasons.
+        hopeless_n
+            bool, (rows,): where a request exceeds the whole node; None for nowhere.
+        """
+        failed = failures[0][1]
+        for _, more in failures[1:]:
+            failed = failed | more
+        code = failed.astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE)
+        if hopeless_n is not None:
+            # UnschedulableAndUnresolvable is the next code after Unschedulable.
+            code += hopeless_n
+        return FilterAnswer(code, self._reason_ids(failures))
+
+    def _reason_ids(self, failures: Sequence[tuple[str, NDArray[np.bool_]]]) -> NDArray[np.int32]:
+        if len(failures) == 1:
+            reason, failed = failures[0]
+            return failed.astype(np.int32) * np.int32(self._reasons.intern(reason))
+        pattern = np.zeros(len(failures[0][1]), np.int64)
+        for bit, (_, failed) in enumerate(failures):
+            pattern += failed * np.int64(1 << bit)
+        found, where = _distinct(pattern, len(failures))
+        ids = [
+            self._reasons.intern(*(name for bit, (name, _) in enumerate(failures) if p >> bit & 1))
+            for p in found
+        ]
+        return np.array(ids, np.int32)[where]
+
+
+def _distinct(pattern: NDArray[np.int64], checks: int) -> tuple[list[int], NDArray[np.int64]]:
+    """Return the distinct patterns, ascending, and for each row the position of its own."""
+    if checks > _COUNTED_CHECKS_MAX:
+        found, where = np.unique(pattern, return_inverse=True)
+        return found.tolist(), where
+    seen = np.bincount(pattern, minlength=1 << checks) > 0
+    return np.flatnonzero(seen).tolist(), (np.cumsum(seen) - 1)[pattern]
+
+
+def _strategy(args: ScoringStrategy) -> Strategy:
+    if args.type == LEAST_ALLOCATED:
+        return least_allocated
+    if args.type == MOST_ALLOCATED:
+        return most_allocated
+    ratio = args.requested_to_capacity_ratio
+    assert ratio is not None, "validated: the shape is there"
+    return RequestedToCapacityRatio([(point.utilization, point.score) for point in ratio.shape])
+
+
+# -- hints -----------------------------------------------------------------------------------------
+
+
+def _requested(pod: Pod) -> Mapping[str, int]:
+    """Return what a pod requests or holds, in scheduling units."""
+    return RESOURCES.of(pod).value.balanced
+
+
+def _wanted_by(waiting: Pod) -> list[tuple[str, int]]:
+    return [
+        (name, amount)
+        for name, amount in _requested(waiting).items()
+        if amount > 0 and is_counted(name)
+    ]
+
+
+def _pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    if new is None:
+        assert isinstance(old, Pod)
+        return holds_place(old)
+    assert isinstance(old, Pod)
+    assert isinstance(new, Pod)
+    if new.uid == waiting.uid:
+        return True
+    if not new.spec.node_name:
+        return False
+    before, after = _requested(old), _requested(new)
+    return any(after.get(name, 0) < before.get(name, 0) for name, _ in _wanted_by(waiting))
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    return {
+        name: to_units(name, parse_quantity(quantity))
+        for name, quantity in node.status.allocatable.items()
+        if is_scheduling_resource(name)
+    }
+
+
+def _device_class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    assert isinstance(new, DeviceClass)
+    wanted = {name for name, _ in _wanted_by(waiting)}
+    explicit = new.spec.extended_resource_name
+    if not isinstance(old, DeviceClass):
+        return IMPLICIT_CLASS_PREFIX + new.name in wanted or explicit in wanted
+    return explicit != old.spec.extended_resource_name and explicit in wanted

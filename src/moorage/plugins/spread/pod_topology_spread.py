@@ -1,0 +1,235 @@
+"""PodTopologySpread: matching pods lie evenly over zones, nodes or any other domains.
+
+This module holds the extension points. `constraints` compiles the constraints of a pod,
+`defaults` adds constraints to pods that bring none, `layout` finds the domains, and `skew`
+computes how uneven they are.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologyspread``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.config.plugin_args import PodTopologySpreadArgs
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
+from moorage.framework.status import SKIP, SUCCESS, FilterAnswer, Status, error
+from moorage.plugins.pod_hints import holds_place
+from moorage.plugins.spread.constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
+from moorage.plugins.spread.defaults import DefaultConstraints
+from moorage.plugins.spread.layout import Layouts
+from moorage.plugins.spread.skew import (
+    KEY_MISSING,
+    TOO_SKEWED,
+    HardSkew,
+    SoftSkew,
+    normalized,
+)
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import LABELS
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+REASON: Final = "node(s) didn't match pod topology spread constraints"
+REASON_LABEL: Final = f"{REASON} (missing required label)"
+
+_PRE_FILTER: StateKey[HardSkew] = StateKey("PreFilterPodTopologySpread")
+_PRE_SCORE: StateKey[SoftSkew] = StateKey("PreScorePodTopologySpread")
+
+
+class PodTopologySpread:
+    """PreFilter (with AddPod and RemovePod), Filter, PreScore and Score plugin."""
+
+    name = "PodTopologySpread"
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        self._snapshot = handle.snapshot
+        self._system = args.defaulting_type == "System"
+        written = SYSTEM_DEFAULTS if self._system else args.default_constraints
+        self._defaults = DefaultConstraints(written, handle.snapshot.listers)
+        self._layouts = Layouts(handle.snapshot)
+        self._reason_by_code = np.zeros(max(KEY_MISSING, TOO_SKEWED) + 1, np.int32)
+        self._reason_by_code[TOO_SKEWED] = handle.reasons.intern(REASON)
+        self._reason_by_code[KEY_MISSING] = handle.reasons.intern(REASON_LABEL)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Count matching pods by domain; skip pods without hard constraints."""
+        del snapshot
+        found = self._constraints(pod)
+        if found.hard_error is not None:
+            text = f"obtaining pod's hard topology spread constraints: {found.hard_error}"
+            return None, error(text)
+        if not found.hard:
+            return None, SKIP
+        layout = self._layouts.of(pod, found.hard, require_all=True)
+        state.write(_PRE_FILTER, HardSkew.counted(found.hard, layout))
+        return None, SUCCESS
+
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no hard constraint, and by default gets none."""
+        own = pod.part(SPREAD).value
+        if own.explicit:
+            return own.hard_error is None and not own.hard
+        return not self._defaults.any_hard
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
+        """Count a pod more on a row.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin did not run.
+        """
+        self._move(state, pod, added, row=row, step=+1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, *, row: int) -> None:
+        """Count a pod less on a row.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin did not run.
+        """
+        self._move(state, pod, removed, row=row, step=-1)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows that lack a key, or whose domain would be too far ahead.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        skew = state.read(_PRE_FILTER)
+        if len(view) == 1:
+            code = skew.judge_row(int(view.row_numbers()[0]))
+            code_n = np.array([code], np.uint8) if code else None
+        else:
+            code_n = skew.judge(view)
+        if code_n is None:
+            return None
+        return FilterAnswer(code_n, self._reason_by_code.take(code_n))
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Count matching pods by domain; skip pods without soft constraints."""
+        found = self._constraints(pod)
+        if found.soft_error is not None:
+            text = "obtaining pod's soft topology spread constraints"
+            return error(f"calculating preScoreState: {text}: {found.soft_error}")
+        if not found.soft:
+            return SKIP
+        require_all = found.explicit or not self._system
+        layout = self._layouts.of(pod, found.soft, require_all=require_all)
+        state.write(_PRE_SCORE, SoftSkew(self._snapshot, found.soft, layout, feasible))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Sum the weighted numbers of matching pods in each row's domains.
+
+        Raises
+        ------
+        StateMissingError
+            PreScore of this plugin is not enabled.
+        """
+        del pod
+        return state.read(_PRE_SCORE).score(view)
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
+        """Fewest matching pods score most; rows that lack a key score 0."""
+        del pod
+        return normalized(raw_n, state.read(_PRE_SCORE).ignored_n)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: matching pods that come, go or change, and domains that do."""
+        pod = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+        node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        return (
+            EventRegistration(ClusterEvent(Resource.POD, pod), self._pod_hint),
+            EventRegistration(ClusterEvent(Resource.NODE, node), self._node_hint),
+        )
+
+    def _constraints(self, pod: PodInfo) -> Constraints:
+        own = pod.part(SPREAD).value
+        return own if own.explicit else self._defaults.of(pod.pod, pod.part(LABELS))
+
+    def _move(
+        self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
+    ) -> None:
+        moved = state.read(_PRE_FILTER).moving(pod, other, row, step)
+        if moved is not None:
+            state.write(_PRE_FILTER, moved)
+
+    # -- hints ---------------------------------------------------------------------------------
+
+    def _hard_of(self, waiting: Pod) -> Sequence[Constraint]:
+        own = SPREAD.of(waiting).value
+        found = own if own.explicit else self._defaults.of(waiting, LABELS.of(waiting))
+        if found.hard_error is not None:
+            raise ValueError(found.hard_error)
+        return found.hard
+
+    def _pod_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        versions = [version for version in (old, new) if isinstance(version, Pod)]
+        if not all(_involved(version, waiting) for version in versions):
+            return False
+        constraints = self._hard_of(waiting)
+        if len(versions) == 1:
+            labels = versions[0].metadata.labels
+            return any(each.selector.matches(labels) for each in constraints)
+        before, after = versions
+        if (
+            after.uid == waiting.uid
+            and before.spec.tolerations != after.spec.tolerations
+            and any(each.honor_taints for each in constraints)
+        ):
+            return True
+        old_labels, new_labels = before.metadata.labels, after.metadata.labels
+        return old_labels != new_labels and any(
+            each.selector.matches(old_labels) != each.selector.matches(new_labels)
+            for each in constraints
+        )
+
+    def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        constraints = self._hard_of(waiting)
+        before = old if isinstance(old, Node) else None
+        after = new if isinstance(new, Node) else None
+        had = before is not None and _has_keys(before.metadata.labels, constraints)
+        has = after is not None and _has_keys(after.metadata.labels, constraints)
+        if before is None or after is None:
+            return had or has
+        if had != has:
+            return True
+        return has and (
+            before.spec.taints != after.spec.taints
+            or any(
+                before.metadata.labels.get(each.key) != after.metadata.labels.get(each.key)
+                for each in constraints
+            )
+        )
+
+
+def _involved(other: Pod, waiting: Pod) -> bool:
+    """Whether a pod may count for a waiting one: itself, or one with a node, in its namespace."""
+    if other.uid == waiting.uid:
+        return True
+    return holds_place(other) and other.namespace == waiting.namespace
+
+
+def _has_keys(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:
+    return all(each.key in labels for each in constraints)

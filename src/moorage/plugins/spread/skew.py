@@ -1,0 +1,319 @@
+"""Skew of topology domains: what Filter and Score of PodTopologySpread compute from counts.
+
+Last stop of the plugin: `HardSkew` judges rows from the counts PreFilter took, and follows pods
+that are moved in a trial; `SoftSkew` scores rows from the counts PreScore took.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologyspread``,
+``filtering.go`` and ``scoring.go``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.points import ScoreArray
+from moorage.framework.status import Code, CodeArray
+from moorage.plugins.nodes.terms import BoolArray
+from moorage.plugins.spread.constraints import HOSTNAME, Constraint
+from moorage.plugins.spread.layout import Layout, Tally
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+TOO_SKEWED: Final = Code.UNSCHEDULABLE
+KEY_MISSING: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+Counts = NDArray[np.int64]
+
+# The greatest float64 below a half.
+_BELOW_HALF: Final = math.nextafter(0.5, 0.0)
+_ROWS_A_DOMAIN: Final = 16  # looked at first, to see whether no domain is missing; a guess
+
+_Moved = Mapping[int, int]
+"""By domain, how many pods more or less than were counted."""
+
+
+class HardSkew:
+    """Counts by domain of a pod's hard constraints, with what a trial moved.
+
+    Parameters
+    ----------
+    constraints, layout
+        What is counted and where.
+    tallies
+        Pods by domain, one array for each constraint.
+    moved
+        What was moved since; None for nothing.
+    """
+
+    __slots__ = ("_constraints", "_layout", "_least", "_lowest", "_moved", "_tallies")
+
+    def __init__(
+        self, constraints: Sequence[Constraint], layout: Layout, tallies: Sequence[Tally]
+    ) -> None:
+        self._constraints = constraints
+        self._layout = layout
+        self._tallies = tallies
+        self._moved: tuple[_Moved, ...] | None = None
+        # By constraint, as counted: the smallest count; and, for trials, the smallest domain, its
+        # count and the smallest count of all others.
+        self._lowest: list[float | None] = [None] * len(constraints)
+        self._least: list[tuple[int, float, float] | None] = [None] * len(constraints)
+
+    @classmethod
+    def counted(cls, constraints: Sequence[Constraint], layout: Layout) -> HardSkew:
+        """Take the counts as they are now."""
+        tallies = [
+            axis.tally(constraint)
+            for constraint, axis in zip(constraints, layout.axes, strict=True)
+        ]
+        return cls(constraints, layout, tallies)
+
+    def moving(self, pod: PodInfo, other: PodInfo, row: int, step: int) -> HardSkew | None:
+        """Return the skew with a pod more or less on a row; None where that changes nothing.
+
+        Whether the other pod is terminating is not looked at, although terminating pods are not
+        counted: upstream takes one off that was never there, and so do we.
+
+        Parameters
+        ----------
+        pod
+            The pod the constraints are of.
+        other
+            The pod that is moved.
+        row
+            Where it goes to or comes from.
+        step
+            +1 when it is added, -1 when it is removed.
+        """
+        if other.namespace != pod.namespace:
+            return None
+        labels = other.pod.metadata.labels
+        moved = list(self._moved or ({},) * len(self._constraints))
+        changed = False
+        pairs = zip(self._constraints, self._layout.axes, strict=True)
+        for index, (constraint, axis) in enumerate(pairs):
+            if axis.counts_row(row) and constraint.selector.matches(labels):
+                domain, before = int(axis.domain_n[row]), moved[index]
+                moved[index] = {**before, domain: before.get(domain, 0) + step}
+                changed = True
+        if not changed:
+            return None
+        twin = HardSkew(self._constraints, self._layout, self._tallies)
+        twin._moved, twin._lowest, twin._least = tuple(moved), self._lowest, self._least
+        return twin
+
+    def judge_row(self, row: int) -> Code:
+        """Return the verdict on one row: the first constraint that fails decides."""
+        for index, constraint in enumerate(self._constraints):
+            domain = int(self._layout.axes[index].domain_n[row])
+            if domain < 0:
+                return KEY_MISSING
+            count = self._tallies[index][domain]
+            if self._moved is not None:
+                count += self._moved[index].get(domain, 0)
+            if count > self._most(index, constraint):
+                return TOO_SKEWED
+        return Code.SUCCESS
+
+    def judge(self, view: NodeView) -> CodeArray | None:
+        """Return uint8, (rows of the view,): codes; None when no row fails."""
+        found: CodeArray | None = None
+        for index, constraint in enumerate(self._constraints):
+            axis, tally = self._layout.axes[index], self._tally(index)
+            most = self._most(index, constraint)
+            if not axis.lacks_some and tally.item(tally.argmax()) <= most:
+                continue
+            by_domain = (tally > most).astype(np.uint8) * np.uint8(TOO_SKEWED)
+            by_domain[-1] = KEY_MISSING
+            code_n = by_domain[view.take(axis.domain_n)]
+            if found is None:
+                found = code_n
+            else:
+                found += code_n * (found == 0)
+        return found if found is not None and np.count_nonzero(found) else None
+
+    def _most(self, index: int, constraint: Constraint) -> float:
+        """Return how many pods a domain may hold before this one."""
+        return constraint.max_skew - constraint.matches_self + self._floor(index, constraint)
+
+    def _floor(self, index: int, constraint: Constraint) -> float:
+        """Return the count of the smallest domain; 0 with too few domains."""
+        existing = self._layout.existing(index)
+        if len(existing) == 0 or len(existing) < constraint.min_domains:
+            return 0.0
+        moved = None if self._moved is None else self._moved[index]
+        if not moved:
+            return self._lowest_of(index, existing)
+        least = self._least[index]
+        if least is None:
+            least = self._least[index] = _two_least(self._tallies[index], existing)
+        domain, lowest, second = least
+        if len(moved) > 1:
+            return float(self._tally(index)[existing].min())
+        # A trial moves pods of one row, hence of one domain: no need to look at all of them.
+        ((changed, step),) = moved.items()
+        others = second if changed == domain else lowest
+        return min(others, float(self._tallies[index][changed]) + step)
+
+    def _lowest_of(self, index: int, existing: NDArray[np.int64]) -> float:
+        lowest = self._lowest[index]
+        if lowest is None:
+            tally, size = self._tallies[index], self._layout.axes[index].size
+            counts = tally[:size] if len(existing) == size else tally[existing]
+            lowest = self._lowest[index] = float(counts[counts.argmin()])
+        return lowest
+
+    def _tally(self, index: int) -> Tally:
+        tally = self._tallies[index]
+        if self._moved is not None and self._moved[index]:
+            tally = tally.copy()
+            for domain, step in self._moved[index].items():
+                tally[domain] += step
+        return tally
+
+
+class SoftSkew:
+    """Counts and weights of a pod's soft constraints over the feasible rows.
+
+    Parameters
+    ----------
+    snapshot, constraints, layout
+        What is counted and where.
+    feasible
+        The rows that passed Filter.
+    """
+
+    __slots__ = ("_constraints", "_counts", "_ignored", "_layout", "_tallies", "_weights")
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        constraints: Sequence[Constraint],
+        layout: Layout,
+        feasible: NodeView,
+    ) -> None:
+        self._constraints = constraints
+        self._layout = layout
+        self._ignored = self._left_out(feasible)
+        kept = len(feasible)
+        if self._ignored is not None:
+            kept -= int(np.count_nonzero(self._ignored))
+        self._counts: list[Counts | None] = []
+        self._tallies: list[Tally | None] = []
+        self._weights: list[float] = []
+        for index, constraint in enumerate(constraints):
+            by_node = constraint.key == HOSTNAME
+            self._counts.append(counts_of(snapshot, constraint) if by_node else None)
+            self._tallies.append(None if by_node else layout.axes[index].tally(constraint))
+            domains = kept if by_node else self._domains(index, feasible)
+            self._weights.append(math.log(domains + 2))
+
+    @property
+    def ignored_n(self) -> BoolArray | None:
+        """bool, (feasible rows,): rows that lack a key and score 0; None when there are none."""
+        return self._ignored
+
+    def score(self, view: NodeView) -> ScoreArray:
+        """Return int64, (rows of the view,): raw scores; more matching pods score higher."""
+        wide = view.widened()
+        total: NDArray[np.float64] | None = None
+        for index, constraint in enumerate(self._constraints):
+            part = self._part(index, constraint, wide)
+            if total is None:
+                total = part
+            else:
+                total += part
+        assert total is not None, "there are no constraints to score"
+        ignored = self._left_out(wide)
+        if ignored is not None:
+            total[ignored] = 0.0
+        return view.narrowed(rounded(total), wide)
+
+    def _part(self, index: int, constraint: Constraint, view: NodeView) -> NDArray[np.float64]:
+        """Return one constraint's share, 0 where the key is missing."""
+        axis, tally, weight = self._layout.axes[index], self._tallies[index], self._weights[index]
+        skew = float(constraint.max_skew - 1)
+        if tally is not None:
+            by_domain: NDArray[np.float64] = np.multiply(tally, weight)
+            by_domain += skew
+            by_domain[-1] = 0.0
+            return by_domain[view.take(axis.domain_n)]
+        count_n = self._counts[index]
+        if count_n is None:
+            part = np.full(len(view), skew)
+        else:
+            part = view.take(count_n).astype(np.float64)
+            part *= weight
+            part += skew
+        if axis.lacks_some:
+            part[view.take(axis.domain_n) < 0] = 0.0
+        return part
+
+    def _domains(self, index: int, feasible: NodeView) -> int:
+        """Return how many domains the feasible rows are in, "no label" being one."""
+        if self._ignored is None and len(feasible) == feasible.size_of_all:
+            return self._layout.distinct_everywhere(index)
+        axis = self._layout.axes[index]
+        if self._ignored is not None:
+            return axis.distinct(feasible.take(axis.place_n)[~self._ignored])
+        # There cannot be more than all rows are in, and often the first rows show them all.
+        everywhere = self._layout.distinct_everywhere(index)
+        assert feasible.rows is not None, "not all rows, so they are spelled out"
+        first = feasible.rows[: everywhere * _ROWS_A_DOMAIN]
+        found = axis.distinct(axis.place_n[first])
+        if found == everywhere or len(first) == len(feasible):
+            return found
+        return axis.distinct(feasible.take(axis.place_n))
+
+    def _left_out(self, view: NodeView) -> BoolArray | None:
+        complete_n = self._layout.complete_n
+        if complete_n is None:
+            return None
+        lacking = ~view.take(complete_n)
+        return lacking if np.count_nonzero(lacking) else None
+
+
+def counts_of(snapshot: Snapshot, constraint: Constraint) -> Counts | None:
+    """Return int64, (n,): the pods on each row a constraint counts; None when it counts none."""
+    return None if constraint.counts_none else snapshot.count_column(constraint.count)
+
+
+def rounded(total_n: NDArray[np.float64]) -> ScoreArray:
+    """Return int64: numbers that are not negative, rounded half up as Go does; they are changed.
+
+    Half to even, as np.rint rounds, will not do. And a half cannot be added: what is a bit less
+    than a half would become 1, of which what is added here falls short.
+    """
+    total_n += _BELOW_HALF
+    return total_n.astype(np.int64)
+
+
+def normalized(raw_n: ScoreArray, ignored_n: BoolArray | None) -> ScoreArray:
+    """Turn raw scores around: the lowest gets 100; ignored rows get 0."""
+    valid = raw_n if ignored_n is None else raw_n[~ignored_n]
+    # By position: the reductions of NumPy take three times as long.
+    high = valid.item(valid.argmax()) if len(valid) else 0
+    if high <= 0:
+        score_n = np.full_like(raw_n, 100)
+    else:
+        score_n = high + valid.item(valid.argmin()) - raw_n
+        score_n *= 100
+        score_n //= high
+    if ignored_n is not None:
+        score_n[ignored_n] = 0
+    return score_n
+
+
+def _two_least(tally: Tally, existing: NDArray[np.int64]) -> tuple[int, float, float]:
+    """Return the first smallest domain, its count and the smallest count of the others."""
+    counts = tally[existing].astype(np.float64)
+    at = int(counts.argmin())
+    lowest = float(counts[at])
+    counts[at] = math.inf
+    return int(existing[at]), lowest, float(counts.min())

@@ -1,0 +1,309 @@
+"""Which volumes count against a node's attach limits, kept up to date by node.
+
+Between the indexes of `snapshot` and NodeVolumeLimits. A pod's volumes are resolved once and
+resolved again only when a claim, volume, class or CSINode they were resolved with changes.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelimits/csi.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.volume import CSINode
+from moorage.plugins.volumes.claims import VolumeError
+from moorage.plugins.volumes.resolver import VolumeId, VolumeResolver
+from moorage.snapshot.snapshot import Snapshot
+
+_NO_LIMIT: Final = -1
+_ROOM_FOR_ALL: Final = 2**62
+
+
+class _Node:
+    """What is attached to one node."""
+
+    __slots__ = ("by_pod", "refs", "used")
+
+    def __init__(self) -> None:
+        self.by_pod: dict[str, tuple[VolumeId, ...]] = {}
+        self.refs: dict[VolumeId, int] = {}
+        self.used: dict[str, int] = {}
+
+
+class AttachedVolumes:
+    """Attached volumes and limits of every node, followed through the logs of the snapshot.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster.
+    resolver
+        Resolves the volumes of pods.
+    """
+
+    def __init__(self, snapshot: Snapshot, resolver: VolumeResolver) -> None:
+        self._snapshot = snapshot
+        self._resolver = resolver
+        self._nodes: dict[str, _Node] = {}
+        self._faults: dict[str, str] = {}
+        self._holders: dict[VolumeId, dict[str, None]] = {}
+        self._attachments: dict[str, dict[str, tuple[str, str]]] = {}
+        self._node_of_attachment: dict[str, str] = {}
+        self._used: dict[str, NDArray[np.int64]] = {}
+        self._limits: dict[str, NDArray[np.int64]] = {}
+        self._room: dict[str, NDArray[np.int64]] = {}
+        self._has_csi_node = np.zeros(0, np.bool_)
+        self._structure = -1
+        self._positions: tuple[int, ...] = (-1,) * 6
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def limits(self, driver: str) -> NDArray[np.int64]:
+        """Return int64, (n,): how many volumes of a driver each node takes; -1 for any number."""
+        found = self._limits.get(driver)
+        if found is None:
+            found = self._limits[driver] = self._build_limits(driver)
+        return found
+
+    def used(self, driver: str) -> NDArray[np.int64]:
+        """Return int64, (n,): how many volumes of a driver are attached to each node."""
+        found = self._used.get(driver)
+        if found is None:
+            found = self._used[driver] = np.zeros(self._snapshot.num_nodes, np.int64)
+            for name, node in self._nodes.items():
+                row = self._snapshot.row_of(name)
+                if row is not None:
+                    found[row] = node.used.get(driver, 0)
+        return found
+
+    def room(self, driver: str) -> NDArray[np.int64]:
+        """Return int64, (n,): how many more volumes of a driver each node takes; not to be changed.
+
+        Below 0 where there are too many already, and very much where nothing limits them.
+        """
+        found = self._room.get(driver)
+        if found is None:
+            limit_n = self.limits(driver)
+            found = np.where(limit_n < 0, _ROOM_FOR_ALL, limit_n - self.used(driver))
+            self._room[driver] = found
+        return found
+
+    def rows_with(self, volume: VolumeId) -> list[int]:
+        """Return the rows to which a volume is attached for some pod."""
+        rows = (self._snapshot.row_of(name) for name in self._holders.get(volume, {}))
+        return [row for row in rows if row is not None]
+
+    def has_csi_node(self) -> NDArray[np.bool_]:
+        """Return bool, (n,): whether each node has a CSINode."""
+        return self._has_csi_node
+
+    def any_limit(self) -> NDArray[np.bool_]:
+        """Return bool, (n,): whether each node limits any driver."""
+        csi_nodes = self._snapshot.listers.csi_nodes
+        limited = (bool(limits_of(csi_nodes.get(name))) for name in self._snapshot.names)
+        return np.fromiter(limited, np.bool_, self._snapshot.num_nodes)
+
+    def faults(self) -> dict[int, str]:
+        """Return by row why the volumes there cannot be counted."""
+        by_row = ((self._snapshot.row_of(name), text) for name, text in self._faults.items())
+        return {row: text for row, text in by_row if row is not None}
+
+    # -- following -----------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Take in everything that changed since the last time."""
+        table, listers = self._snapshot.table, self._snapshot.listers
+        now = (
+            table.volume_pods.log.position,
+            listers.persistent_volume_claims.log.position,
+            listers.persistent_volumes.log.position,
+            listers.volume_attachments.log.position,
+            listers.csi_nodes.log.position,
+            listers.storage_classes.log.position,
+        )
+        if now == self._positions and self._structure == table.columns.structure:
+            return
+        dirty = self._dirty_nodes()
+        if dirty is None:
+            self._start_afresh()
+        else:
+            resolve_again, recount = dirty
+            for name in resolve_again:
+                self._forget(name)
+            for name in (*resolve_again, *recount):
+                self._recount(name)
+        if self._structure != table.columns.structure or dirty is None:
+            self._structure = table.columns.structure
+            self._reset_rows()
+        self._positions = now
+
+    def _dirty_nodes(self) -> tuple[dict[str, None], dict[str, None]] | None:
+        """Return nodes to resolve again and nodes to recount; None to start afresh."""
+        if self._positions[0] < 0:
+            return None
+        table, listers = self._snapshot.table, self._snapshot.listers
+        pods, claims, volumes, attachments, csi_nodes, classes = self._positions
+        if listers.storage_classes.log.position != classes:
+            return None
+        changed_pods = table.volume_pods.log.since(pods)
+        changed_claims = listers.persistent_volume_claims.log.since(claims)
+        changed_volumes = listers.persistent_volumes.log.since(volumes)
+        changed_attachments = listers.volume_attachments.log.since(attachments)
+        changed_csi = listers.csi_nodes.log.since(csi_nodes)
+        if (
+            changed_pods is None
+            or changed_claims is None
+            or changed_volumes is None
+            or changed_attachments is None
+            or changed_csi is None
+        ):
+            return None
+        again: dict[str, None] = {}
+        recount: dict[str, None] = dict.fromkeys(changed_pods)
+        for _, name in changed_volumes:
+            # Resolving the pods again notes them again; a volume that went leaves nothing.
+            for key in sorted(self._resolver.claims_of_volume.pop(name, ())):
+                changed_claims.append(key)
+            recount.update(dict.fromkeys(self._nodes_attaching(name)))
+        for key in changed_claims:
+            again.update(dict.fromkeys(table.volume_pods.nodes_of_claim(key)))
+        for _, name in changed_attachments:
+            recount.update(dict.fromkeys(self._note_attachment(name)))
+        if changed_csi:
+            again.update((name, None) for _, name in changed_csi)
+            self._reset_rows()
+        return again, recount
+
+    def _nodes_attaching(self, volume_name: str) -> Iterable[str]:
+        return [
+            node
+            for node, found in self._attachments.items()
+            if any(name == volume_name for _, name in found.values())
+        ]
+
+    def _note_attachment(self, name: str) -> list[str]:
+        """Take in one VolumeAttachment; return the nodes whose counts it may change."""
+        touched = []
+        before = self._node_of_attachment.pop(name, None)
+        if before is not None:
+            there = self._attachments[before]
+            del there[name]
+            if not there:
+                del self._attachments[before]
+            touched.append(before)
+        found = self._snapshot.listers.volume_attachments.get(name)
+        if found is not None and found.spec.source.persistent_volume_name is not None:
+            node = found.spec.node_name
+            self._node_of_attachment[name] = node
+            entry = (found.spec.attacher, found.spec.source.persistent_volume_name)
+            self._attachments.setdefault(node, {})[name] = entry
+            touched.append(node)
+        return touched
+
+    def _start_afresh(self) -> None:
+        self._nodes.clear()
+        self._faults.clear()
+        self._holders.clear()
+        self._attachments.clear()
+        self._node_of_attachment.clear()
+        self._resolver.claims_of_volume.clear()
+        names = dict.fromkeys(self._snapshot.volume_pods.nodes())
+        for attachment in self._snapshot.listers.volume_attachments.all():
+            names.update(dict.fromkeys(self._note_attachment(attachment.name)))
+        for name in names:
+            self._recount(name)
+
+    def _reset_rows(self) -> None:
+        self._used.clear()
+        self._limits.clear()
+        self._room.clear()
+        csi_nodes = self._snapshot.listers.csi_nodes
+        present = (csi_nodes.get(name) is not None for name in self._snapshot.names)
+        self._has_csi_node = np.fromiter(present, np.bool_, self._snapshot.num_nodes)
+
+    def _forget(self, name: str) -> None:
+        node = self._nodes.pop(name, None)
+        for volume in () if node is None else node.refs:
+            self._unhold(volume, name)
+
+    def _unhold(self, volume: VolumeId, name: str) -> None:
+        holders = self._holders[volume]
+        del holders[name]
+        if not holders:
+            del self._holders[volume]
+
+    def _recount(self, name: str) -> None:
+        node = self._nodes.setdefault(name, _Node())
+        self._follow_pods(node, name)
+        used: dict[str, int] = {}
+        for driver, _ in node.refs:
+            used[driver] = used.get(driver, 0) + 1
+        for driver in self._unexplained(name, node):
+            used[driver] = used.get(driver, 0) + 1
+        node.used = used
+        if not node.by_pod and not used:
+            del self._nodes[name]
+        row = self._snapshot.row_of(name)
+        if row is not None:
+            for driver, used_n in self._used.items():
+                if row < len(used_n):
+                    step = used.get(driver, 0) - used_n[row]
+                    used_n[row] += step
+                    room_n = self._room.get(driver)
+                    if room_n is not None and room_n[row] != _ROOM_FOR_ALL:
+                        room_n[row] -= step
+
+    def _follow_pods(self, node: _Node, name: str) -> None:
+        pods = self._snapshot.volume_pods.on_node(name)
+        for uid in [uid for uid in node.by_pod if uid not in pods]:
+            for volume in node.by_pod.pop(uid):
+                node.refs[volume] -= 1
+                if node.refs[volume] == 0:
+                    del node.refs[volume]
+                    self._unhold(volume, name)
+        has_csi_node = self._snapshot.listers.csi_nodes.get(name) is not None
+        self._faults.pop(name, None)
+        for uid, pod in pods.items():
+            if uid in node.by_pod:
+                continue
+            try:
+                found = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=True)
+            except VolumeError as fault:
+                self._faults[name] = str(fault)
+                continue  # looked at again each time, so the fault ends with its cause
+            node.by_pod[uid] = tuple(found)
+            for volume in found:
+                node.refs[volume] = node.refs.get(volume, 0) + 1
+                self._holders.setdefault(volume, {})[name] = None
+
+    def _unexplained(self, name: str, node: _Node) -> list[str]:
+        """Return the drivers of attached volumes that no pod on the node explains."""
+        seen: set[VolumeId] = set()
+        for attacher, volume_name in self._attachments.get(name, {}).values():
+            volume = self._snapshot.listers.persistent_volumes.get(volume_name)
+            if volume is not None and volume.spec.csi is not None:
+                seen.add((attacher, volume.spec.csi.volume_handle))
+        return [driver for driver, handle in sorted(seen) if (driver, handle) not in node.refs]
+
+    def _build_limits(self, driver: str) -> NDArray[np.int64]:
+        limit_n = np.full(self._snapshot.num_nodes, _NO_LIMIT, np.int64)
+        for csi_node in self._snapshot.listers.csi_nodes.all():
+            row = self._snapshot.row_of(csi_node.name)
+            if row is not None:
+                limit_n[row] = limits_of(csi_node).get(driver, _NO_LIMIT)
+        return limit_n
+
+
+def limits_of(csi_node: CSINode | None) -> dict[str, int]:
+    """Return the attach limits of a node by driver; drivers without a limit are absent."""
+    if csi_node is None:
+        return {}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }

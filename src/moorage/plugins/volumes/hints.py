@@ -1,0 +1,51 @@
+"""Which changes of classes, drivers and capacity may help a pod that VolumeBinding rejected.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding``, the hints.
+"""
+
+from __future__ import annotations
+
+from moorage.api.pod import Pod
+from moorage.api.volume import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from moorage.plugins.volumes.finder import capacity_limit_bytes
+from moorage.plugins.volumes.translation import MIGRATED_PLUGINS
+
+
+def class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue for a new class, and for one that allows other topologies than before."""
+    del waiting
+    assert isinstance(new, StorageClass)
+    if not isinstance(old, StorageClass):
+        return True
+    return old.allowed_topologies != new.allowed_topologies
+
+
+def csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue for a new CSINode, and for one that lists other migrated plugins than before."""
+    del waiting
+    assert isinstance(new, CSINode)
+    if not isinstance(old, CSINode):
+        return True
+    before, after = old.metadata.annotations, new.metadata.annotations
+    return before.get(MIGRATED_PLUGINS, "") != after.get(MIGRATED_PLUGINS, "")
+
+
+def csi_driver_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue a pod with an inline volume of a driver that stopped asking for capacity."""
+    assert isinstance(new, CSIDriver)
+    drivers = {volume.csi.driver for volume in waiting.spec.volumes if volume.csi is not None}
+    if new.name not in drivers or not isinstance(old, CSIDriver):
+        return False
+    return bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+
+
+def capacity_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue for new capacity, and for capacity whose limit rose."""
+    del waiting
+    assert isinstance(new, CSIStorageCapacity)
+    if not isinstance(old, CSIStorageCapacity):
+        return True
+    before, after = capacity_limit_bytes(old), capacity_limit_bytes(new)
+    if after is None:
+        return False
+    return before is None or after > before

@@ -1,0 +1,211 @@
+"""NodeVolumeLimits: a node can attach so many volumes of a CSI driver.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelimits/csi.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod, Volume
+from moorage.api.volume import CSINode, VolumeAttachment
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    FilterAnswer,
+    ReasonTable,
+    Status,
+    error,
+    unresolvable,
+)
+from moorage.plugins.pod_hints import holds_place
+from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
+from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
+from moorage.plugins.volumes.resolver import ClaimMissingError, VolumeId, VolumeResolver
+from moorage.plugins.volumes.translation import DRIVER_OF, source_of
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+from moorage.snapshot.volume_pods import VOLUMES
+
+REASON: Final = "node(s) exceed max volume count"
+
+BoolArray = NDArray[np.bool_]
+_New = tuple[VolumeId, ...] | Status
+"""The volumes a pod brings, or the status it fails with."""
+
+
+class NodeVolumeLimits:
+    """PreFilter and Filter plugin; takes no arguments."""
+
+    name = "NodeVolumeLimits"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reasons = handle.reasons
+        self._reason = handle.reasons.intern(REASON)
+        # What a volume that does not exist yet is called must only differ from real handles.
+        prefix = f"{handle.streams.stream(self.name).getrandbits(64):016x}"
+        self._resolver = VolumeResolver(handle.snapshot.listers, prefix)
+        self._attached = AttachedVolumes(handle.snapshot, self._resolver)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Skip a pod without volumes that could be attached."""
+        del state, snapshot
+        return None, SUCCESS if pod.part(VOLUMES).value.attachable else SKIP
+
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volume that could be attached."""
+        return not pod.part(VOLUMES).value.attachable
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows whose limit for a driver the pod's volumes would exceed."""
+        del state
+        self._attached.follow()
+        verdict = _Verdict(self._reasons, self._reason, self._snapshot.num_nodes)
+        with_csi = self._attached.has_csi_node()
+        if with_csi.all():
+            self._judge(self._new(pod, has_csi_node=True), None, verdict)
+            return verdict.answer(view)
+        on_csi = self._new(pod, has_csi_node=True)
+        elsewhere = self._new(pod, has_csi_node=False)
+        if on_csi == elsewhere:
+            self._judge(on_csi, None, verdict)
+        else:
+            self._judge(on_csi, with_csi, verdict)
+            self._judge(elsewhere, ~with_csi, verdict)
+        return verdict.answer(view)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: greater limits, pods or attachments that go, the pod's claims."""
+        csi_node = ClusterEvent(Resource.CSI_NODE, Action.ADD)
+        update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE)
+        claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+        return (
+            EventRegistration(csi_node),
+            EventRegistration(update, _csi_node_hint),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
+            EventRegistration(claim, used_claim_hint),
+            EventRegistration(
+                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _attachment_hint
+            ),
+        )
+
+    def _new(self, pod: PodInfo, *, has_csi_node: bool) -> _New:
+        try:
+            found = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=False)
+        except ClaimMissingError as missing:
+            return unresolvable(str(missing))
+        except VolumeError as fault:
+            return error(str(fault))
+        return tuple(found)
+
+    def _judge(self, new: _New, where_n: BoolArray | None, verdict: _Verdict) -> None:
+        """Judge the rows of a mask, or all, for these new volumes."""
+        if isinstance(new, Status):
+            verdict.fail(where_n, new.code, new.message)
+            return
+        by_driver: dict[str, list[VolumeId]] = {}
+        for volume in new:
+            by_driver.setdefault(volume[0], []).append(volume)
+        for driver, volumes in by_driver.items():
+            verdict.exceed(where_n, self._too_many(driver, volumes))
+        faults = self._attached.faults() if by_driver else {}
+        if faults:
+            limited = self._attached.any_limit()
+            for row, text in faults.items():
+                if (where_n is None or where_n[row]) and limited[row]:
+                    verdict.fail(np.arange(len(limited)) == row, Code.ERROR, text)
+
+    def _too_many(self, driver: str, volumes: Sequence[VolumeId]) -> BoolArray:
+        """Return bool, (n,): nodes with too little room for those volumes they do not have."""
+        room_n = self._attached.room(driver)
+        too_many = room_n < len(volumes)
+        there: dict[int, int] = {}
+        for volume in volumes:
+            for row in self._attached.rows_with(volume):
+                there[row] = there.get(row, 0) + 1
+        for row, known in there.items():
+            count = len(volumes) - known
+            too_many[row] = count > 0 and room_n[row] < count
+        return too_many
+
+
+class _Verdict:
+    """Codes and reasons by row, filled step by step; a failure replaces an exceeded limit."""
+
+    def __init__(self, reasons: ReasonTable, exceeded: int, n: int) -> None:
+        self._reasons = reasons
+        self._exceeded = exceeded
+        self._n = n
+        self._answer: FilterAnswer | None = None
+
+    def exceed(self, where_n: BoolArray | None, too_many_n: BoolArray) -> None:
+        failed_n = too_many_n if where_n is None else where_n & too_many_n
+        if np.count_nonzero(failed_n):
+            self._put(failed_n, Code.UNSCHEDULABLE, self._exceeded)
+
+    def fail(self, where_n: BoolArray | None, code: Code, text: str) -> None:
+        where_n = np.ones(self._n, np.bool_) if where_n is None else where_n
+        self._put(where_n, code, self._reasons.intern(text))
+
+    def answer(self, view: NodeView) -> FilterAnswer | None:
+        found = self._answer
+        if found is None:
+            return None
+        return FilterAnswer(view.take(found.code_n), view.take(found.reason_n))
+
+    def _put(self, failed_n: BoolArray, code: Code, reason: int) -> None:
+        if self._answer is None:
+            self._answer = FilterAnswer(np.zeros(self._n, np.uint8), np.zeros(self._n, np.int32))
+        np.putmask(self._answer.code_n, failed_n, code)
+        np.putmask(self._answer.reason_n, failed_n, reason)
+
+
+def _csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting
+    assert isinstance(new, CSINode)
+    before = limits_of(old if isinstance(old, CSINode) else None)
+    return any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
+
+
+def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting, new
+    assert isinstance(old, Pod)
+    if not holds_place(old):
+        return False
+    return bool(VOLUMES.of(old).value.attachable)
+
+
+def _attachment_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del new
+    assert isinstance(old, VolumeAttachment)
+    attacher = old.spec.attacher
+    for volume in waiting.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return True
+        if _driver_of(volume) == attacher:
+            return True
+    return False
+
+
+def _driver_of(volume: Volume) -> str | None:
+    found = source_of(volume)
+    return None if found is None else DRIVER_OF[found[0]]

@@ -1,0 +1,335 @@
+"""VolumeBinding: a pod runs where its volumes are, can be bound, or can be made.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.volume import PersistentVolumeClaim
+from moorage.base.errors import ApiError, ConfigError, TransportError
+from moorage.config.plugin_args import VolumeBindingArgs
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    FilterAnswer,
+    Status,
+    answer_where,
+    error,
+    unresolvable,
+)
+from moorage.plugins.volumes.assumed import Assumed
+from moorage.plugins.volumes.claims import (
+    VolumeError,
+    claim_not_found,
+    claims_of,
+    delays_binding,
+    is_fully_bound,
+    ownership_fault,
+    used_claim_hint,
+)
+from moorage.plugins.volumes.finder import (
+    AFFINITY,
+    NO_STORAGE,
+    NOT_EXISTING,
+    NOT_FOUND,
+    Found,
+    VolumeFinder,
+)
+from moorage.plugins.volumes.hints import (
+    capacity_hint,
+    class_hint,
+    csi_driver_hint,
+    csi_node_hint,
+)
+from moorage.plugins.volumes.writes import Plan, VolumeWriter, with_claim, with_node
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+from moorage.snapshot.volume_pods import ClaimVolume
+
+REASON_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+REASONS: Final = (
+    (AFFINITY, "node(s) didn't match PersistentVolume's node affinity"),
+    (NOT_FOUND, "node(s) didn't find available persistent volumes to bind"),
+    (NO_STORAGE, "node(s) did not have enough free storage"),
+    (NOT_EXISTING, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+)
+_COMBINATIONS: Final = 16
+
+
+class _Claims(msgspec.Struct):
+    """A pod's claims, what was found for them, and what was decided; one for each attempt.
+
+    Parameters
+    ----------
+    bound, delayed
+        Claims by what they need, in volume order.
+    found
+        What was found on every row; None until Filter asks.
+    structure
+        Of the columns when it was found: rows mean other nodes once that changed.
+    plan
+        What Reserve assumed; None when it had nothing to do.
+    """
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    delayed: tuple[PersistentVolumeClaim, ...]
+    found: Found | None = None
+    structure: int = -1
+    plan: Plan | None = None
+
+
+_STATE: StateKey[_Claims] = StateKey("PreFilterVolumeBinding")
+
+
+class VolumeBinding:
+    """PreFilter, Filter, PreScore, Score, Reserve and PreBind plugin.
+
+    Raises
+    ------
+    ConfigError
+        The arguments ask for what is not built.
+    """
+
+    name = "VolumeBinding"
+
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
+        if args.bind_timeout_seconds < 0:
+            raise ConfigError(["bindTimeoutSeconds: must not be negative"], source=self.name)
+        self._timeout_seconds = args.bind_timeout_seconds
+        self._snapshot = snapshot = handle.snapshot
+        self._volumes = Assumed(snapshot.listers.persistent_volumes)
+        self._claims = Assumed(snapshot.listers.persistent_volume_claims)
+        self._finder = VolumeFinder(snapshot, self._volumes)
+        self.stage_errors: Counter[str] = Counter()
+        """How often finding volumes (predicate), assuming and binding them failed: for metrics."""
+        self._writer: VolumeWriter | None = None
+        if handle.client is not None:
+            self._writer = VolumeWriter(
+                snapshot,
+                self._volumes,
+                self._claims,
+                client=handle.client,
+                clock=handle.clock,
+            )
+        self._reason_of = np.array(
+            [
+                handle.reasons.intern(*(text for bit, text in REASONS if bits & bit))
+                for bits in range(_COMBINATIONS)
+            ],
+            np.int32,
+        )
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips, and that PreBind minds no neighbour."""
+        return Capabilities(skips_spec=self.skips_spec, pre_bind_parallel=True)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Sort the pod's claims by what they need; reject where nothing on a node can help."""
+        del snapshot
+        volumes = claims_of(pod)
+        if not volumes:
+            return None, SKIP
+        fault = self._claim_fault(pod, volumes)
+        if fault is not None:
+            return None, unresolvable(fault)
+        bound: list[PersistentVolumeClaim] = []
+        delayed: list[PersistentVolumeClaim] = []
+        immediate = False
+        for volume in volumes:
+            name = volume.name_for(pod.name)
+            claim = self._claims.get(name, pod.namespace)
+            assert claim is not None, f"claim {pod.namespace}/{name} was there a moment ago"
+            if is_fully_bound(claim):
+                bound.append(claim)
+                continue
+            try:
+                delays = delays_binding(claim, self._snapshot.listers)
+            except VolumeError as problem:
+                return None, error(str(problem))
+            if delays and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                immediate = True
+        if immediate:
+            return None, unresolvable(REASON_IMMEDIATE)
+        state.write(_STATE, _Claims(tuple(bound), tuple(delayed)))
+        return None, SUCCESS
+
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no claims."""
+        return not claims_of(pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows that cannot reach, bind or make the pod's volumes.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        VolumeError
+            A claim, class or volume is broken.
+        """
+        del pod
+        try:
+            failed_n = self._found(state.read(_STATE)).failed_n
+        except VolumeError:
+            self.stage_errors["predicate"] += 1
+            raise
+        if failed_n is None:
+            return None
+        failed_n = view.take(failed_n)
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if int(failed_n.max(initial=0)) == AFFINITY:  # the lowest bit alone: 0 or 1
+            return answer_where(failed_n.view(np.bool_), code, int(self._reason_of[AFFINITY]))
+        code_n = (failed_n != 0).astype(np.uint8) * np.uint8(code)
+        return FilterAnswer(code_n, self._reason_of.take(failed_n))
+
+    def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
+        """Skip: scoring by storage capacity belongs to a feature gate that is off."""
+        del state, pod, feasible
+        return SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score every row 0, for profiles that enable Score without PreScore."""
+        del state, pod
+        return np.zeros(len(view), np.int64)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Assume the bindings and provisions of the chosen node.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        if not claims_of(pod):
+            return SUCCESS
+        claims = state.read(_STATE)
+        row = self._snapshot.row_of(node_name)
+        if row is None or not claims.delayed:
+            return SUCCESS
+        plan = claims.plan = Plan([], [])
+        try:
+            bindings, provisions = self._found(claims).on_row(row)
+            for claim, volume in bindings:
+                changed = with_claim(volume, claim)
+                if changed != volume:  # else another pod with the claim assumed it
+                    self._volumes.assume(changed)
+                plan.volumes.append((changed, claim))
+            for claim in provisions:
+                wanted = with_node(claim, node_name)
+                if wanted != claim:
+                    self._claims.assume(wanted)
+                plan.claims.append(wanted)
+        except VolumeError as problem:
+            self.stage_errors["assume"] += 1
+            self.unreserve(state, pod, node_name)
+            return error(str(problem))
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take the assumptions back; what was written to the API stays."""
+        del pod, node_name
+        claims = state.find(_STATE)
+        if claims is None or claims.plan is None:
+            return
+        for volume, _ in claims.plan.volumes:
+            self._volumes.restore(volume)
+        for claim in claims.plan.claims:
+            self._claims.restore(claim)
+        claims.plan = None
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Skip when every claim was bound already.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del node_name
+        if not claims_of(pod):
+            return SKIP
+        return SKIP if state.read(_STATE).plan is None else SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Write what Reserve assumed and wait until every claim is bound."""
+        claims = state.find(_STATE)
+        if claims is None or claims.plan is None:
+            return SUCCESS
+        if self._writer is None:
+            return error(f"pod {pod.key}: no volume can be bound here, there is no API client")
+        try:
+            written = await self._writer.write(claims.plan)
+        except (ApiError, TransportError) as refusal:
+            self.stage_errors["bind"] += 1
+            return error(str(refusal))
+        try:
+            await self._writer.wait(written, pod, node_name, timeout_seconds=self._timeout_seconds)
+        except VolumeError as problem:
+            self.stage_errors["bind"] += 1
+            return error(f"binding volumes: {problem}")
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: classes, the pod's claims, volumes, nodes, drivers, more capacity."""
+        changed = Action.ADD | Action.UPDATE
+        return (
+            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, changed), class_hint),
+            EventRegistration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), used_claim_hint
+            ),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed)),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            EventRegistration(ClusterEvent(Resource.CSI_NODE, changed), csi_node_hint),
+            EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), csi_driver_hint),
+            EventRegistration(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, changed), capacity_hint),
+        )
+
+    def _found(self, claims: _Claims) -> Found:
+        """Return what was found for the claims, finding it unless it is known for these rows."""
+        structure = self._snapshot.table.columns.structure
+        if claims.found is None or claims.structure != structure:
+            claims.found = self._finder.find(claims.bound, claims.delayed)
+            claims.structure = structure
+        return claims.found
+
+    def _claim_fault(self, pod: PodInfo, volumes: Sequence[ClaimVolume]) -> str | None:
+        """Return what is wrong with the pod's claims as the API showed them."""
+        for volume in volumes:
+            name = volume.name_for(pod.name)
+            claim = self._claims.shown(name, pod.namespace)
+            if claim is None:
+                if not volume.ephemeral:
+                    return claim_not_found(name)
+                return (
+                    "waiting for ephemeral volume controller to create the "
+                    f'persistentvolumeclaim "{name}"'
+                )
+            if claim.status.phase == "Lost":
+                return (
+                    f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
+                    f'"{claim.spec.volume_name}"'
+                )
+            if claim.metadata.deletion_timestamp is not None:
+                return f'persistentvolumeclaim "{name}" is being deleted'
+            fault = ownership_fault(pod.pod, claim) if volume.ephemeral else None
+            if fault is not None:
+                return fault
+        return None

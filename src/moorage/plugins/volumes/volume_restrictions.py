@@ -1,0 +1,204 @@
+"""VolumeRestrictions: disks one node may mount, and claims one pod may use.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumerestrictions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod, Volume
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    FilterAnswer,
+    Status,
+    answer_where,
+    unresolvable,
+)
+from moorage.plugins.volumes.claims import claim_not_found, claims_of, named_claim_hint
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+from moorage.snapshot.volume_pods import VOLUMES, disk_key
+
+REASON_DISK: Final = "node(s) had no available disk"
+REASON_CLAIM: Final = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+_ONE_POD: Final = "ReadWriteOncePod"
+
+
+class _Restrictions(msgspec.Struct, frozen=True):
+    """What PreFilter found.
+
+    Parameters
+    ----------
+    disks
+        The pod's inline volumes that may clash.
+    claims
+        Names of its claims that only one pod may use.
+    conflicts
+        How many of them are in use; may fall below 0 in a trial, where only > 0 counts.
+    """
+
+    disks: tuple[Volume, ...]
+    claims: frozenset[str]
+    conflicts: int
+
+
+_STATE: StateKey[_Restrictions] = StateKey("PreFilterVolumeRestrictions")
+
+
+class VolumeRestrictions:
+    """PreFilter (with extensions) and Filter plugin; takes no arguments."""
+
+    name = "VolumeRestrictions"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._disk_reason = handle.reasons.intern(REASON_DISK)
+        self._claim_reason = handle.reasons.intern(REASON_CLAIM)
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Count the pod's one-pod claims that are in use; skip when nothing can clash."""
+        volumes = pod.part(VOLUMES).value
+        if not volumes.disks and not volumes.claims:
+            return None, SKIP
+        names: set[str] = set()
+        for volume in volumes.claims:
+            if volume.ephemeral:
+                continue
+            claim = snapshot.listers.persistent_volume_claims.get(volume.claim_name, pod.namespace)
+            if claim is None:
+                return None, unresolvable(claim_not_found(volume.claim_name))
+            if _ONE_POD in claim.spec.access_modes:
+                names.add(volume.claim_name)
+        pods = snapshot.volume_pods
+        conflicts = sum(pods.is_claimed((pod.namespace, name)) for name in names)
+        if not volumes.disks and not conflicts:
+            return None, SKIP
+        state.write(_STATE, _Restrictions(volumes.disks, frozenset(names), conflicts))
+        return None, SUCCESS
+
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no volume that could clash."""
+        volumes = pod.part(VOLUMES).value
+        return not volumes.disks and not volumes.claims
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
+        """Count the claims of a pod that is put on a row."""
+        del pod, row
+        _count(state, added, +1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, *, row: int) -> None:
+        """Stop counting the claims of a pod that is taken off a row."""
+        del pod, row
+        _count(state, removed, -1)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows where a disk clashes, and every row while a one-pod claim is in use.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod
+        found = state.read(_STATE)
+        clashes = self._clashes(found, view)
+        if found.conflicts <= 0:
+            if clashes is None:
+                return None
+            return answer_where(clashes, Code.UNSCHEDULABLE, self._disk_reason)
+        reason_n = np.full(len(view), self._claim_reason, np.int32)
+        if clashes is not None:
+            reason_n[clashes] = self._disk_reason
+        return FilterAnswer(np.full(len(view), Code.UNSCHEDULABLE, np.uint8), reason_n)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: a pod that frees a disk or claim, a new node, the pod's claims."""
+        return (
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), named_claim_hint
+            ),
+        )
+
+    def _clashes(self, found: _Restrictions, view: NodeView) -> NDArray[np.bool_] | None:
+        rows: set[int] = set()
+        for wanted in found.disks:
+            key = disk_key(wanted)
+            assert key is not None, "an inline volume that cannot clash is not among the disks"
+            for node_name, other in self._snapshot.volume_pods.with_disk(key):
+                if any(volumes_clash(wanted, used) for used in other.part(VOLUMES).value.disks):
+                    row = self._snapshot.row_of(node_name)
+                    assert row is not None, f"pods of node {node_name} are indexed without it"
+                    rows.add(row)
+        if not rows:
+            return None
+        clash_n = np.zeros(view.size_of_all, np.bool_)
+        clash_n[sorted(rows)] = True
+        return view.take(clash_n)
+
+
+def _count(state: CycleState, moved: PodInfo, sign: int) -> None:
+    found = state.read(_STATE)
+    # The namespace is not compared, as upstream does not.
+    touched = sum(
+        not volume.ephemeral and volume.claim_name in found.claims for volume in claims_of(moved)
+    )
+    if touched:
+        conflicts = found.conflicts + sign * touched
+        state.write(_STATE, _Restrictions(found.disks, found.claims, conflicts))
+
+
+def volumes_clash(wanted: Volume, used: Volume) -> bool:
+    """Whether a node that mounts one inline volume cannot mount the other."""
+    one, other = wanted.gce_persistent_disk, used.gce_persistent_disk
+    if one is not None and other is not None:
+        return one.pd_name == other.pd_name and not (one.read_only and other.read_only)
+    ebs, used_ebs = wanted.aws_elastic_block_store, used.aws_elastic_block_store
+    if ebs is not None and used_ebs is not None:
+        return ebs.volume_id == used_ebs.volume_id
+    iscsi, used_iscsi = wanted.iscsi, used.iscsi
+    if iscsi is not None and used_iscsi is not None:
+        return iscsi.iqn == used_iscsi.iqn and not (iscsi.read_only and used_iscsi.read_only)
+    rbd, used_rbd = wanted.rbd, used.rbd
+    if rbd is not None and used_rbd is not None:
+        same = rbd.pool == used_rbd.pool and rbd.image == used_rbd.image
+        shared = not set(rbd.monitors).isdisjoint(used_rbd.monitors)
+        return same and shared and not (rbd.read_only and used_rbd.read_only)
+    return False
+
+
+def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del new
+    assert isinstance(old, Pod)
+    if old.metadata.namespace != waiting.metadata.namespace:
+        return False
+    mine, theirs = VOLUMES.of(waiting).value, VOLUMES.of(old).value
+    if any(volumes_clash(wanted, used) for wanted in mine.disks for used in theirs.disks):
+        return True
+    names = {volume.claim_name for volume in theirs.claims if not volume.ephemeral}
+    return any(not volume.ephemeral and volume.claim_name in names for volume in mine.claims)

@@ -1,0 +1,232 @@
+"""VolumeZone: a volume labelled with a zone or region can only be used there.
+
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumezone``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.pod import Pod
+from moorage.api.volume import PersistentVolume, StorageClass
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration, PreFilterResult
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    FilterAnswer,
+    Status,
+    answer_where,
+    unresolvable,
+)
+from moorage.plugins.answers import NodeAnswers
+from moorage.plugins.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    VolumeError,
+    claim_class,
+    claim_not_found,
+    claims_of,
+    class_not_found,
+    named_claim_hint,
+    volume_not_found,
+    waits_for_consumer,
+)
+from moorage.snapshot.labels import LabelColumn
+from moorage.snapshot.listers import Listers
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+REASON: Final = "node(s) had no available volume zone"
+
+_GA_OF: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+_KEYS: Final = (*_GA_OF, *_GA_OF.values())
+_DELIMITER: Final = "__"
+
+# Sets of zones that pods ask for; a guess: 1 MB of answers at 5000 nodes.
+_KEPT_MAX: Final = 256
+
+BoolArray = NDArray[np.bool_]
+ZoneEntry = tuple[str, frozenset[str]]
+"""Label key, and the values that will do."""
+
+_STATE: StateKey[tuple[ZoneEntry, ...]] = StateKey("PreFilterVolumeZone")
+
+
+class VolumeZone:
+    """PreFilter and Filter plugin; takes no arguments."""
+
+    name = "VolumeZone"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._reason = handle.reasons.intern(REASON)
+        self._failed: NodeAnswers[tuple[ZoneEntry, ...], BoolArray] = NodeAnswers(
+            handle.snapshot, _KEPT_MAX
+        )
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods PreFilter skips."""
+        return Capabilities(skips_spec=self.skips_spec)
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status]:
+        """Collect the zones of the pod's volumes; skip when they have none."""
+        if not claims_of(pod):
+            return None, SKIP
+        try:
+            entries = _entries(pod, snapshot.listers)
+        except VolumeError as fault:
+            return None, unresolvable(str(fault))
+        if not entries:
+            return None, SKIP
+        state.write(_STATE, entries)
+        return None, SUCCESS
+
+    def skips_spec(self, pod: PodInfo) -> bool:
+        """Whether the pod has no claims, whose volumes might have zones."""
+        return not claims_of(pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
+        """Reject rows that have zone or region labels, but not those of every volume.
+
+        Without the state of PreFilter, what it would have found is looked up here.
+
+        Raises
+        ------
+        VolumeError
+            PreFilter is not enabled, and it would have turned the pod away.
+        """
+        entries = state.find(_STATE)
+        if entries is None:
+            entries = _entries(pod, self._snapshot.listers)
+        if not entries:
+            return None
+        failed_n = self._failed.find(entries)
+        if failed_n is None:
+            failed_n = self._failed.keep(entries, self._failing(entries))
+        return answer_where(view.take(failed_n), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Name what helps: classes that wait, nodes, the pod's claims, volumes elsewhere."""
+        node = Action.ADD | Action.UPDATE_NODE_LABEL
+        changed = Action.ADD | Action.UPDATE
+        return (
+            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_hint),
+            EventRegistration(ClusterEvent(Resource.NODE, node)),
+            EventRegistration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), named_claim_hint
+            ),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _volume_hint),
+        )
+
+    def _failing(self, entries: tuple[ZoneEntry, ...]) -> BoolArray:
+        """Return bool, (n,): nodes that have zone or region labels, but not all of these."""
+        ids = {key: self._snapshot.label_column(key).ids for key in _KEYS}
+        outside = np.zeros(self._snapshot.num_nodes, np.bool_)
+        for key, wanted in entries:
+            outside |= ~self._inside(key, wanted, ids)
+        labelled = np.zeros(len(outside), np.bool_)
+        for ids_n in ids.values():
+            labelled |= ids_n >= 0
+        return outside & labelled
+
+    def _inside(
+        self, key: str, wanted: frozenset[str], ids: dict[str, NDArray[np.int64]]
+    ) -> BoolArray:
+        own = _table(self._snapshot.label_column(key), wanted)[ids[key]]
+        newer = _GA_OF.get(key)
+        if newer is None:
+            return own
+        instead = _table(self._snapshot.label_column(newer), wanted)[ids[newer]]
+        return np.where(ids[key] >= 0, own, instead)
+
+
+def _table(column: LabelColumn, wanted: frozenset[str]) -> BoolArray:
+    """Return by value id whether a value is wanted; last, for the absent label, False."""
+    table = np.zeros(column.size + 1, np.bool_)
+    known = (column.lookup(value) for value in sorted(wanted))
+    table[[value_id for value_id in known if value_id >= 0]] = True
+    return table
+
+
+def _entries(pod: PodInfo, listers: Listers) -> tuple[ZoneEntry, ...]:
+    """Return the zone and region labels of the volumes of a pod's claims.
+
+    Raises
+    ------
+    VolumeError
+        Why the pod cannot be placed on any node.
+    """
+    entries: list[ZoneEntry] = []
+    for claim_volume in claims_of(pod):
+        if claim_volume.ephemeral:
+            continue
+        if not claim_volume.claim_name:
+            raise VolumeError("PersistentVolumeClaim had no name")
+        name = _volume_name(pod.namespace, claim_volume.claim_name, listers)
+        if name is None:
+            continue
+        volume = listers.persistent_volumes.get(name)
+        if volume is None:
+            raise VolumeError(volume_not_found(name))
+        entries += zone_entries(volume)
+    return tuple(entries)
+
+
+def _volume_name(namespace: str, claim_name: str, listers: Listers) -> str | None:
+    """Return the volume a claim names; None when it may still wait for a pod."""
+    claim = listers.persistent_volume_claims.get(claim_name, namespace)
+    if claim is None:
+        raise VolumeError(claim_not_found(claim_name))
+    if claim.spec.volume_name:
+        return claim.spec.volume_name
+    class_name = claim_class(claim)
+    if not class_name:
+        raise VolumeError("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = listers.storage_classes.get(class_name)
+    if storage_class is None:
+        raise VolumeError(class_not_found(class_name))
+    if waits_for_consumer(storage_class):
+        return None
+    raise VolumeError("PersistentVolume had no name")
+
+
+def zone_entries(volume: PersistentVolume) -> list[ZoneEntry]:
+    """Return the zone and region labels of a volume, each with its set of values."""
+    found: list[ZoneEntry] = []
+    for key in _KEYS:
+        text = volume.metadata.labels.get(key)
+        if text is None:
+            continue
+        values = [part.strip() for part in text.split(_DELIMITER)]
+        if all(values):
+            found.append((key, frozenset(values)))
+    return found
+
+
+def _class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting, old
+    assert isinstance(new, StorageClass)
+    return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _volume_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del waiting
+    assert isinstance(new, PersistentVolume)
+    if not isinstance(old, PersistentVolume):
+        return True
+    return set(zone_entries(old)) != set(zone_entries(new))

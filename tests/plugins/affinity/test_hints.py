@@ -1,0 +1,144 @@
+"""InterPodAffinity's hints, one event at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.plugins.affinity.hints import node_hint, pod_hint
+from tests.plugins.affinity.strategies import node
+from tests.plugins.builders import make
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def term(app: str = "x", key: str = "zone", **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def pod(
+    name: str = "waiting",
+    *,
+    app: str = "",
+    near: Any = (),
+    away: Any = (),
+    on: str = "",
+    nominated: str = "",
+    ns: str = "a",
+) -> Pod:
+    labels = {"app": app} if app else {}
+    affinity = {"podAffinity": {REQUIRED: list(near)}, "podAntiAffinity": {REQUIRED: list(away)}}
+    return from_dict(
+        Pod,
+        {
+            "metadata": {"name": name, "namespace": ns, "uid": f"uid-{name}", "labels": labels},
+            "spec": {"containers": [{"name": "c"}], "nodeName": on, "affinity": affinity},
+            "status": {"nominatedNodeName": nominated},
+        },
+    )
+
+
+NEAR, AWAY = pod(near=[term()]), pod(away=[term()])
+BOTH = pod(away=[term(), term("y")])
+X, Y = pod("other", app="x", on="n"), pod("other", app="y", on="n")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(NEAR, NEAR, pod(app="z", near=[term()]), True, id="its own labels changed"),
+        pytest.param(NEAR, None, X, True, id="a pod it wants came"),
+        pytest.param(NEAR, None, Y, False, id="another pod came"),
+        pytest.param(AWAY, None, X, False, id="a pod it avoids came"),
+        pytest.param(NEAR, None, pod("other", app="x"), False, id="the pod that came has no node"),
+        pytest.param(
+            NEAR, None, pod("other", app="x", nominated="n"), True, id="or is nominated to one"
+        ),
+        pytest.param(
+            pod(near=[term(namespaceSelector={"matchLabels": {"env": "prod"}})]),
+            None,
+            pod("other", app="x", on="n", ns="b"),
+            False,
+            id="a namespace selector is not resolved",
+        ),
+        pytest.param(
+            pod(near=[term(namespaceSelector={})]),
+            None,
+            pod("other", app="x", on="n", ns="b"),
+            True,
+            id="an empty one means all",
+        ),
+        pytest.param(NEAR, Y, X, True, id="a pod was relabelled to what it wants"),
+        pytest.param(NEAR, X, Y, False, id="a pod was relabelled from what it wants"),
+        pytest.param(AWAY, X, Y, True, id="a pod was relabelled from what it avoids"),
+        pytest.param(AWAY, Y, X, False, id="a pod was relabelled to what it avoids"),
+        pytest.param(AWAY, X, None, True, id="a pod it avoids went"),
+        pytest.param(BOTH, X, None, False, id="one that only one of two terms avoids went"),
+        pytest.param(NEAR, X, None, False, id="a pod it wants went"),
+        pytest.param(
+            pod(app="w"),
+            pod("other", on="n", away=[term("w")]),
+            None,
+            True,
+            id="one that avoids it",
+        ),
+        pytest.param(
+            pod(app="w"),
+            pod("other", on="n", away=[term("w"), term("v")]),
+            None,
+            False,
+            id="one of whose terms only one avoids it",
+        ),
+    ],
+)
+def test_pod_hint(waiting, old, new, expected):
+    assert pod_hint(waiting, old, new) is expected
+
+
+def labelled(**labels: str) -> Node:
+    return node("n", labels)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(NEAR, None, labelled(zone="1"), True, id="a node with the key"),
+        pytest.param(NEAR, None, labelled(), False, id="a node without"),
+        pytest.param(AWAY, None, labelled(), True, id="any node will do to stay away"),
+        pytest.param(pod(), None, labelled(zone="1"), False, id="it has no terms"),
+        pytest.param(NEAR, labelled(), labelled(zone="1"), True, id="the key appeared"),
+        pytest.param(NEAR, labelled(zone="1"), labelled(), False, id="the key went"),
+        pytest.param(NEAR, labelled(zone="1"), labelled(zone="2"), True, id="the value changed"),
+        pytest.param(NEAR, labelled(zone="1"), labelled(zone="1", b=""), False, id="another key"),
+        pytest.param(AWAY, labelled(), labelled(zone="1"), False, id="away: the key appeared"),
+        pytest.param(AWAY, labelled(zone="1"), labelled(), True, id="away: the key went"),
+        pytest.param(
+            AWAY, labelled(zone="1"), labelled(zone="2"), True, id="away: the value changed"
+        ),
+    ],
+)
+def test_node_hint(waiting, old, new, expected):
+    assert node_hint(waiting, old, new) is expected
+
+
+def test_terms_that_cannot_be_read_raise_and_so_mean_retry():
+    broken = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a"}]}}
+    for hint, event in ((pod_hint, X), (node_hint, labelled())):
+        with pytest.raises(ValueError, match="not a valid label selector operator"):
+            hint(pod(near=[broken]), None, event)
+
+
+def test_the_events_that_may_help():
+    plugin, _ = make("InterPodAffinity")
+    assert [(one.event, one.hint) for one in plugin.events_to_register()] == [
+        (
+            ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
+            pod_hint,
+        ),
+        (ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), node_hint),
+    ]

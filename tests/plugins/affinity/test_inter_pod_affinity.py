@@ -1,0 +1,448 @@
+"""InterPodAffinity against its scalar reference, in trials, and rule by rule.
+
+Not covered: its hints (`test_hints`) and the index of existing terms (snapshot room).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from moorage.api.codec import from_dict
+from moorage.api.pod import Pod
+from moorage.api.workloads import Namespace
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args import InterPodAffinityArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.status import SKIP, SUCCESS, error, unresolvable
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from tests.plugins.affinity import reference
+from tests.plugins.affinity.reference import AFFINITY, ANTI, EXISTING
+from tests.plugins.affinity.strategies import clusters, namespaces, node, pods
+from tests.plugins.builders import cluster, make, scores, verdicts
+
+NAME = "InterPodAffinity"
+MANY = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def label(snapshot: Snapshot, known: dict[str, dict[str, str]]) -> Snapshot:
+    for name, labels in known.items():
+        snapshot.listers.namespaces.put(
+            from_dict(Namespace, {"metadata": {"name": name, "labels": labels}})
+        )
+    return snapshot
+
+
+def build(random_cluster: reference.Cluster, known: dict[str, dict[str, str]]) -> Snapshot:
+    placed = {node.name: pods for node, pods in random_cluster}
+    return label(cluster(*(node for node, _ in random_cluster), pods=placed), known)
+
+
+def expected_verdicts(asked: Pod, random_cluster: reference.Cluster, known):
+    if reference.skips_filter(asked, random_cluster, known):
+        return {}
+    found = {n.name: reference.verdict(asked, n, random_cluster, known) for n, _ in random_cluster}
+    return {name: verdict for name, verdict in found.items() if verdict is not None}
+
+
+@MANY
+@given(random_cluster=clusters(), asked=pods(), known=namespaces)
+def test_filter_equals_reference(random_cluster, asked, known):
+    snapshot = build(random_cluster, known)
+    expected = expected_verdicts(asked, random_cluster, known)
+    assert verdicts(NAME, snapshot, asked) == expected
+    last = snapshot.num_nodes - 1
+    only = {k: v for k, v in expected.items() if k == snapshot.names[last]}
+    assert verdicts(NAME, snapshot, asked, rows=[last]) == only
+    assert verdicts(NAME, snapshot.fork(), asked) == expected
+
+
+@MANY
+@given(random_cluster=clusters(), asked=pods(), known=namespaces)
+def test_filter_is_skipped_exactly_when_no_rule_concerns_the_pod(random_cluster, asked, known):
+    snapshot = build(random_cluster, known)
+    plugin, _ = make(NAME, snapshot)
+    _, status = plugin.pre_filter(CycleState(), PodInfo(asked), snapshot)
+    assert (status == SKIP) == reference.skips_filter(asked, random_cluster, known)
+
+
+@MANY
+@given(
+    random_cluster=clusters(),
+    asked=pods(),
+    known=namespaces,
+    hard=st.sampled_from([0, 1, 50]),
+    ignore=st.booleans(),
+)
+def test_scores_equal_reference(random_cluster, asked, known, hard, ignore):
+    args = InterPodAffinityArgs(
+        hard_pod_affinity_weight=hard, ignore_preferred_terms_of_existing_pods=ignore
+    )
+    expected = reference.scores(asked, random_cluster, known, hard, ignore=ignore)
+    assert scores(NAME, build(random_cluster, known), asked, args=args) == expected
+
+
+def answers(plugin: Any, state: CycleState, info: PodInfo, snapshot: Snapshot):
+    answer = plugin.filter(state, info, snapshot.all())
+    return None if answer is None else (answer.code_n.tolist(), answer.reason_n.tolist())
+
+
+@MANY
+@given(random_cluster=clusters(), asked=pods(), other=pods("other"), known=namespaces)
+def test_following_a_trial_equals_asking_anew(random_cluster, asked, other, known):
+    snapshot = build(random_cluster, known)
+    plugin, _ = make(NAME, snapshot)
+    info, added, state = PodInfo(asked), PodInfo(other), CycleState()
+    _, status = plugin.pre_filter(state, info, snapshot)
+    if status == SKIP:
+        return
+    before = answers(plugin, state, info, snapshot)
+    removed = next(iter(snapshot.pods(0)), None)
+    with snapshot.trial() as trial:
+        changed = state.copy()
+        trial.add_pod(added, snapshot.num_nodes - 1)
+        plugin.add_pod(changed, info, added, row=snapshot.num_nodes - 1)
+        if removed is not None:
+            trial.remove_pod(removed.uid)
+            plugin.remove_pod(changed, info, removed, row=0)
+        fresh = CycleState()
+        _, status = plugin.pre_filter(fresh, info, snapshot)
+        expected = None if status == SKIP else answers(plugin, fresh, info, snapshot)
+        assert answers(plugin, changed, info, snapshot) == expected
+        if removed is not None:
+            plugin.add_pod(changed, info, removed, row=0)
+        plugin.remove_pod(changed, info, added, row=snapshot.num_nodes - 1)
+    assert answers(plugin, changed, info, snapshot) == before
+    assert answers(plugin, state, info, snapshot) == before
+    assert verdicts(NAME, snapshot, asked) == expected_verdicts(asked, random_cluster, known)
+
+
+# -- rule by rule ----------------------------------------------------------------------------------
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def term(key: str = "zone", app: str = "x", **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def near(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"podAffinity": {REQUIRED: list(terms)}}
+
+
+def away(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"podAntiAffinity": {REQUIRED: list(terms)}}
+
+
+def pod(name: str = "asked", app: str = "", *, ns: str = "a", affinity: Any = None) -> Pod:
+    labels = {"app": app} if app else {}
+    metadata = {"name": name, "namespace": ns, "uid": f"uid-{name}", "labels": labels}
+    return from_dict(
+        Pod, {"metadata": metadata, "spec": {"containers": [{"name": "c"}], "affinity": affinity}}
+    )
+
+
+def zones(placed: dict[str, list[Pod]]) -> Snapshot:
+    """Nodes n1 (zone 1), n2 (zone 2), n3 (no zone)."""
+    found = [node("n1", {"host": "n1", "zone": "1"}), node("n2", {"host": "n2", "zone": "2"})]
+    return cluster(*found, node("n3", {"host": "n3"}), pods=placed)
+
+
+NOT_IN = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["test"]}]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "placed", "expected"),
+    [
+        pytest.param(
+            pod(affinity=near(term())),
+            {"n1": [pod("p", "x")]},
+            {"n2": AFFINITY, "n3": AFFINITY},
+            id="affinity wants a domain with a matching pod",
+        ),
+        pytest.param(
+            pod(app="x", affinity=near(term())),
+            {},
+            {"n3": AFFINITY},
+            id="the first of its kind may go wherever the label is",
+        ),
+        pytest.param(
+            pod(app="x", affinity=near(term())),
+            {"n3": [pod("p", "x")]},
+            {"n3": AFFINITY},
+            id="a match on a node without the label leaves it the first",
+        ),
+        pytest.param(
+            pod(app="y", affinity=near(term())),
+            {},
+            dict.fromkeys(("n1", "n2", "n3"), AFFINITY),
+            id="one that does not match itself is never the first",
+        ),
+        pytest.param(
+            pod(affinity=near(term("zone"), term("host", "y"))),
+            {"n1": [pod("p", "x"), pod("q", "y")]},
+            dict.fromkeys(("n1", "n2", "n3"), AFFINITY),
+            id="only pods that match all terms count",
+        ),
+        pytest.param(
+            pod(affinity=away(term())),
+            {"n1": [pod("p", "x")], "n3": [pod("q", "x")]},
+            {"n1": ANTI},
+            id="without the label anti-affinity holds",
+        ),
+        pytest.param(
+            pod(app="x", affinity=away(term())), {}, {}, id="its own labels do not turn it away"
+        ),
+        pytest.param(
+            pod(app="x"),
+            {"n1": [pod("p", affinity=away(term()))], "n3": [pod("q", affinity=away(term()))]},
+            {"n1": EXISTING},
+            id="existing pods keep off whom they do not want",
+        ),
+        pytest.param(
+            pod(app="x", ns="b"),
+            {"n1": [pod("p", affinity=away(term()))]},
+            {},
+            id="a term without namespaces means its own",
+        ),
+        pytest.param(
+            pod(app="x", affinity={**near(term("host", "z")), **away(term(app="w"))}),
+            {
+                "n1": [pod("p", "w", affinity=away(term()))],
+                "n2": [pod("q", "z", affinity=away(term()))],
+            },
+            {"n1": AFFINITY, "n2": EXISTING, "n3": AFFINITY},
+            id="affinity is told before anti-affinity, that of existing pods last",
+        ),
+        pytest.param(
+            pod(affinity=away(term(namespaces=["b"]))),
+            {"n1": [pod("p", "x")], "n2": [pod("q", "x", ns="b")]},
+            {"n2": ANTI},
+            id="listed namespaces do not include its own",
+        ),
+        pytest.param(
+            pod(affinity=away(term(namespaceSelector={"matchLabels": {"env": "prod"}}))),
+            {"n1": [pod("p", "x")], "n2": [pod("q", "x", ns="b")]},
+            {"n2": ANTI},
+            id="a namespace selector becomes names",
+        ),
+        pytest.param(
+            pod(affinity=away(term(namespaceSelector=NOT_IN))),
+            {"n1": [pod("p", "x", ns="c")], "n2": [pod("q", "x", ns="b")]},
+            {"n1": ANTI, "n2": ANTI},
+            id="one of negative conditions only matches every namespace",
+        ),
+        pytest.param(
+            pod(app="x", ns="c"),
+            {"n1": [pod("p", affinity=away(term(namespaceSelector=NOT_IN)))]},
+            {},
+            id="an existing pod's one is asked about the incoming pod's namespace",
+        ),
+        pytest.param(
+            pod(affinity=away({"topologyKey": "zone"})),
+            {"n1": [pod("p", "x")]},
+            {},
+            id="no label selector matches no pod",
+        ),
+    ],
+)
+def test_filter(asked, placed, expected):
+    snapshot = label(zones(placed), {"a": {}, "b": {"env": "prod"}, "c": {"env": "test"}})
+    assert verdicts(NAME, snapshot, asked) == expected
+
+
+def test_a_relabelled_namespace_is_seen_at_once():
+    snapshot = zones(
+        {
+            "n1": [
+                pod("p", "x", ns="b"),
+                pod(
+                    "q",
+                    affinity=away(
+                        term("host", "y", namespaceSelector={"matchLabels": {"env": "prod"}})
+                    ),
+                ),
+            ]
+        }
+    )
+    plugin, _ = make(NAME, snapshot)
+    selecting = pod(affinity=away(term(namespaceSelector={"matchLabels": {"env": "prod"}})))
+    outsider = pod("outsider", "y", ns="b")
+    for env, expected in (("test", None), ("prod", [2, 0, 0]), ("test", None)):
+        label(snapshot, {"b": {"env": env}})
+        for asked in (selecting, outsider):
+            state, info = CycleState(), PodInfo(asked)
+            _, status = plugin.pre_filter(state, info, snapshot)
+            answer = None if status == SKIP else plugin.filter(state, info, snapshot.all())
+            assert (None if answer is None else answer.code_n.tolist()) == expected
+
+
+def test_removing_the_last_match_opens_the_rule_of_the_first():
+    match = pod("p", "x")
+    snapshot = zones({"n1": [match]})
+    plugin, _ = make(NAME, snapshot)
+    state, info = CycleState(), PodInfo(pod(app="x", affinity=near(term())))
+    assert plugin.pre_filter(state, info, snapshot) == (None, SUCCESS)
+    second = snapshot.rows([1])
+    assert plugin.filter(state, info, second).code_n.tolist() == [3]
+    with snapshot.trial() as trial:
+        trial.remove_pod(match.uid)
+        plugin.remove_pod(state, info, PodInfo(match), row=0)
+        assert plugin.filter(state, info, second) is None
+
+
+def wish(weight: int, **more: Any) -> dict[str, Any]:
+    return {"weight": weight, "podAffinityTerm": term(**more)}
+
+
+def wishing(*wishes: dict[str, Any], kind: str = "podAffinity") -> dict[str, Any]:
+    return {kind: {PREFERRED: list(wishes)}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "placed", "args", "expected"),
+    [
+        pytest.param(pod(), {"n1": [pod("p", "x")]}, {}, None, id="nobody wishes anything"),
+        pytest.param(
+            pod(affinity=wishing(wish(7))),
+            {"n1": [pod("p", "x"), pod("q", "x")], "n3": [pod("r", "x")]},
+            {},
+            ([14, 0, 0], [100, 0, 0]),
+            id="each matching pod adds the weight, in labelled domains",
+        ),
+        pytest.param(
+            pod(affinity=wishing(wish(7), kind="podAntiAffinity")),
+            {"n1": [pod("p", "x")]},
+            {},
+            ([-7, 0, 0], [0, 100, 100]),
+            id="dislikes subtract",
+        ),
+        pytest.param(
+            pod(affinity={**wishing(wish(5)), **wishing(wish(5), kind="podAntiAffinity")}),
+            {"n1": [pod("p", "x")]},
+            {},
+            ([0, 0, 0], [0, 0, 0]),
+            id="a sum of nothing is still a score",
+        ),
+        pytest.param(
+            pod(affinity={**wishing(wish(5), wish(4)), **wishing(wish(2), kind="podAntiAffinity")}),
+            {"n1": [pod("p", "x")]},
+            {},
+            ([7, 0, 0], [100, 0, 0]),
+            id="the same wish said several times is summed up",
+        ),
+        pytest.param(
+            pod(app="x"),
+            {"n1": [pod("p", affinity=near(term()))]},
+            {"hard_pod_affinity_weight": 3},
+            ([3, 0, 0], [100, 0, 0]),
+            id="demands of existing pods weigh what the profile says",
+        ),
+        pytest.param(
+            pod(app="x"),
+            {"n1": [pod("p", affinity=near(term()))]},
+            {"hard_pod_affinity_weight": 0},
+            None,
+            id="or nothing",
+        ),
+        pytest.param(
+            pod(app="x"),
+            {"n1": [pod("p", affinity=near(term()))]},
+            {"ignore_preferred_terms_of_existing_pods": True},
+            None,
+            id="ignoring wishes of existing pods ignores their demands too",
+        ),
+        pytest.param(
+            pod(app="x", affinity=wishing(wish(1, app="none"))),
+            {"n1": [pod("p", affinity=wishing(wish(9)))]},
+            {"ignore_preferred_terms_of_existing_pods": True},
+            ([9, 0, 0], [100, 0, 0]),
+            id="but not for a pod with wishes of its own",
+        ),
+        pytest.param(
+            pod(affinity=wishing(wish(29, key="host"), wish(71, key="host", app="y"))),
+            {"n1": [pod("p", "x")], "n2": [pod("q", "x"), pod("r", "y")]},
+            {},
+            ([29, 100, 0], [28, 100, 0]),
+            id="float64 truncates 29 of 100 to 28",
+        ),
+    ],
+)
+def test_score(asked, placed, args, expected):
+    snapshot = zones(placed)
+    assert scores(NAME, snapshot, asked, args=InterPodAffinityArgs(**args)) == expected
+
+
+BROKEN = {
+    "topologyKey": "zone",
+    "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]},
+}
+LIKE = '"Like" is not a valid label selector operator'
+
+
+@pytest.mark.parametrize(
+    ("affinity", "message"),
+    [
+        pytest.param(near(BROKEN), f"requiredAffinityTerms: {LIKE}", id="affinity"),
+        pytest.param(
+            wishing({"weight": 1, "podAffinityTerm": BROKEN}, kind="podAntiAffinity"),
+            f"preferredAntiAffinityTerms: {LIKE}",
+            id="a dislike",
+        ),
+        pytest.param(
+            {**near(BROKEN), **away(BROKEN)},
+            f"[requiredAffinityTerms: {LIKE}, requiredAntiAffinityTerms: {LIKE}]",
+            id="two groups",
+        ),
+    ],
+)
+def test_terms_that_cannot_be_read_reject_the_pod(affinity, message):
+    snapshot = zones({})
+    plugin, _ = make(NAME, snapshot)
+    info = PodInfo(pod(affinity=affinity))
+    found = plugin.pre_filter(CycleState(), info, snapshot)
+    assert found == (None, unresolvable(f"parsing pod: {message}"))
+    status = plugin.pre_score(CycleState(), info, snapshot.all())
+    assert status == error(f"failed to parse pod: {message}")
+
+
+def test_a_group_of_an_existing_pod_that_cannot_be_read_counts_as_absent():
+    neighbour = pod("p", affinity={**away(term(), BROKEN), **wishing(wish(4))})
+    snapshot = zones({"n1": [neighbour]})
+    assert verdicts(NAME, snapshot, pod(app="x")) == {}
+    assert scores(NAME, snapshot, pod(app="x")) == ([4, 0, 0], [100, 0, 0])
+
+
+def test_invalid_arguments_are_refused():
+    with pytest.raises(ConfigError, match="hardPodAffinityWeight"):
+        make(NAME, args=InterPodAffinityArgs(hard_pod_affinity_weight=101))
+
+
+def test_every_domain_of_a_large_cluster_is_counted_through_an_array():
+    rows = 120
+    members = [pod(f"p{i}", "x", affinity=away(term("host"))) for i in range(rows)]
+    snapshot = cluster(*(node(f"n{i}", {"host": f"n{i}"}) for i in range(rows)))
+    for i in range(0, rows, 2):
+        snapshot.table.add_pod(members[i], f"n{i}")
+    plugin, _ = make(NAME, snapshot)
+
+    def failing() -> list[int]:
+        state, info = CycleState(), PodInfo(pod(app="x"))
+        plugin.pre_filter(state, info, snapshot)
+        answer = plugin.filter(state, info, snapshot.all())
+        return [] if answer is None else [row for row in range(rows) if answer.code_n[row]]
+
+    assert failing() == list(range(0, rows, 2))
+    snapshot.table.add_pod(members[1], "n1")
+    snapshot.table.remove_pod(members[2].uid)
+    snapshot.table.add_node(node("new", {"host": "new"}))
+    snapshot.table.add_pod(pod("late", affinity=away(term("host"))), "new")
+    found = verdicts(NAME, snapshot, pod(app="x"))
+    assert found == {f"n{i}": EXISTING for i in (0, 1, *range(4, rows, 2))} | {"new": EXISTING}

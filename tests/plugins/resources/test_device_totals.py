@@ -1,0 +1,106 @@
+"""Scores by use where devices stand for an extended resource: how many there are, and are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.config.plugin_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
+from moorage.framework.cycle_state import CycleState
+from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from tests.plugins.builders import ROOM, handle, make, node, pod
+from tests.plugins.claims.builders import (
+    allocated,
+    claim,
+    device_class,
+    devices,
+    offered,
+    put,
+    result,
+)
+
+GPU = "example.com/gpu"
+ASKED = PodInfo(pod(requests={GPU: "1", "cpu": "1"}))
+
+
+def some_taken() -> Snapshot:
+    """Return nodes with four devices of which one is taken, two, a device plugin, and nothing."""
+    return devices(
+        device_class(resource=GPU),
+        offered("a", "a0", "a1", "a2", "a3"),
+        offered("b", "b0", "b1"),
+        claim("held", allocation=allocated("a", result("a", "a2"))),
+        nodes=("a", "b", node("plugin", allocatable={**ROOM, GPU: "10"}), "bare"),
+    )
+
+
+def totals(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
+    found = DeviceTotals(handle(snapshot)).of(snapshot.all(), GPU)
+    assert found is not None
+    pairs = zip(*(each.tolist() for each in found), strict=True)
+    return dict(zip(snapshot.names, pairs, strict=True))
+
+
+def test_devices_are_counted_as_they_come_and_are_taken():
+    snapshot = some_taken()
+    assert totals(snapshot) == {"a": (4, 1), "b": (2, 0), "plugin": (0, 0), "bare": (0, 0)}
+    counted = DeviceTotals(handle(snapshot))
+    assert counted.of(snapshot.all(), "cpu") is None
+    assert counted.of(snapshot.all(), "example.com/other") is None
+    for there, taken in (([4, 2, 0, 0], [1, 0, 0, 0]), ([4, 3, 0, 0], [1, 1, 0, 0])):
+        found = counted.of(snapshot.all(), GPU)
+        assert found is not None
+        assert [each.tolist() for each in found] == [there, taken]
+        put(snapshot, offered("b", "b0", "b1", "b2"))
+        put(snapshot, claim("more", allocation=allocated("b", result("b", "b0"))))
+
+
+@pytest.mark.parametrize(
+    ("selectors", "expected"),
+    [
+        pytest.param(['device.driver == "gpu.example"'], (4, 1), id="all of them"),
+        pytest.param(["false"], (0, 0), id="none"),
+        pytest.param(["true", "device.driver =="], (0, 0), id="one that cannot be read"),
+        pytest.param(["false", "device.driver =="], (0, 0), id="one that is not asked"),
+    ],
+)
+def test_only_devices_of_the_class_count(selectors, expected):
+    snapshot = some_taken()
+    spec: dict[str, Any] = {"selectors": [{"cel": {"expression": each}} for each in selectors]}
+    put(snapshot, device_class(resource=GPU, **spec))
+    assert totals(snapshot)["a"] == expected
+
+
+def test_a_score_by_use_counts_devices_where_no_device_plugin_offers_the_resource():
+    snapshot = some_taken()
+    strategy = ScoringStrategy(resources=(ResourceSpec(name=GPU, weight=1),))
+    fit, _ = make(
+        "NodeResourcesFit", snapshot, args=NodeResourcesFitArgs(scoring_strategy=strategy)
+    )
+    # (4-2)/4, (2-1)/2, (10-1)/10; what a node does not have does not score.
+    assert fit.score(CycleState(), ASKED, snapshot.all()).tolist() == [50, 50, 90, 0]
+    assert fit.score(CycleState(), PodInfo(pod()), snapshot.all()).tolist() == [0, 0, 0, 0]
+    assert fit.never_reused(ASKED)
+
+
+def test_balance_counts_devices_as_well():
+    snapshot = some_taken()
+    both = tuple(ResourceSpec(name=name, weight=1) for name in ("cpu", GPU))
+    balanced, _ = make(
+        "NodeResourcesBalancedAllocation",
+        snapshot,
+        args=NodeResourcesBalancedAllocationArgs(resources=both),
+    )
+    # Shares of cpu and devices with the pod: 1/4 and 2/4, 1/4 and 1/2, 1/4 and 1/10; without it 0
+    # and 1/4, 0 and 0, 0 and 0. Where there are none, cpu is by itself and in balance.
+    with_pod, without = (87, 87, 92, 100), (87, 100, 100, 100)
+    expected = [50 + (50 + more - less) // 2 for more, less in zip(with_pod, without, strict=True)]
+    assert balanced.score(CycleState(), ASKED, snapshot.all()).tolist() == expected

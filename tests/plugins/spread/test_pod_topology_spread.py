@@ -1,0 +1,524 @@
+"""PodTopologySpread by example: edge cases of the rules, defaults, errors, and what wakes a pod.
+
+What random clusters show better is in ``test_spread_against_reference.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod, PodSpec, PodStatus, TopologySpreadConstraint
+from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from moorage.config.plugin_args import PodTopologySpreadArgs
+from moorage.framework.cycle_state import CycleState, StateMissingError
+from moorage.framework.status import SKIP, error
+from moorage.snapshot.pod_info import PodInfo
+from tests.plugins.builders import cluster, make, scores, verdicts
+from tests.plugins.spread.strategies import HOSTNAME, ZONE, put
+
+NAME = "PodTopologySpread"
+REASON = "node(s) didn't match pod topology spread constraints"
+SKEWED = ("Unschedulable", (REASON,))
+NO_LABEL = ("UnschedulableAndUnresolvable", (f"{REASON} (missing required label)",))
+WEB = {"app": "web"}
+SELECT_WEB = {"matchLabels": WEB}
+
+
+def a_node(name: str, zone: str | None, *, taint: str = "", **labels: str) -> Node:
+    own = {HOSTNAME: name, **labels} | ({} if zone is None else {ZONE: zone})
+    taints = [{"key": "k", "effect": taint}] if taint else []
+    return from_dict(Node, {"metadata": {"name": name, "labels": own}, "spec": {"taints": taints}})
+
+
+def a_pod(
+    name: str,
+    labels: dict[str, str] | None = None,
+    *constraints: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    base = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels or {}}
+    full = {"containers": [{"name": "c"}], "topologySpreadConstraints": list(constraints), **spec}
+    return from_dict(Pod, {"metadata": base | (metadata or {}), "spec": full})
+
+
+def rule(key: str = ZONE, skew: int = 1, *, soft: bool = False, **fields: Any) -> dict[str, Any]:
+    action = "ScheduleAnyway" if soft else "DoNotSchedule"
+    base = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": action}
+    return base | {"labelSelector": SELECT_WEB} | fields
+
+
+def webs(**count_by_node: int) -> dict[str, list[Pod]]:
+    return {
+        name: [a_pod(f"{name}-{i}", WEB) for i in range(count)]
+        for name, count in count_by_node.items()
+    }
+
+
+NODES = [a_node("n1", "z1"), a_node("n2", "z1"), a_node("n3", "z2"), a_node("n4", None)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "pods", "expected"),
+    [
+        pytest.param(
+            a_pod("p", WEB, rule()),
+            webs(n1=1),
+            {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL},
+            id="the zone ahead is full, a node without zone cannot be helped",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(skew=2)), webs(n1=1), {"n4": NO_LABEL}, id="a skew of 2 is allowed"
+        ),
+        pytest.param(
+            a_pod("p", {"app": "db"}, rule()),
+            webs(n1=1),
+            {"n4": NO_LABEL},
+            id="a pod its own selector does not match adds nothing",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(labelSelector=None)),
+            webs(n1=5),
+            {"n4": NO_LABEL},
+            id="no selector counts nothing",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(labelSelector={})),
+            webs(n1=5),
+            {"n4": NO_LABEL},
+            id="an empty selector counts nothing but the pod itself",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(minDomains=3)),
+            webs(n1=1, n3=1),
+            {"n1": SKEWED, "n2": SKEWED, "n3": SKEWED, "n4": NO_LABEL},
+            id="with fewer domains than wanted the smallest counts as empty",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(minDomains=2)),
+            webs(n1=1, n3=1),
+            {"n4": NO_LABEL},
+            id="with as many domains as wanted it does not",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(HOSTNAME), rule(ZONE, 5)),
+            webs(n1=1, n4=3),
+            {"n1": SKEWED, "n4": NO_LABEL},
+            id="a node without one key is not counted, so only its label is missed",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(HOSTNAME), nodeSelector={HOSTNAME: "n1"}),
+            webs(n1=1),
+            {},
+            id="nodes the selector rules out are no domains",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(HOSTNAME, nodeAffinityPolicy="Ignore"), nodeSelector={"a": "b"}),
+            webs(n1=1),
+            {"n1": SKEWED},
+            id="unless the policy says so",
+        ),
+        pytest.param(
+            a_pod("p", WEB | {"ver": "2"}, rule(matchLabelKeys=["ver", "absent"])),
+            webs(n1=3),
+            {"n4": NO_LABEL},
+            id="labels to match narrow the selector, absent ones are left aside",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(), metadata={"namespace": "other"}),
+            webs(n1=3),
+            {"n4": NO_LABEL},
+            id="pods of other namespaces are not counted",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(soft=True)), webs(n1=9), {}, id="soft rules never filter"
+        ),
+        pytest.param(a_pod("p", WEB), webs(n1=9), {}, id="no rules"),
+    ],
+)
+def test_filter(asked, pods, expected):
+    assert verdicts(NAME, cluster(*NODES, pods=pods), asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        pytest.param("Ignore", {"n1": SKEWED}, id="a tainted node is a domain"),
+        pytest.param("Honor", {}, id="unless taints are honoured"),
+    ],
+)
+def test_taints(policy, expected):
+    nodes = [a_node("n1", "z1"), a_node("n2", "z2", taint="NoExecute")]
+    asked = a_pod("p", WEB, rule(nodeTaintsPolicy=policy))
+    assert verdicts(NAME, cluster(*nodes, pods=webs(n1=1)), asked) == expected
+
+
+def test_terminating_pods_are_not_counted_but_their_removal_is():
+    leaving = a_pod("leaving", WEB, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    snapshot = cluster(a_node("n1", "z1"), a_node("n2", "z2"), pods={"n1": [leaving]})
+    asked = PodInfo(a_pod("p", WEB, rule()))
+    plugin, _ = make(NAME, snapshot)
+    state = CycleState()
+    plugin.pre_filter(state, asked, snapshot)
+    assert plugin.filter(state, asked, snapshot.all()) is None
+    plugin.remove_pod(state, asked, PodInfo(leaving), row=0)
+    assert plugin.filter(state, asked, snapshot.all()).code_n.tolist() == [0, 2]  # z1 has -1
+
+
+@pytest.mark.parametrize(
+    ("moves", "expected"),
+    [
+        pytest.param([], [0, 0, 2], id="nothing moved"),
+        pytest.param([("n2", +1)], [0, 2, 2], id="the smallest domain stays the smallest"),
+        pytest.param([("n1", +1)], [0, 0, 0], id="it becomes as large as the next"),
+        pytest.param([("n1", +1)] * 3, [2, 0, 0], id="it becomes larger: the next counts"),
+        pytest.param([("n3", -1)] * 2, [0, 0, 0], id="a large one becomes as small as it"),
+        pytest.param([("n2", -1)] * 3, [2, 0, 2], id="another becomes smaller"),
+        pytest.param([("n1", +1), ("n2", +1)], [0, 0, 0], id="two become larger"),
+    ],
+)
+def test_pods_that_come_and_go_move_the_smallest_count(moves, expected):
+    nodes = [a_node("n1", "z1"), a_node("n2", "z2"), a_node("n3", "z3")]
+    snapshot = cluster(*nodes, pods=webs(n2=1, n3=2))
+    plugin, _ = make(NAME, snapshot)
+    asked, state = PodInfo(a_pod("p", WEB, rule(skew=2))), CycleState()
+    plugin.pre_filter(state, asked, snapshot)
+    for name, step in moves:
+        move = plugin.add_pod if step > 0 else plugin.remove_pod
+        move(state, asked, PodInfo(a_pod("other", WEB)), row=snapshot.row_of(name))
+    answer = plugin.filter(state, asked, snapshot.all())
+    assert (answer.code_n.tolist() if answer is not None else [0] * 3) == expected
+    for row, code in enumerate(expected):
+        one = plugin.filter(state, asked, snapshot.rows([row]))
+        assert (0 if one is None else int(one.code_n[0])) == code
+
+
+# -- scores ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "pods", "expected"),
+    [
+        pytest.param(
+            a_pod("p", WEB, rule(HOSTNAME, soft=True)),
+            webs(n1=2, n2=1, n4=3),
+            ([4, 2, 0, 5], [20, 60, 100, 0]),
+            id="fewest matching pods score most",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(HOSTNAME, 3, soft=True)),
+            webs(n1=1, n2=1, n3=1, n4=1),
+            ([4, 4, 4, 4], [100, 100, 100, 100]),
+            id="equal counts",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(ZONE, soft=True)),
+            webs(n1=2, n4=7),
+            ([3, 3, 0, 0], [0, 0, 100, 0]),
+            id="a node without the key scores 0, raw and final",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule("rack", soft=True)),
+            webs(n1=2),
+            ([0, 0, 0, 0], [0, 0, 0, 0]),
+            id="no node has the key",
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(labelSelector={}, soft=True, skew=1)),
+            webs(n1=2),
+            ([0, 0, 0, 0], [100, 100, 100, 0]),
+            id="an empty selector counts nothing",
+        ),
+        pytest.param(a_pod("p", WEB, rule()), webs(n1=2), None, id="hard rules never score"),
+    ],
+)
+def test_score(asked, pods, expected):
+    assert scores(NAME, cluster(*NODES, pods=pods), asked) == expected
+
+
+def test_only_domains_of_feasible_nodes_weigh():
+    asked = a_pod("p", WEB, rule(ZONE, soft=True))
+    snapshot = cluster(*NODES, pods=webs(n1=2))
+    assert scores(NAME, snapshot, asked, rows=[0, 1]) == ([2, 2], [100, 100])  # 2 ln 3
+    assert scores(NAME, snapshot, asked, rows=[2, 0]) == ([0, 3], [100, 0])  # 2 ln 4
+
+
+# -- defaults ----------------------------------------------------------------------------------
+
+
+def owned(kind: str, api_version: str = "apps/v1", *, controller: bool = True) -> Pod:
+    reference = {"apiVersion": api_version, "kind": kind, "name": "o", "controller": controller}
+    return a_pod("p", WEB, metadata={"ownerReferences": [reference]})
+
+
+def named(kind: type[Any], selector: Any, name: str = "o", namespace: str = "default") -> Any:
+    metadata = {"name": name, "namespace": namespace}
+    return from_dict(kind, {"metadata": metadata, "spec": {"selector": selector}})
+
+
+HARD_ZONE = PodTopologySpreadArgs(
+    defaulting_type="List",
+    default_constraints=(
+        TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule"),
+    ),
+)
+FULL = {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL}
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "expected"),
+    [
+        pytest.param(a_pod("p", WEB), [], {}, id="nothing selects the pod"),
+        pytest.param(a_pod("p", WEB), [named(Service, WEB)], FULL, id="a service"),
+        pytest.param(
+            a_pod("p", WEB), [named(Service, {})], {}, id="a service for all says nothing"
+        ),
+        pytest.param(a_pod("p", WEB), [named(Service, None)], {}, id="one without selector either"),
+        pytest.param(
+            a_pod("p", WEB), [named(Service, {"app": "db"})], {}, id="a service for other pods"
+        ),
+        pytest.param(
+            a_pod("p", WEB), [named(Service, WEB, namespace="b")], {}, id="one somewhere else"
+        ),
+        pytest.param(
+            a_pod("p", WEB, rule(soft=True)),
+            [named(Service, WEB)],
+            {},
+            id="a pod with rules of its own gets no others",
+        ),
+        pytest.param(owned("ReplicaSet"), [named(ReplicaSet, SELECT_WEB)], FULL, id="ReplicaSet"),
+        pytest.param(
+            owned("StatefulSet"), [named(StatefulSet, SELECT_WEB)], FULL, id="StatefulSet"
+        ),
+        pytest.param(
+            owned("ReplicationController", "v1"),
+            [named(ReplicationController, WEB)],
+            FULL,
+            id="ReplicationController",
+        ),
+        pytest.param(
+            owned("ReplicationController", "v1"),
+            [named(ReplicationController, {"app": "db"}), named(Service, WEB)],
+            {"n4": NO_LABEL},
+            id="whose values replace those of services",
+        ),
+        pytest.param(
+            owned("ReplicaSet"),
+            [named(ReplicaSet, {"matchLabels": {"ver": "2"}}), named(Service, WEB)],
+            {"n4": NO_LABEL},
+            id="a ReplicaSet narrows what services select",
+        ),
+        pytest.param(
+            owned("ReplicaSet", controller=False),
+            [named(ReplicaSet, SELECT_WEB)],
+            {},
+            id="an owner that is not the controller",
+        ),
+        pytest.param(
+            owned("ReplicaSet", "apps/v1beta1"),
+            [named(ReplicaSet, SELECT_WEB)],
+            {},
+            id="another version of the kind",
+        ),
+        pytest.param(owned("Job", "batch/v1"), [], {}, id="a Job"),
+        pytest.param(owned("ReplicaSet"), [], {}, id="an owner that is gone"),
+        pytest.param(
+            owned("ReplicaSet"), [named(ReplicaSet, None)], {}, id="an owner without selector"
+        ),
+        pytest.param(
+            owned("ReplicaSet"),
+            [named(ReplicaSet, {"matchExpressions": [{"key": "a", "operator": "Near"}]})],
+            {},
+            id="an owner whose selector cannot be read",
+        ),
+    ],
+)
+def test_default_constraints(asked, known, expected):
+    snapshot = cluster(*NODES, pods=webs(n1=1))
+    for obj in known:
+        put(snapshot.listers, obj)
+    assert verdicts(NAME, snapshot, asked, args=HARD_ZONE) == expected
+
+
+def test_system_defaults_score_nodes_without_zone_too():
+    snapshot = cluster(*NODES, pods=webs(n1=2))
+    asked = a_pod("p", WEB)
+    assert scores(NAME, snapshot, asked) is None
+    put(snapshot.listers, named(Service, WEB))
+    # host: count * ln 6 + 2; zone, of three with "no zone": count * ln 5 + 4.
+    assert scores(NAME, snapshot, asked) == ([13, 9, 6, 2], [15, 46, 69, 100])
+    assert verdicts(NAME, snapshot, asked) == {}
+
+
+def test_listed_defaults_need_every_key():
+    args = PodTopologySpreadArgs(
+        defaulting_type="List",
+        default_constraints=(
+            TopologySpreadConstraint(
+                max_skew=1, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway"
+            ),
+        ),
+    )
+    snapshot = cluster(*NODES)
+    put(snapshot.listers, named(Service, WEB))
+    asked = a_pod("p", WEB)
+    assert scores(NAME, snapshot, asked, args=args) == ([0] * 4, [100, 100, 100, 0])
+    assert scores(NAME, snapshot, asked, args=PodTopologySpreadArgs(defaulting_type="List")) is None
+
+
+def test_defaults_follow_services_and_owners():
+    snapshot, asked = cluster(*NODES, pods=webs(n1=1)), PodInfo(owned("ReplicaSet"))
+    plugin, _ = make(NAME, snapshot, args=HARD_ZONE)
+    listers = snapshot.listers
+
+    def failing() -> int:
+        state = CycleState()
+        if plugin.pre_filter(state, asked, snapshot)[1] == SKIP:
+            return 0
+        return int((plugin.filter(state, asked, snapshot.all()).code_n != 0).sum())
+
+    service, owner = named(Service, WEB), named(ReplicaSet, SELECT_WEB)
+    narrow = named(ReplicaSet, {"matchLabels": {"ver": "2"}})
+    found = [failing()]
+    changes: list[tuple[Any, Any]] = [
+        (listers.services.put, service),
+        (listers.replica_sets.put, narrow),
+        (listers.services.remove, service),
+        (listers.replica_sets.put, owner),
+        (listers.replica_sets.remove, owner),
+    ]
+    for change, obj in changes:
+        change(obj)
+        found.append(failing())
+    assert found == [0, 3, 1, 1, 3, 0]
+
+
+# -- errors and half-enabled profiles ----------------------------------------------------------
+
+BROKEN = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+NEAR = '"Near" is not a valid label selector operator'
+
+
+def test_a_selector_that_cannot_be_read_fails_at_the_point_that_needs_it():
+    snapshot = cluster(*NODES)
+    plugin, _ = make(NAME, snapshot)
+    hard = PodInfo(a_pod("p", WEB, rule(labelSelector=BROKEN), rule(soft=True)))
+    soft = PodInfo(a_pod("p", WEB, rule(), rule(labelSelector=BROKEN, soft=True)))
+    text = f"obtaining pod's hard topology spread constraints: {NEAR}"
+    assert plugin.pre_filter(CycleState(), hard, snapshot) == (None, error(text))
+    assert plugin.pre_score(CycleState(), hard, snapshot.all()).ok
+    assert plugin.pre_filter(CycleState(), soft, snapshot)[1].ok
+    text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {NEAR}"
+    assert plugin.pre_score(CycleState(), soft, snapshot.all()) == error(text)
+    with pytest.raises(ValueError, match="Near"):
+        hint(hard.pod, NODES[0], NODES[0])
+
+
+def test_points_without_their_pre_points_break():
+    plugin, _ = make(NAME, snapshot := cluster(*NODES))
+    asked = PodInfo(a_pod("p", WEB, rule()))
+    calls: list[Any] = [
+        lambda state: plugin.filter(state, asked, snapshot.all()),
+        lambda state: plugin.score(state, asked, snapshot.all()),
+        lambda state: plugin.add_pod(state, asked, asked, row=0),
+        lambda state: plugin.remove_pod(state, asked, asked, row=0),
+    ]
+    for call in calls:
+        with pytest.raises(StateMissingError, match=r"^not found$"):
+            call(CycleState())
+
+
+def test_statefulset_pods_share_what_is_compiled_of_them():
+    first, second = (
+        PodInfo(
+            a_pod(f"web-{i}", {**WEB, "statefulset.kubernetes.io/pod-name": f"web-{i}"}, rule())
+        )
+        for i in range(2)
+    )
+    plugin, _ = make(NAME)
+    assert plugin._constraints(first) is plugin._constraints(second)
+
+
+# -- hints -------------------------------------------------------------------------------------
+
+WAITING = a_pod("p", WEB, rule(), rule(HOSTNAME), rule("rack", soft=True))
+TAINTS = a_pod("p", WEB, rule(nodeTaintsPolicy="Honor"))
+
+
+def hint(waiting: Pod, old: Node | Pod | None, new: Node | Pod | None) -> bool:
+    plugin, _ = make(NAME)
+    pods, nodes = plugin.events_to_register()
+    ask: Any = pods.hint if isinstance(old or new, Pod) else nodes.hint
+    return bool(ask(waiting, old, new))
+
+
+def on(labels: dict[str, str], **metadata: Any) -> Pod:
+    return a_pod("other", labels, metadata=metadata, nodeName="n1")
+
+
+BOUND, OTHER = on(WEB), on({"app": "db"})
+NOMINATED = msgspec.structs.replace(
+    BOUND, spec=PodSpec(), status=PodStatus(nominated_node_name="n1")
+)
+TOLERANT = a_pod("p", WEB, rule(), tolerations=[{"key": "k"}])
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(WAITING, None, BOUND, True, id="a matching pod came"),
+        pytest.param(WAITING, None, OTHER, False, id="another pod came"),
+        pytest.param(WAITING, BOUND, None, True, id="a matching pod went"),
+        pytest.param(WAITING, OTHER, None, False, id="another pod went"),
+        pytest.param(WAITING, OTHER, BOUND, True, id="a pod matches now"),
+        pytest.param(WAITING, BOUND, OTHER, True, id="a pod matches no more"),
+        pytest.param(WAITING, BOUND, on(WEB | {"x": "y"}), False, id="another label changed"),
+        pytest.param(WAITING, None, a_pod("o", WEB), False, id="a pod without a node counts not"),
+        pytest.param(
+            WAITING,
+            None,
+            NOMINATED,
+            True,
+            id="a nominated one does",
+        ),
+        pytest.param(WAITING, None, on(WEB, namespace="b"), False, id="a pod somewhere else"),
+        pytest.param(TAINTS, TAINTS, TOLERANT, True, id="its own tolerations where taints count"),
+        pytest.param(WAITING, WAITING, TOLERANT, False, id="where they do not"),
+        pytest.param(WAITING, a_pod("p"), WAITING, True, id="its own labels"),
+        pytest.param(WAITING, None, a_node("n", "z"), True, id="a node with every key came"),
+        pytest.param(WAITING, None, a_node("n", None), False, id="a node that lacks one came"),
+        pytest.param(WAITING, a_node("n", "z"), None, True, id="a node with every key went"),
+        pytest.param(WAITING, a_node("n", None), None, False, id="a node that lacks one went"),
+        pytest.param(WAITING, a_node("n", "z"), a_node("n", None), True, id="a key went"),
+        pytest.param(WAITING, a_node("n", "z"), a_node("n", "y"), True, id="a zone changed"),
+        pytest.param(
+            WAITING, a_node("n", "z"), a_node("n", "z", rack="r"), False, id="a soft key changed"
+        ),
+        pytest.param(
+            WAITING, a_node("n", "z"), a_node("n", "z", taint="NoSchedule"), True, id="a taint came"
+        ),
+        pytest.param(
+            WAITING,
+            a_node("n", None),
+            a_node("n", None, taint="NoSchedule"),
+            False,
+            id="a taint on a node that lacks a key",
+        ),
+    ],
+)
+def test_what_wakes_a_pod(waiting, old, new, expected):
+    assert hint(waiting, old, new) is expected
+
+
+def test_defaults_count_for_hints_too():
+    snapshot = cluster()
+    put(snapshot.listers, named(Service, WEB))
+    plugin, _ = make(NAME, snapshot, args=HARD_ZONE)
+    of_pods: Any = plugin.events_to_register()[0].hint
+    assert of_pods(a_pod("p", WEB), None, BOUND) is True
+    assert of_pods(a_pod("p", {"app": "db"}), None, BOUND) is False
