@@ -141,6 +141,8 @@ class World:
     def preempt(self, kind: int, uid: str, *, follow: bool) -> None:
         cpu, priority = KINDS[kind]
         info = self.pod(cpu, priority, uid=uid)
+        if info.uid in self.placed:
+            return  # a pod that has its node is not decided again
         reused, plain = (cycle.decide(info, BUSY) for cycle in (self.reusing, self.plain))
         assert told(reused) == told(plain)
         assert reported(reused) == reported(plain)
