@@ -1,1 +1,5 @@
-"""What an attacker tried, kept as tests: each finding of issue 23, and its siblings."""
+"""What attacks on the embedded cluster and the command line have found, kept as tests.
+
+A file covers one way in. An attack that once succeeded is a row of a table here, beside its
+siblings; what a unit does for itself is tested beside that unit.
+"""

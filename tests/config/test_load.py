@@ -148,7 +148,7 @@ def test_arguments_become_the_structs_of_their_plugin():
             """
             profiles:
             - schedulerName: a
-              plugins: {queueSort: {enabled: [{name: X}, {name: Y}]}}
+              plugins: {queueSort: {enabled: [{name: A}, {name: B}]}}
             - schedulerName: b
             """,
             [

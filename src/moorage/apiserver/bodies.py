@@ -6,10 +6,12 @@ the values mean is checked later, by the kind.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
+from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import JSON, SPOKEN, content_type
@@ -22,11 +24,30 @@ from moorage.apiserver.status import (
     too_large,
     unsupported_media_type,
 )
+from moorage.base.errors import DecodeError
 
 # The default limit of kube-apiserver (MaxRequestBodyBytes).
 BODY_LIMIT_BYTES = 3 * 1024 * 1024
 
+OF_BODY = Bounds(bytes_max=BODY_LIMIT_BYTES, depth_max=DEPTH_MAX, values_max=250_000)
+"""For bodies of calls. The largest definitions of custom resources have 20,000 values."""
+
+# A text of JSON, perhaps without its end; never tried from a second place (``*+``).
+_TEXT = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
+
 _decoder = msgspec.json.Decoder()
+
+
+def check_length(body: bytes) -> None:
+    """Refuse a body that is too long.
+
+    Raises
+    ------
+    StatusError
+        413.
+    """
+    if len(body) > BODY_LIMIT_BYTES:
+        raise too_large(BODY_LIMIT_BYTES)
 
 
 def decode_json(request: Request) -> Any:
@@ -35,16 +56,30 @@ def decode_json(request: Request) -> Any:
     Raises
     ------
     StatusError
-        413: too large. 400: not JSON.
+        413: too large. 400: not JSON, too deep or too many values.
     """
-    if len(request.body) > BODY_LIMIT_BYTES:
-        raise too_large(BODY_LIMIT_BYTES)
+    body = request.body
+    check_length(body)
+    brackets = body.count(b"{") + body.count(b"[")
     try:
-        return _decoder.decode(request.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if brackets + body.count(b",") > OF_BODY.values_max:
+            _check_count(body)
+        value = _decoder.decode(body)
+        if brackets > OF_BODY.depth_max:
+            check_bounds(value, OF_BODY)
+    except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(
-            f"couldn't get version/kind; json parse error: {error} ({_summary(request.body)})"
+            f"couldn't get version/kind; json parse error: {error} ({_summary(body)})"
         ) from error
+    return value
+
+
+def _check_count(body: bytes) -> None:
+    """Refuse too many values before they are decoded: that cannot be interrupted."""
+    bare = _TEXT.sub(b"", body)
+    # Every value but the first comes behind one of these.
+    if bare.count(b"{") + bare.count(b"[") + bare.count(b",") > OF_BODY.values_max:
+        raise DecodeError(f"more than {OF_BODY.values_max} values")
 
 
 def decode_object(request: Request, resource: ResourceType) -> Obj:
@@ -58,8 +93,7 @@ def decode_object(request: Request, resource: ResourceType) -> Obj:
     """
     form = content_type(request.headers.get("content-type", ""))
     if form == PROTOBUF and reads_protobuf(resource):
-        if len(request.body) > BODY_LIMIT_BYTES:
-            raise too_large(BODY_LIMIT_BYTES)
+        check_length(request.body)
         return check_kind(read_object(request.body, resource), resource)
     if form not in {"", JSON}:
         raise unsupported_media_type(SPOKEN)

@@ -11,7 +11,8 @@ import jsonpatch
 import jsonpointer
 import msgspec
 
-from moorage.apiserver.bodies import BODY_LIMIT_BYTES
+from moorage.api.bounds import check_bounds
+from moorage.apiserver.bodies import BODY_LIMIT_BYTES, OF_BODY
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.patch_strategic import strategic_merge
@@ -21,6 +22,7 @@ from moorage.apiserver.status import (
     too_large,
     unsupported_media_type,
 )
+from moorage.base.errors import DecodeError
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -29,6 +31,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 # kube-apiserver's maxJSONPatchOperations.
 _OPERATIONS_MAX = 10_000
+# An object as stored names its fields once more in `managedFields`, some levels deeper.
+_OF_PATCHED = msgspec.structs.replace(OF_BODY, depth_max=OF_BODY.depth_max + 8)
 _encode = msgspec.json.Encoder().encode
 
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
@@ -58,18 +62,26 @@ def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind) -> Any:
     Raises
     ------
     StatusError
-        400: not a patch of this type. 422: a JSON patch that does not fit the object.
+        400: not a patch of this type, or one that makes the object too deep or too large. 422: a
+        JSON patch that does not fit the object.
     """
     if type_name == JSON_PATCH:
-        return json_patch(obj, patch)
-    if not isinstance(patch, dict):
+        patched = json_patch(obj, patch)
+    elif not isinstance(patch, dict):
         raise bad_request(f"a patch of type {type_name} must be a JSON object")
-    if type_name == MERGE_PATCH:
-        return merge_patch(obj, patch)
+    elif type_name == MERGE_PATCH:
+        patched = merge_patch(obj, patch)
+    else:
+        try:
+            patched = strategic_merge(obj, patch, kind)
+        except (ValueError, TypeError) as error:
+            raise bad_request(f"the patch does not fit the object: {error}") from error
     try:
-        return strategic_merge(obj, patch, kind)
-    except (ValueError, TypeError) as error:
-        raise bad_request(f"the patch does not fit the object: {error}") from error
+        # Small patches, one after the other, could make what no body may be.
+        check_bounds(patched, _OF_PATCHED)
+    except DecodeError as error:
+        raise bad_request(f"the object as patched is {error}") from error
+    return patched
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

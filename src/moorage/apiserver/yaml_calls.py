@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from moorage.apiserver.bodies import BODY_LIMIT_BYTES
+from moorage.apiserver.bodies import OF_BODY, check_length
 from moorage.apiserver.negotiate import JSON, YAML, accepts_yaml, content_type
 from moorage.apiserver.requests import Reply, Request
-from moorage.apiserver.status import bad_request, too_large
+from moorage.apiserver.status import bad_request
+from moorage.base.errors import DecodeError
 
 # YAML is written at about half a megabyte a second (2-core machine, 2026-11-22), and nobody else
 # is answered meanwhile. Longer answers stay JSON, which every reader of YAML reads.
@@ -30,14 +31,13 @@ def call_in_json(request: Request) -> Request:
         return request
     if content_type(request.headers.get("content-type", "")) != YAML:
         return request
-    if len(request.body) > BODY_LIMIT_BYTES:
-        raise too_large(BODY_LIMIT_BYTES)
+    check_length(request.body)
     # Few send YAML; the others need not wait for the import of its library.
-    from moorage.apiserver.yaml_text import load
+    from moorage.api.yaml_text import read_one
 
     try:
-        body = msgspec.json.encode(load(request.body))
-    except ValueError as error:
+        body = msgspec.json.encode(read_one(request.body, OF_BODY))
+    except DecodeError as error:
         raise bad_request(f"yaml: {error}") from error
     headers = {**request.headers, "content-type": JSON}
     return msgspec.structs.replace(request, headers=headers, body=body)
@@ -51,7 +51,7 @@ def reply_accepted(request: Request, reply: Reply) -> Reply:
     if not isinstance(body, bytes) or not body:
         return reply
     if len(body) <= WRITTEN_BYTES_MAX:
-        from moorage.apiserver.yaml_text import dump
+        from moorage.api.yaml_text import write_yaml
 
-        body = dump(msgspec.json.decode(body))
+        body = write_yaml(msgspec.json.decode(body), sort_keys=True).encode()
     return msgspec.structs.replace(reply, body=body, content_type=YAML)

@@ -7,24 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
-from moorage.base.errors import UsageError
+from moorage.api.yaml_text import read_yaml
+from moorage.base.errors import DecodeError, UsageError
 
 Manifest: TypeAlias = dict[str, Any]
 """An object as plain JSON values, with apiVersion, kind and a name."""
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: a date is text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    letter: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[Manifest]:
@@ -60,9 +49,9 @@ def parse_manifests(text: bytes, source: str) -> list[Manifest]:
         Not YAML or JSON, or something in it is no Kubernetes object.
     """
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+        documents = read_yaml(text)
+    except DecodeError as error:
+        raise UsageError(f"{source}: not YAML: {error}") from error
     found: list[Manifest] = []
     for number, document in enumerate(documents, start=1):
         if document is not None:

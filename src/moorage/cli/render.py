@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import yaml
+from moorage.api.yaml_text import write_yaml
 
 _GAP = "   "
 
@@ -18,7 +18,7 @@ def json_text(value: Any) -> str:
 
 def yaml_text(value: Any) -> str:
     """Return YAML in block style, keys in the order of the server."""
-    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    text = write_yaml(value)
     return text.rstrip("\n")
 
 

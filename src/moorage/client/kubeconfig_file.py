@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import yaml
 
-from moorage.base.errors import KubeconfigError
+from moorage.api.yaml_text import read_one
+from moorage.base.errors import DecodeError, KubeconfigError
 from moorage.client.exec_credential import ExecConfig
 
 
@@ -103,12 +103,10 @@ def read_kubeconfig(path: Path) -> KubeconfigFile:
 
 def parse_kubeconfig(text: bytes, path: Path) -> KubeconfigFile:
     """Parse the content of a kubeconfig file; `path` is for messages and relative paths."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        raw = yaml.load(text, Loader=loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        where = " ".join(str(error).split())
-        raise KubeconfigError(f"{path}: not YAML: {where}") from error
+        raw = read_one(text)
+    except DecodeError as error:
+        raise KubeconfigError(f"{path}: not YAML: {error}") from error
     if raw is None:
         raise KubeconfigError(f"{path}: the kubeconfig is empty; write one or choose another file")
     try:

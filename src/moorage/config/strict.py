@@ -9,13 +9,14 @@ from __future__ import annotations
 import difflib
 import json
 import types
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
-import yaml
 
-from moorage.base.errors import ConfigError
+from moorage.api.bounds import OF_FILE, check_bounds
+from moorage.api.yaml_text import read_yaml
+from moorage.base.errors import ConfigError, DecodeError
 
 T = TypeVar("T")
 
@@ -38,48 +39,16 @@ def parse_documents(text: str, *, source: str = "") -> list[Any]:
     if text.lstrip().startswith("{"):
         try:
             return [_parse_json(text, source)]
-        except json.JSONDecodeError:
-            pass  # flow style YAML starts with a brace as well
-    loader = _Loader(text)
+        except (ValueError, RecursionError):
+            pass  # flow style YAML starts with a brace as well, and has words for what is wrong
+    repeated: list[str] = []
     try:
-        values = [loader.construct_document(node) for node in _nodes(loader)]
-    except yaml.YAMLError as error:
-        raise ConfigError([f"not YAML: {_one_line(error)}"], source=source) from error
-    finally:
-        loader.dispose()
-    if loader.duplicates:
-        raise ConfigError(loader.duplicates, source=source)
+        values = read_yaml(text, repeated=repeated)
+    except DecodeError as error:
+        raise ConfigError([f"not YAML: {error}"], source=source) from error
+    if repeated:
+        raise ConfigError(repeated, source=source)
     return [value for value in values if value is not None]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without dates, remembering keys given twice."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.duplicates: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            text = str(key.value)
-            if text in seen and text != "<<":
-                line = key.start_mark.line + 1
-                self.duplicates.append(f'line {line}: key "{text}" already set in map')
-            seen.add(text)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _nodes(loader: _Loader) -> Iterator[Any]:
-    while loader.check_node():
-        yield loader.get_node()
-
-
-# A configuration holds no dates; 2026-01-01 stays the text it is.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in pairs if tag != "tag:yaml.org,2002:timestamp"]
-    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _parse_json(text: str, source: str) -> Any:
@@ -94,6 +63,10 @@ def _parse_json(text: str, source: str) -> Any:
         return result
 
     value = json.loads(text, object_pairs_hook=collect)
+    try:
+        check_bounds(value, OF_FILE)
+    except DecodeError as error:
+        raise ConfigError([str(error)], source=source) from error
     if duplicates:
         raise ConfigError(duplicates, source=source)
     return value
@@ -209,7 +182,3 @@ def _without_none(type_: Any) -> Any:
         if len(left) == 1:
             return left[0]
     return type_
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from moorage.api.bounds import OF_FILE, check_bounds
 from moorage.api.codec import decode_untyped, from_dict
 from moorage.api.names import dns_subdomain_faults
 from moorage.api.node import Node
@@ -137,17 +138,18 @@ def name_of(template: NodeTemplate) -> str:
 def _parse(text: bytes, path: Path) -> list[object]:
     if text.lstrip()[:1] in {b"{", b"["}:
         try:
-            return [decode_untyped(text)]
+            value = decode_untyped(text)
+            check_bounds(value, OF_FILE)
         except DecodeError as error:
             raise UsageError(f"{path}: {error}") from error
+        return [value]
     # Nodes that nobody wrote down need no YAML.
-    import yaml
+    from moorage.api.yaml_text import read_yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return list(yaml.load_all(text, Loader=loader))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        return read_yaml(text)
+    except DecodeError as error:
+        raise UsageError(f"{path}: not YAML: {error}") from error
 
 
 def _nodes(documents: Iterable[object], path: Path) -> Iterable[Mapping[str, object]]:

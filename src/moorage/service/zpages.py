@@ -17,9 +17,9 @@ from importlib import metadata
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from moorage.api.codec import encode
+from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.service.health import Page, PageMaker
 from moorage.service.metrics import PLAYED
@@ -151,7 +151,9 @@ def _page(kind: str, text: Callable[[], str], fields: Callable[[], Mapping[str, 
             "metadata": {"name": _COMPONENT},
             **fields(),
         }
-        body = encode(told) if asked.media_type == _JSON else yaml.safe_dump(told).encode()
+        body = (
+            encode(told) if asked.media_type == _JSON else write_yaml(told, sort_keys=True).encode()
+        )
         deprecated = (
             f'299 - "This version of the {kind.lower()} endpoint is deprecated. '
             'Please use a newer version."'

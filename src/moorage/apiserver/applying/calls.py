@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.applying.managers import LAST_APPLIED
-from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.bodies import OF_BODY, decode_json
 from moorage.apiserver.kind import FieldError, Obj, forbidden, required
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import StatusError, bad_request, invalid_options
+from moorage.base.errors import DecodeError
 
 _MANAGER_LENGTH_MAX = 128
 
@@ -25,7 +26,7 @@ def read_configuration(request: Request) -> Any:
     Raises
     ------
     StatusError
-        400: not YAML, or YAML that refers to itself. 413: too large.
+        400: not YAML, too deep or too many values. 413: too large.
     """
     try:
         found = decode_json(request)
@@ -33,18 +34,19 @@ def read_configuration(request: Request) -> Any:
         if error.code != 400:
             raise
         found = _read_yaml(request.body)
-    if isinstance(found, dict) and (found.get("metadata") or {}).get("managedFields"):
+    metadata = found.get("metadata") if isinstance(found, dict) else None
+    if isinstance(metadata, dict) and metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     return found
 
 
 def _read_yaml(body: bytes) -> Any:
     # Only clients other than kubectl send YAML; the others need not wait for its import.
-    from moorage.apiserver.yaml_text import load
+    from moorage.api.yaml_text import read_one
 
     try:
-        return load(body)
-    except ValueError as error:
+        return read_one(body, OF_BODY)
+    except DecodeError as error:
         raise bad_request(f"error decoding YAML: {error}") from error
 
 
