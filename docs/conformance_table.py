@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from moorage.testing.conformance import check_recordings
-from moorage.testing.conformance_report import Report, Tally
+from moorage.conformance.report import Report, Tally
+from moorage.conformance.runner import check_recordings
 
 _DOCS = Path(__file__).resolve().parent
 PAGE = _DOCS / "reference" / "conformance.md"

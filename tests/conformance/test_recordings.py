@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import conformance_table
-from moorage.testing.conformance import check_recordings
+from moorage.conformance.runner import check_recordings
 from tests.conformance.expected import EQUAL, WHOLE
 
 PUBLIC = Path(__file__).parent / "data" / "public"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import UsageError
+from moorage.conformance.runner import check_recordings, run_conformance
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import FilterAnswer
@@ -19,7 +20,6 @@ from moorage.plugins.in_tree import IN_TREE
 from moorage.plugins.nodes.node_name import NodeName
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
-from moorage.testing.conformance import check_recordings, run_conformance
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 

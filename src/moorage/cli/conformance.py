@@ -31,6 +31,6 @@ def conformance(
 
     Prints a table by family: cases, equal, different, not supported; then the first differences.
     """
-    from moorage.testing.conformance import run_conformance
+    from moorage.conformance.runner import run_conformance
 
     ctx.exit(run_conformance(paths, output))

@@ -1,6 +1,6 @@
 """A recorded cluster come to life: columns, profiles, cycles and waiting pods.
 
-Shared by the ways of running a case: `conformance_run` and the modules of single modes.
+Shared by the ways of running a case: `case` and the modules of single modes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import GENERIC_WORKLOAD, feature_gates
 from moorage.config.merge import ProfileSpec
+from moorage.conformance.devices import publish
+from moorage.conformance.recordings import Json, RecordedObjects, Scenario
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.sampling import Rotation
@@ -27,8 +29,6 @@ from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.conformance_devices import publish
-from moorage.testing.conformance_format import Json, RecordedObjects, Scenario
 
 
 class World:

@@ -14,6 +14,7 @@ from moorage.api.devices import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
+from moorage.conformance.recordings import Json
 from moorage.framework.cycle_state import CycleState
 from moorage.plugins.claims.attempt import Attempt, with_allocation
 from moorage.plugins.claims.dynamic_resources import CLAIMS
@@ -21,7 +22,6 @@ from moorage.plugins.claims.extended import is_in_memory
 from moorage.plugins.claims.pod_claims import is_reserved_for
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.conformance_format import Json
 
 
 def allocations_on(state: CycleState, node_name: str) -> list[Json]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from moorage.conformance.recordings import Json
+from moorage.conformance.world import World, failed
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.group import GroupCycle
 from moorage.engine.group_decision import GroupDecision, Verdict
@@ -16,8 +18,6 @@ from moorage.framework.preemption import PREEMPTION
 from moorage.service.group_status import condition_after
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.conformance_format import Json
-from moorage.testing.conformance_world import World, failed
 
 
 def run_groups(world: World) -> Json:

@@ -10,7 +10,7 @@ from typing import Final
 
 from moorage.base.errors import ConfigError
 from moorage.config.feature_gates import feature_gates
-from moorage.testing.conformance_format import Scenario
+from moorage.conformance.recordings import Scenario
 
 BUILT_MODES: Final = frozenset(
     {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender", "podgroup"}

@@ -38,6 +38,8 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.args import default_args
 from moorage.config.merge import ProfileSpec
+from moorage.conformance.recordings import Json, ObjectEvent, RecordedObjects, Scenario
+from moorage.conformance.world import World, build_snapshot
 from moorage.engine.filtering import ask_filter
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -47,8 +49,6 @@ from moorage.framework.registry import Registry
 from moorage.framework.runner import pre_filter_one
 from moorage.framework.status import Code, ReasonTable
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.conformance_format import Json, ObjectEvent, RecordedObjects, Scenario
-from moorage.testing.conformance_world import World, build_snapshot
 
 _KINDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "Pod": (Resource.POD, Pod),

@@ -22,6 +22,8 @@ from moorage.client.event_series import shorten
 from moorage.client.extender import HttpExtender
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.extenders import Extender
+from moorage.conformance.recordings import Json, Scenario
+from moorage.conformance.world import World
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extended import ExtendedCycle, Heard, Rows
 from moorage.engine.search import Search
@@ -35,8 +37,6 @@ from moorage.framework.runner_binding import run_bind
 from moorage.framework.status import Code
 from moorage.service.extenders import settings_of
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.conformance_format import Json, Scenario
-from moorage.testing.conformance_world import World
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Two decisions compared field by field: what kube-scheduler recorded and what moorage answered.
 
-Third stop of the conformance runner, after `conformance_run`. Both sides have the shape of the
+Third stop of the conformance runner, after `case`. Both sides have the shape of the
 recordings, so a comparison is a walk over plain values; a difference names the pod, the field and
 the place inside it.
 """

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.testing.conformance_compare import Difference
+from moorage.conformance.compare import Difference
 
 _SHOWN_CHARACTERS = 160
 """How much of a value a difference prints; a guess at two lines of a terminal."""

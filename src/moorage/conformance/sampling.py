@@ -12,6 +12,8 @@ from hashlib import sha256
 
 import numpy as np
 
+from moorage.conformance.recordings import Json, NodeChanges, Scenario
+from moorage.conformance.world import World, failed
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.sampling import Rotation
@@ -20,8 +22,6 @@ from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.conformance_format import Json, NodeChanges, Scenario
-from moorage.testing.conformance_world import World, failed
 
 _HEAD = 5
 _LISTED = 12

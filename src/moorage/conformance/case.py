@@ -19,6 +19,14 @@ from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.plugin_args import DefaultPreemptionArgs
 from moorage.config.validation import is_not_built
+from moorage.conformance.devices import allocations_on
+from moorage.conformance.extender import run_extenders
+from moorage.conformance.groups import run_groups
+from moorage.conformance.hints import run_hints
+from moorage.conformance.needs import mode_needs
+from moorage.conformance.recordings import Json, Scenario
+from moorage.conformance.sampling import run_sampled
+from moorage.conformance.world import World, failed, plain, signed
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import CycleError, Evaluation, evaluate
 from moorage.engine.sampling import ALL
@@ -28,14 +36,6 @@ from moorage.framework.preemption import PreemptionReport
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.conformance_devices import allocations_on
-from moorage.testing.conformance_extender import run_extenders
-from moorage.testing.conformance_format import Json, Scenario
-from moorage.testing.conformance_group import run_groups
-from moorage.testing.conformance_hints import run_hints
-from moorage.testing.conformance_needs import mode_needs
-from moorage.testing.conformance_sampling import run_sampled
-from moorage.testing.conformance_world import World, failed, plain, signed
 
 # Not recorded: the harness did not run these points.
 _POINTS_NOT_RECORDED = frozenset(

@@ -1,7 +1,7 @@
 """Recordings of kube-scheduler's decisions, read from files: first stop of the conformance runner.
 
 One JSON object a line: a scenario (cluster and pending pods) and what was expected of it. Next:
-`conformance_needs` says whether a case can be run at all, `conformance_run` runs it. The format is
+`needs` says whether a case can be run at all, `case` runs it. The format is
 described in tests/conformance/data/README.md.
 """
 

@@ -1,7 +1,7 @@
 """The conformance runner: kube-scheduler's recorded decisions against moorage's own.
 
-Flow: `conformance_format` (files to cases) -> `conformance_needs` and `conformance_run` (case to
-answer, or what is missing) -> `conformance_compare` (field by field) -> `conformance_report`.
+Flow: `recordings` (files to cases) -> `needs` and `case` (case to
+answer, or what is missing) -> `compare` (field by field) -> `report`.
 The command line calls `run_conformance`.
 """
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from moorage.base.errors import MoorageError
+from moorage.conformance import extender
+from moorage.conformance.case import Unsupported, run_case
+from moorage.conformance.compare import Difference, compare
+from moorage.conformance.recordings import Case, count_cases, read_cases, recording_files
+from moorage.conformance.report import Report
 from moorage.framework.registry import Registry
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing import conformance_extender
-from moorage.testing.conformance_compare import Difference, compare
-from moorage.testing.conformance_format import Case, count_cases, read_cases, recording_files
-from moorage.testing.conformance_report import Report
-from moorage.testing.conformance_run import Unsupported, run_case
 
 EXIT_EQUAL = 0
 EXIT_DIFFERENT = 1
@@ -110,8 +110,8 @@ def check_case(case: Case, registry: Registry, report: Report) -> None:
         return
     if scenario.mode == "extender":
         expected, answer = (
-            conformance_extender.comparable(expected),
-            conformance_extender.comparable(answer),
+            extender.comparable(expected),
+            extender.comparable(answer),
         )
     report.add_compared(scenario.family, compare(scenario.name, expected, answer))
 
