@@ -120,7 +120,14 @@ def points(entry: PluginEntry) -> list[str]:
 
 def made(entry: PluginEntry) -> Any:
     """Return the plugin, made with its default arguments."""
-    handle = Handle("default-scheduler", Snapshot(), ReasonTable(), ManualClock(), Streams(1), None)
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=Snapshot(),
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+        client=None,
+    )
     return entry.make(default_args(entry.name), handle)
 
 

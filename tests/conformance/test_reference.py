@@ -42,7 +42,13 @@ def default_spec() -> ProfileSpec:
 
 @pytest.fixture
 def plugins():
-    handle = Handle("default-scheduler", Snapshot(), ReasonTable(), ManualClock(), Streams(0))
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=Snapshot(),
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(0),
+    )
     return Profile(default_spec(), in_tree_registry(), handle).plugins
 
 
@@ -129,7 +135,14 @@ def plugins_gates_on():
     gates = feature_gates(dict.fromkeys(GATES_ON.split(","), True))
     (spec,) = expand_profiles(default_config(), in_tree_registry(), gates=gates)
     clock, streams = ManualClock(), Streams(0)
-    handle = Handle("mine", Snapshot(), ReasonTable(), clock, streams, gates=gates)
+    handle = Handle(
+        profile_name="mine",
+        snapshot=Snapshot(),
+        reasons=ReasonTable(),
+        clock=clock,
+        streams=streams,
+        gates=gates,
+    )
     return Profile(spec, in_tree_registry(), handle).plugins
 
 

@@ -93,7 +93,12 @@ def decide(
     on = feature_gates(dict.fromkeys(gates, True))
     (made,) = expand_profiles(default_config(), in_tree_registry(), gates=on)
     handle = Handle(
-        "default-scheduler", snapshot, ReasonTable(), ManualClock(), Streams(1), gates=on
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+        gates=on,
     )
     cycle = Cycle(Profile(made, in_tree_registry(), handle), snapshot, smallest_name, reuse=reuse)
     return GroupCycle(cycle).decide(KEY, pods)

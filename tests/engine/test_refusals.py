@@ -42,7 +42,13 @@ def said(decision: Decision) -> tuple[Any, ...]:
 
 
 def default_cycle(snapshot: Snapshot, *, reuse: bool) -> Cycle:
-    handle = Handle("default-scheduler", snapshot, ReasonTable(), ManualClock(), Streams(1))
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+    )
     return Cycle(Profile(SPECS[0], REGISTRY, handle), snapshot, smallest_name, reuse=reuse)
 
 

@@ -36,7 +36,13 @@ SHAPES = ("s0", "s1", "s2")
 
 
 def default_profile(snapshot: Snapshot) -> Profile:
-    handle = Handle("default-scheduler", snapshot, ReasonTable(), ManualClock(), Streams(1))
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+    )
     return Profile(SPECS[0], REGISTRY, handle)
 
 

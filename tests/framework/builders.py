@@ -41,7 +41,13 @@ class ReadyEntry(PluginEntry, frozen=True, kw_only=True):
 
 def handle(snapshot: Snapshot | None = None) -> Handle:
     given = Snapshot() if snapshot is None else snapshot
-    return Handle("default-scheduler", given, ReasonTable(), ManualClock(), Streams(1))
+    return Handle(
+        profile_name="default-scheduler",
+        snapshot=given,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+    )
 
 
 def profile(

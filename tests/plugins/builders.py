@@ -67,12 +67,12 @@ def cluster(*nodes: Node, pods: dict[str, list[Pod]] | None = None) -> Snapshot:
 
 def handle(snapshot: Snapshot | None = None, client: Any = None) -> Handle:
     return Handle(
-        "default-scheduler",
-        Snapshot() if snapshot is None else snapshot,
-        ReasonTable(),
-        ManualClock(),
-        Streams(1),
-        client,
+        profile_name="default-scheduler",
+        snapshot=Snapshot() if snapshot is None else snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+        client=client,
     )
 
 

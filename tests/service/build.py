@@ -6,6 +6,7 @@ and in which order, as a list of short lines.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -21,9 +22,11 @@ from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.core import build_core
+from moorage.service.core import Surroundings, build_core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
+from moorage.service.skipping import Skipping
+from moorage.service.slots import BindingSlots
 from moorage.state.contracts import Precheck
 from moorage.state.queued_pod import QueuedPod
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -68,8 +71,14 @@ class World:
     def __init__(self) -> None:
         self.log: list[str] = []
         self.clock = ManualClock()
+        self.wake = asyncio.Event()
+        self.slots = BindingSlots(self.wake)
         self.core = build_core(
-            LoadedConfiguration(), in_tree_registry(), clock=self.clock, streams=Streams(1)
+            LoadedConfiguration(),
+            in_tree_registry(),
+            clock=self.clock,
+            streams=Streams(1),
+            surroundings=Surroundings(on_wake=self.wake.set),
         )
         self.cache, self.queue, self.store = self.core.cache, self.core.queue, self.core.store
         self.facts = Facts(self.clock)
@@ -88,6 +97,9 @@ class World:
             writes=cast("Any", self),
             attempts=self.facts.attempts,
         )
+
+    def skipping(self) -> Skipping:
+        return Skipping(self.queue, self.cache, recorder=cast("Any", self), facts=self.facts)
 
     def popped(self, one: Pod) -> QueuedPod:
         """Show a pod as the watch would, and pop it."""

@@ -87,7 +87,7 @@ async def test_a_binding_is_looked_at_when_its_answer_is_lost(
     script: list[Any], raised: type[MoorageError] | None, calls: list[str], seconds: int
 ) -> None:
     transport = ScriptedTransport(*script)
-    binding = ApiBinding(Client(transport, rng=Streams(1).stream("client")))
+    binding = ApiBinding(Client(transport, rng=Streams(1).stream("client")), lambda *_: None)
     with instant_sleep(ManualClock()) as slept:
         if raised is None:
             await binding.bind("default", "p", "uid-p", "n1")

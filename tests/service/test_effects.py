@@ -20,6 +20,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from moorage.service.effects import Effects
 from moorage.service.ingest import PodIngest
+from moorage.service.slots import BindingSlots
 from moorage.snapshot.pod_info import PodInfo
 from tests.framework.builders import Fake, profile
 from tests.service.build import World, node, pod
@@ -33,12 +34,25 @@ FREED = "move AssignedPodDelete p -"
 UNDONE = ["B.unreserve", "A.unreserve", "cache.forget_pod p"]
 
 
+class LoggedSlots(BindingSlots):
+    """Slots that log when one becomes free."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__(asyncio.Event())
+        self._log = log
+
+    def free(self) -> None:
+        super().free()
+        self._log.append("slot free")
+
+
 class Binding(World):
     """A world whose profile has three fake plugins that answer as they are told."""
 
     def __init__(self, **answers: Any) -> None:
         super().__init__()
         self.answers = answers
+        self.slots = LoggedSlots(self.log)
         self.effects = Effects(
             self.core,
             failures=self.handler(),
@@ -46,7 +60,7 @@ class Binding(World):
             recorder=cast("Any", self),
             writes=cast("Any", self),
             facts=self.facts,
-            on_slot=lambda: self.log.append("slot free"),
+            slots=self.slots,
         )
         self.pods = PodIngest(
             self.cache,
@@ -111,7 +125,7 @@ class Binding(World):
         self.carry_out()
         await self.settle()
         self.validate()
-        assert self.effects.binding == 0
+        assert self.slots.used == 0
         assert self.log[0] == "cache.assume_pod n1"
         return self.log[1:]
 
@@ -346,7 +360,7 @@ async def test_a_pod_the_cache_holds_already_is_retried_and_keeps_its_place() ->
         "pod uid-p(default/p) is in the cache, so can't be assumed",
         "",
     )
-    assert world.effects.binding == 0
+    assert world.slots.used == 0
 
 
 @pytest.mark.parametrize(
@@ -445,8 +459,8 @@ async def test_ending_the_scheduler_ends_bindings_without_undoing_them() -> None
     world = Binding(bind=lambda world: hangs())
     world.carry_out()
     await aio.sleep(0)
-    assert world.effects.binding == 1
+    assert world.slots.used == 1
     await world.tasks.cancel_all()
     assert world.log[-2:] == ["bind", "slot free"]
     assert world.cache.is_assumed("uid-p")
-    assert world.effects.binding == 0
+    assert world.slots.used == 0

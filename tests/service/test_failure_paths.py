@@ -22,6 +22,7 @@ from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable,
 from moorage.service.core import AskingCycle
 from moorage.service.effects import Effects
 from moorage.service.ingest import PodIngest
+from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
 from moorage.service.waiting import call_off
 from moorage.testing.virtual_loop import run_virtual
@@ -67,16 +68,18 @@ class Attempt(World):
             recorder=cast("Any", self),
             writes=cast("Any", self),
             facts=self.facts,
-            on_slot=lambda: None,
+            slots=self.slots,
         )
         self.pump = Pump(
             cycles={"default-scheduler": cycle(self.profile, self.core.snapshot, smallest_name)},
             queue=self.queue,
-            cache=self.cache,
-            effects=self.effects,
-            failures=self.handler(),
-            recorder=cast("Any", self),
-            evictor=None,
+            wake=self.wake,
+            slots=self.slots,
+            skipping=self.skipping(),
+            groups=None,
+            outcomes=Outcomes(
+                effects=self.effects, failures=self.handler(), evictor=None, facts=self.facts
+            ),
             facts=self.facts,
         )
         self.pods = PodIngest(
@@ -111,7 +114,7 @@ class Attempt(World):
         async def main() -> None:
             queued = self.popped(pod())
             self.queue.nominator.delete(queued.pod)
-            asking = self.pump.attempt((queued,))
+            asking = self.pump.attempt(queued)
             if asking is not None:
                 await asking
             for _ in range(4):  # the binding task reaches whatever it waits for
@@ -237,7 +240,7 @@ def test_an_attempt_fails_as_the_reference_says(path: FailurePath) -> None:
     assert world.outcome(path) == path
     world.queue.validate()
     world.cache.validate()
-    assert world.effects.binding == 0
+    assert world.slots.used == 0
     assert len(world.core.waiting) == 0
     expected = 1 if path.key in ("assume fails", "bound by another") else 0
     assert world.cache.counts().pods == expected

@@ -109,7 +109,7 @@ async def test_ending_the_scheduler_ends_all_of_them() -> None:
     world.carry_out()
     for _ in range(4):
         await aio.sleep(0)
-    assert world.effects.binding == 0  # who prepares does not count
+    assert world.slots.used == 0  # who prepares does not count
     await world.tasks.cancel_all()
     assert sorted(world.ended) == ["W0 called off", "W1 called off"]
     assert world.cache.is_assumed("uid-p")

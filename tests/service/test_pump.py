@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -12,6 +12,7 @@ from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outc
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import SUCCESS, unschedulable
+from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.queued_pod import QueuedPod
@@ -44,18 +45,19 @@ class Pumping(World):
     def __init__(self, decide: Decide = bind) -> None:
         super().__init__()
         self.profile: Any = object()
-        self.binding = 0
         self.decided: list[str] = []
         self._decide = decide
         mine = cast("Any", self)
         self.pump = Pump(
             cycles={"default-scheduler": mine},
             queue=self.queue,
-            cache=self.cache,
-            effects=mine,
-            failures=self.handler(),
-            recorder=mine,
-            evictor=mine,
+            wake=self.wake,
+            slots=self.slots,
+            skipping=self.skipping(),
+            groups=None,
+            outcomes=Outcomes(
+                effects=mine, failures=self.handler(), evictor=mine, facts=self.facts
+            ),
             facts=self.facts,
         )
 
@@ -72,7 +74,7 @@ class Pumping(World):
     def carry_out(self, profile: object, queued: QueuedPod, decision: Decision) -> None:
         assert profile is self.profile
         self.log.append(f"bind {queued.pod.name} to {decision.node_name}")
-        self.binding += 1
+        self.slots.take()
         self.queue.done(queued.uid)
 
     def start(self, decision: Decision) -> None:
@@ -92,7 +94,7 @@ def test_a_chosen_node_goes_to_the_effects() -> None:
     world.add("p")
     queued = world.queue.pop()
     assert queued is not None
-    world.pump.attempt((queued,))
+    world.pump.attempt(queued)
     assert world.log == ["bind p to n1"]
     assert (world.facts.decisions, world.facts.rejected, world.facts.errors) == (1, 0, 0)
 
@@ -103,7 +105,7 @@ def test_a_rejection_evicts_before_the_pod_goes_back() -> None:
     world.watch_queue("add_unschedulable_if_not_present")
     queued = world.queue.pop()
     assert queued is not None
-    world.pump.attempt((queued,))
+    world.pump.attempt(queued)
     assert world.log == [
         "evict victim",
         "queue.add_unschedulable_if_not_present p",
@@ -134,13 +136,13 @@ def test_some_pods_get_no_attempt(
         world.cache.assume_pod(one, "n1")
     queued = QueuedPod(one, 0)
     if not assumed and not noted:
-        world.pump.attempt((queued,))
+        world.pump.attempt(queued)
         assert "profile not found for scheduler name 'unheard-of'" in caplog.text
     else:
         world.add("p", **fields)
         popped = world.queue.pop()
         assert popped is not None
-        world.pump.attempt((popped,))
+        world.pump.attempt(popped)
     assert world.decided == []
     assert [note.note for note in world.notes] == ([noted] if noted else [])
     assert world.queue.pending().in_flight == ()
@@ -160,7 +162,7 @@ def test_an_attempt_that_breaks_is_retried_and_the_others_go_on(
     for _ in range(2):
         queued = world.queue.pop()
         assert queued is not None
-        world.pump.attempt((queued,))
+        world.pump.attempt(queued)
     assert world.log == [
         "event FailedScheduling",
         "patch SchedulerError nominated=''",
@@ -184,15 +186,14 @@ async def test_it_yields_after_a_batch() -> None:
 
 async def test_it_waits_for_room_among_the_bindings() -> None:
     world = Pumping()
-    world.binding = 511
+    world.slots.used = 511
     world.add("a", "b", "c")
     world.tasks.spawn(world.pump.run(), name="pump")
     assert await world.turns(3) == [1, 1, 1]
-    world.binding -= 1
-    world.pump.wake()
+    world.slots.free()
     assert await world.turns(3) == [2, 2, 2]
-    world.binding -= 2
-    world.pump.wake()
+    world.slots.free()
+    world.slots.free()
     assert await world.turns(3) == [3, 3, 3]
     await world.tasks.cancel_all()
 
@@ -226,59 +227,3 @@ async def test_a_pod_that_arrives_between_the_look_and_the_wait_is_not_missed() 
     await world.turns(2)
     assert world.decided == ["p"]
     await world.tasks.cancel_all()
-
-
-class Together(Pumping):
-    """Attempts that own several entries; `fits` says how many of them get a node."""
-
-    def __init__(self, fits: int) -> None:
-        super().__init__()
-        self._fits = fits
-
-    def decide_together(self, infos: Sequence[PodInfo]) -> tuple[Decision, ...]:
-        self.decided += [info.name for info in infos]
-        bound = tuple(bind(info) for info in infos[: self._fits])
-        return bound if len(bound) == len(infos) else (*bound, reject(infos[len(bound)]))
-
-    def attempt(self) -> None:
-        entries = [self.queue.pop() for _ in range(len(self.queue))]
-        self.pump.attempt([queued for queued in entries if queued is not None])
-
-
-def test_several_entries_of_an_attempt_are_all_bound() -> None:
-    world = Together(fits=3)
-    world.add("a", "b", "c")
-    world.attempt()
-    assert world.log == ["bind a to n1", "bind b to n1", "bind c to n1"]
-    assert world.facts.decisions == 3
-
-
-def test_or_none_is_and_every_one_is_told_which_has_no_node() -> None:
-    world = Together(fits=1)
-    world.add("a", "b", "c")
-    world.attempt()
-    other = "pod default/b of the same attempt has no node: "
-    full = "0/1 nodes are available: 1 full."
-    assert [note.note for note in world.notes] == [other + full, full, other + full]
-    assert [world.place(name) for name in "abc"] == ["unschedulable"] * 3
-    assert not [line for line in world.log if line.startswith(("bind", "evict"))]
-    world.validate()
-
-
-def test_a_pod_that_needs_no_attempt_takes_no_part_in_one() -> None:
-    world = Together(fits=3)
-    world.add("a", "c")
-    world.add("b", deleted=True)
-    world.attempt()
-    assert sorted(world.decided) == ["a", "c"]
-    assert world.queue.pending().in_flight == ()
-
-
-def test_pods_of_two_profiles_cannot_share_an_attempt() -> None:
-    world = Together(fits=2)
-    world.add("a")
-    world.add("b", schedulerName="other")
-    world.attempt()
-    text = "the pods of one attempt need one profile, they name ['default-scheduler', 'other']"
-    assert [note.note for note in world.notes] == [text, text]
-    assert world.facts.errors == 2

@@ -234,7 +234,7 @@ class Waiting(Binding):
             assert (status.code, self.waiting.holds(UID)) == (Code.WAIT, True)
             assert self.cache.lifecycle.state(UID) is PodState.WAITING
             await aio.sleep(0)
-            assert (len(self.waiting), self.effects.binding) == (1, 0)
+            assert (len(self.waiting), self.slots.used) == (1, 0)
             assert self.queue.pending().in_flight == (UID,)
             self.cache.validate()
             self.queue.validate()
@@ -246,7 +246,7 @@ class Waiting(Binding):
 
         run_virtual(main(), self.clock)
         self.validate()
-        assert (len(self.waiting), self.effects.binding) == (0, 0)
+        assert (len(self.waiting), self.slots.used) == (0, 0)
         return self.log
 
 
@@ -271,7 +271,7 @@ def test_a_pod_that_is_allowed_before_its_task_begins_is_bound_without_more_ado(
     run_virtual(main(), world.clock)
     world.validate()
     assert world.log == [*BEFORE[:-1], *BOUND]  # not nominated: it waits for nothing
-    assert (len(world.waiting), world.effects.binding) == (0, 0)
+    assert (len(world.waiting), world.slots.used) == (0, 0)
 
 
 FREED = "move AssignedPodDelete p -"
@@ -359,5 +359,5 @@ async def test_ending_the_scheduler_ends_the_wait_without_undoing_anything() -> 
     await aio.sleep(0)
     await world.tasks.cancel_all()
     assert world.log == [*BEFORE]
-    assert (len(world.waiting), world.effects.binding) == (0, 0)
+    assert (len(world.waiting), world.slots.used) == (0, 0)
     assert world.cache.is_assumed(UID)

@@ -43,7 +43,7 @@ class Crowd(Attempt):
         return SUCCESS
 
     async def _bind(self, state: Any, info: PodInfo, node_name: str) -> Status:
-        self.most = max(self.most, self.effects.binding)
+        self.most = max(self.most, self.slots.used)
         await aio.sleep(1)
         self.bound.append(info.name)
         self.pods.on_update(info.pod, pod(info.name, version="2", node_name=node_name))
@@ -56,7 +56,6 @@ class Crowd(Attempt):
 
     def play(self, story: Callable[[], Any]) -> None:
         async def main() -> None:
-            self.effects._on_slot = self.pump.wake
             self.tasks.spawn(self.pump.run(), name="pump")
             await story()
             await self.tasks.cancel_all()
@@ -76,7 +75,7 @@ def test_a_crowd_that_waits_stops_nobody(hold_at: str) -> None:
             world.pods.on_add(pod(f"w{i:04}"))
         await aio.sleep(5)
         assert world.cache.counts().assumed_pods == CROWD
-        assert (world.effects.binding, world.bound) == (0, [])
+        assert (world.slots.used, world.bound) == (0, [])
         world.pods.on_add(pod("ordinary"))
         await aio.sleep(2)
         assert world.bound == ["ordinary"]
@@ -98,7 +97,7 @@ def test_while_a_crowd_that_was_let_go_is_bound_deciding_waits() -> None:
         await aio.sleep(5)
         world.let_go()
         await aio.sleep(0.5)
-        assert world.effects.binding == CROWD
+        assert world.slots.used == CROWD
         world.pods.on_add(pod("ordinary"))
         await aio.sleep(0.3)
         assert not world.cache.is_assumed("uid-ordinary")

@@ -84,7 +84,6 @@ class Walk(Attempt):
             self.queue.activate([one])
 
     async def play(self) -> None:
-        self.effects._on_slot = self.pump.wake
         self.tasks.spawn(self.pump.run(), name="pump")
         for _ in range(STEPS):
             self.step()
@@ -103,7 +102,7 @@ class Walk(Attempt):
 def test_in_the_end_every_pod_is_bound_or_gone(seed: int) -> None:
     world = Walk(seed)
     run_virtual(world.play(), world.clock)
-    assert (len(world.core.waiting), world.effects.binding) == (0, 0)
+    assert (len(world.core.waiting), world.slots.used) == (0, 0)
     assert world.cache.counts().assumed_pods == 0
     assert world.queue.pending().in_flight == ()
     left = {each.uid for each in world.store.all() if not each.metadata.deletion_timestamp}

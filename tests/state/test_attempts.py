@@ -234,10 +234,3 @@ def test_what_wakes_the_popper(steps, wakes):
         else:
             world.add(pod())
     assert world.wakes == wakes
-
-
-def test_without_a_listener_nothing_is_woken():
-    world = World()
-    world.queue.on_wake = None
-    world.add(pod())
-    assert world.wakes == 0

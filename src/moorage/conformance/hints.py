@@ -199,7 +199,13 @@ class _Admission:
         if found is None:
             pods = [pod for pod in self._pods if pod.spec.node_name == node.name]
             snapshot = build_snapshot(RecordedObjects(nodes=[node], pods=pods))
-            handle = Handle("kubelet", snapshot, ReasonTable(), ManualClock(), Streams(0))
+            handle = Handle(
+                profile_name="kubelet",
+                snapshot=snapshot,
+                reasons=ReasonTable(),
+                clock=ManualClock(),
+                streams=Streams(0),
+            )
             points = {
                 point: tuple(n for n in _ADMITTING if self._registry.extends(n, point))
                 for point in ("preFilter", "filter")

@@ -63,7 +63,14 @@ class World:
         reasons, streams = ReasonTable(), Streams(0)
         self.profiles: dict[str, Profile] = {}
         for name, spec in specs.items():
-            handle = Handle(name, self.snapshot, reasons, ManualClock(), streams, gates=gates)
+            handle = Handle(
+                profile_name=name,
+                snapshot=self.snapshot,
+                reasons=reasons,
+                clock=ManualClock(),
+                streams=streams,
+                gates=gates,
+            )
             self.profiles[name] = Profile(spec, registry, handle)
         self.rotation = Rotation()
         self.cycles = {

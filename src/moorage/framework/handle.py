@@ -136,7 +136,7 @@ class BindingClient(Protocol):
         ...
 
 
-class Handle(msgspec.Struct, frozen=True):
+class Handle(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a plugin factory is given besides its arguments.
 
     Parameters

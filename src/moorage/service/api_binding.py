@@ -31,12 +31,18 @@ class ApiBinding:
 
     A binding whose answer was lost may have happened, so the pod is looked at before the attempt
     counts as failed.
+
+    Parameters
+    ----------
+    client
+        The API verbs.
+    lookup
+        Newest version of a pod by namespace and name, None where the API shows none.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, lookup: Callable[[str, str], object | None]) -> None:
         self._client = client
-        self.pod_lookup: Callable[[str, str], object | None] | None = None
-        """Newest version of a pod by namespace and name; until it is set every pod is there."""
+        self._lookup = lookup
 
     @property
     def objects(self) -> ObjectClient:
@@ -95,7 +101,7 @@ class ApiBinding:
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the API still shows a pod of this name."""
-        return self.pod_lookup is None or self.pod_lookup(namespace, name) is not None
+        return self._lookup(namespace, name) is not None
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         """Bind a pod to a node.

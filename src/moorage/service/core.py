@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -82,6 +82,27 @@ class Core(msgspec.Struct, frozen=True):
     plugin_facts: PluginFacts
 
 
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a running scheduler gives its deciding half; benchmarks and what-if give nothing.
+
+    Parameters
+    ----------
+    store
+        The newest version of every pod.
+    client
+        The verbs of the binding phase; None where nothing can be written.
+    extenders
+        The configuration's extenders, opened; every profile has them.
+    on_wake
+        Called when the queue may have a pod to try; None where nobody waits for one.
+    """
+
+    store: PodStore = msgspec.field(default_factory=PodStore)
+    client: BindingClient | None = None
+    extenders: Sequence[Extender] = ()
+    on_wake: Callable[[], None] | None = None
+
+
 class Nominations(Mapping[str, Sequence[PodInfo]]):
     """The nominator as the snapshot reads it: compiled pods by node, brought up to date lazily."""
 
@@ -134,10 +155,9 @@ def build_core(
     *,
     clock: Clock,
     streams: Streams,
-    client: BindingClient | None = None,
+    surroundings: Surroundings | None = None,
     tie_break: TieBreak | None = None,
     reuse: bool = True,
-    extenders: Sequence[Extender] = (),
 ) -> Core:
     """Construct the deciding half from a configuration.
 
@@ -149,33 +169,42 @@ def build_core(
         Every known plugin.
     clock, streams
         Time and randomness.
-    client
-        Verbs for the binding phase; None where nothing can be written.
+    surroundings
+        What the deciding half reaches; None where it decides and nothing else happens.
     tie_break
         Which of several best nodes is taken; seeded draws when None.
     reuse
         Whether answers are reused for replicas.
-    extenders
-        The configuration's extenders, opened; every profile has them.
 
     Raises
     ------
     ConfigError
         A profile cannot be built; every fault is listed.
     """
+    around = Surroundings() if surroundings is None else surroundings
     gates, reasons = config.gates, ReasonTable()
     specs = expand_profiles(config.scheduler, registry, gates=gates)
     snapshot = _snapshot(gates, specs)
-    store = PodStore()
+    store = around.store
     evictions = EvictionLedger(store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
     profiles: dict[str, Profile] = {}
     for spec in specs:
-        name, io = spec.scheduler_name, (clock, streams, client)
-        mode = config.own.profile(name).group_mode
-        handle = Handle(name, snapshot, reasons, *io, evictions, effects, gates, mode)
-        profiles[name] = Profile(spec, registry, handle, extenders=extenders)
+        name = spec.scheduler_name
+        handle = Handle(
+            profile_name=name,
+            snapshot=snapshot,
+            reasons=reasons,
+            clock=clock,
+            streams=streams,
+            client=around.client,
+            evictions=evictions,
+            effects=effects,
+            gates=gates,
+            group_mode=config.own.profile(name).group_mode,
+        )
+        profiles[name] = Profile(spec, registry, handle, extenders=around.extenders)
     draw = tie_break or seeded(streams.stream("tie-break"))
     lifecycle = Lifecycle(clock)
     rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
@@ -191,6 +220,7 @@ def build_core(
         rules=rules,
         settings=_queue_settings(config, rules),
         lifecycle=lifecycle,
+        on_wake=around.on_wake,
     )
     effects.activate_pods = queue.activate
     nominations = Nominations(queue.nominator)

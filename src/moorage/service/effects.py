@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
@@ -32,6 +32,7 @@ from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import ASSIGNED_POD_DELETE
 from moorage.service.pod_writes import PodWrites, reference
+from moorage.service.slots import BindingSlots
 from moorage.state.lifecycle import PodState
 from moorage.state.queued_pod import QueuedPod
 
@@ -46,7 +47,7 @@ class _Binding:
     Attributes
     ----------
     counted
-        Whether it counts among `Effects.binding` right now.
+        Whether it takes one of the `BindingSlots` right now.
     """
 
     __slots__ = ("counted", "decision", "profile", "queued")
@@ -73,8 +74,8 @@ class Effects:
         Events and status patches; None where nothing is written.
     facts
         Totals.
-    on_slot
-        Called when `binding` fell, so that a pump that waits for room goes on.
+    slots
+        Counts the pods whose binding is on its way to the API server.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Effects:
         recorder: EventRecorder | None,
         writes: PodWrites | None,
         facts: Facts,
-        on_slot: Callable[[], None],
+        slots: BindingSlots,
     ) -> None:
         self._cache = core.cache
         self._queue = core.queue
@@ -97,13 +98,7 @@ class Effects:
         self._recorder = recorder
         self._writes = writes
         self._facts = facts
-        self._on_slot = on_slot
-        self.binding = 0
-        """Number of pods whose binding is on its way to the API server.
-
-        Those that wait for a plugin, at Permit or in PreBind, do not count: however many they are,
-        others are scheduled meanwhile.
-        """
+        self._slots = slots
 
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> Status:
         """Assume the pod on the chosen node, reserve, ask Permit, and start its binding cycle.
@@ -181,13 +176,12 @@ class Effects:
     def _count(self, binding: _Binding) -> None:
         if not binding.counted:
             binding.counted = True
-            self.binding += 1
+            self._slots.take()
 
     def _uncount(self, binding: _Binding) -> None:
         if binding.counted:
             binding.counted = False
-            self.binding -= 1
-            self._on_slot()
+            self._slots.free()
 
     async def _bind(self, binding: _Binding) -> None:
         try:

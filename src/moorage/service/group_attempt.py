@@ -12,9 +12,8 @@ not fit with their room either; a Reserve that fails for real leaves no part of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from moorage.api.pod import Pod
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.extended import ExtendedCycle
@@ -31,6 +30,7 @@ from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.group_status import GroupReports
+from moorage.service.skipping import Skipping
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.queued_pod import QueuedPod
@@ -59,8 +59,8 @@ class GroupAttempts:
         Where outcomes go; no evictor where nobody is evicted.
     reports
         The groups' own status and Events; None where nothing is written.
-    skip
-        Whether a pod needs no attempt.
+    skipping
+        Drops pods that need no attempt.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class GroupAttempts:
         evictor: Evictor | None,
         reports: GroupReports | None,
         facts: Facts,
-        skip: Callable[[Pod], bool],
+        skipping: Skipping,
     ) -> None:
         self._core = core
         self._queue = core.queue
@@ -83,7 +83,7 @@ class GroupAttempts:
         self._evictor = evictor
         self._reports = reports
         self._facts = facts
-        self._skip = skip
+        self._skipping = skipping
         self._one_by_one = {
             name for name, profile in core.profiles.items() if profile.handle.group_mode == "permit"
         }
@@ -98,9 +98,9 @@ class GroupAttempts:
         if key is None or first.profile in self._one_by_one:
             return False
         # 1. Whose attempt is it? One that cannot take part leaves the others where they are.
-        if self._skipped(first) or self._turned_away(first, key):
+        if self._skipping.skips(first) or self._turned_away(first, key):
             return True
-        others = [entry for entry in self._others(first, key) if not self._skipped(entry)]
+        others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
         told = self._facts.group_attempts
@@ -170,12 +170,6 @@ class GroupAttempts:
                 self._reports.turned_away(key, entry.pod, status)
             return True
         return False
-
-    def _skipped(self, entry: QueuedPod) -> bool:
-        if not self._skip(entry.pod):
-            return False
-        self._queue.done(entry.uid)
-        return True
 
     def _cycle_of(self, entries: Sequence[QueuedPod]) -> tuple[Cycle | None, str]:
         names = list(dict.fromkeys(entry.profile for entry in entries))

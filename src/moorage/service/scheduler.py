@@ -32,7 +32,7 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.group import COSCHEDULING
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
-from moorage.service.core import Core, build_core
+from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
 from moorage.service.extenders import OpenExtenders
@@ -41,11 +41,14 @@ from moorage.service.failure import FailureHandler
 from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
-from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, PodStore
 from moorage.service.kinds import watched
 from moorage.service.leader import Candidacy, Elector, lease_rule
+from moorage.service.outcomes import Outcomes
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
+from moorage.service.skipping import Skipping
+from moorage.service.slots import BindingSlots
 from moorage.service.waiting import call_off
 from moorage.state.compare import Mismatch, compare
 
@@ -119,21 +122,24 @@ class Scheduler:
         self.facts = Facts(clock)
         self.plugin_failures = registry.containment.failures
         """What plugins from outside did wrong: (plugin, extension point, kind) to how often."""
-        binding = ApiBinding(client)
+        store = PodStore()
         self._extenders = OpenExtenders(config.scheduler.extenders, guard)
+        self._wake = asyncio.Event()
+        self._slots = BindingSlots(self._wake)
         self.core: Core = build_core(
             config,
             registry,
             clock=clock,
             streams=streams,
-            client=binding,
-            extenders=self._extenders.extenders,
+            surroundings=Surroundings(
+                store=store,
+                client=ApiBinding(client, store.get),
+                extenders=self._extenders.extenders,
+                on_wake=self._wake.set,
+            ),
         )
-        binding.pod_lookup = self.core.store.get
         self._recorder = EventRecorder(client, host=host, clock=clock, rng=streams.stream("events"))
         self._writes = PodWrites(client, clock=clock, tasks=self._tasks)
-        self._pump: Pump | None = None
-        self._effects: Effects | None = None
         self._node_reflector: Reflector[Node] | None = None
         self.synced = False
         """Whether every first list is in."""
@@ -167,7 +173,7 @@ class Scheduler:
     @property
     def bindings(self) -> int:
         """Number of bindings on their way to the API server."""
-        return 0 if self._effects is None else self._effects.binding
+        return self._slots.used
 
     def compare(self) -> Mismatch:
         """Compare what is believed with what the watches last showed, and log the result.
@@ -237,14 +243,14 @@ class Scheduler:
         )
         core.effects.record = self._recorder.record
         core.effects.spawn = self._tasks.spawn
-        self._effects = effects = Effects(
+        effects = Effects(
             core,
             failures=failures,
             tasks=self._tasks,
             recorder=self._recorder,
             writes=self._writes,
             facts=self.facts,
-            on_slot=self._wake_pump,
+            slots=self._slots,
         )
         evictor = Evictor(
             core.evictions,
@@ -256,27 +262,30 @@ class Scheduler:
             tasks=self._tasks,
             clock=self._clock,
         )
-        self._pump = Pump(
-            cycles=core.cycles,
-            queue=core.queue,
-            cache=core.cache,
-            effects=effects,
-            failures=failures,
-            recorder=self._recorder,
-            evictor=evictor,
-            facts=self.facts,
-        )
+        skipping = Skipping(core.queue, core.cache, recorder=self._recorder, facts=self.facts)
+        groups = None
         if self._groups:
-            self._pump.groups = GroupAttempts(
+            groups = GroupAttempts(
                 core,
                 effects=effects,
                 failures=failures,
                 evictor=evictor,
                 reports=self._group_reports(),
                 facts=self.facts,
-                skip=self._pump.skip,
+                skipping=skipping,
             )
-        return self._pump
+        return Pump(
+            cycles=core.cycles,
+            queue=core.queue,
+            wake=self._wake,
+            slots=self._slots,
+            skipping=skipping,
+            groups=groups,
+            outcomes=Outcomes(
+                effects=effects, failures=failures, evictor=evictor, facts=self.facts
+            ),
+            facts=self.facts,
+        )
 
     @property
     def _coscheduled(self) -> bool:
@@ -298,10 +307,6 @@ class Scheduler:
             recorder=self._recorder,
             clock=self._clock,
         )
-
-    def _wake_pump(self) -> None:
-        if self._pump is not None:
-            self._pump.wake()
 
     def _reflectors(self) -> list[Reflector[Any]]:
         core, facts = self.core, self.facts

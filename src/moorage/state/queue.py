@@ -84,7 +84,7 @@ class SchedulingQueue:
     lifecycle
         The lifecycle shared with cache and service; made here when not given.
     on_wake
-        Called when a waiting `pop` should be tried again. May be set later.
+        Called when a waiting `pop` should be tried again.
     """
 
     def __init__(  # noqa: PLR0913 - the room's seam: one keyword for each thing handed in
@@ -128,7 +128,7 @@ class SchedulingQueue:
             lifecycle=self.lifecycle,
         )
         self.nominator = self._places.nominator
-        self.on_wake = on_wake
+        self._on_wake = on_wake
 
     def __len__(self) -> int:
         """How many pods are queued; those in flight are not."""
@@ -401,5 +401,5 @@ class SchedulingQueue:
         return place is _ACTIVE
 
     def _wake_if(self, poppable: bool) -> None:
-        if poppable and self.on_wake is not None:
-            self.on_wake()
+        if poppable and self._on_wake is not None:
+            self._on_wake()

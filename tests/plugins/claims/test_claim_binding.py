@@ -72,12 +72,12 @@ class World:
         self.told = Told()
         self.tasks = TaskOwner()
         handle = Handle(
-            "default-scheduler",
-            snapshot,
-            ReasonTable(),
-            clock,
-            streams,
-            ApiBinding(self.client),
+            profile_name="default-scheduler",
+            snapshot=snapshot,
+            reasons=ReasonTable(),
+            clock=clock,
+            streams=streams,
+            client=ApiBinding(self.client, lambda _namespace, name: name),
             effects=self.told,
         )
         entry = in_tree_registry().find("DynamicResources")

@@ -447,11 +447,11 @@ def without(
     gate: str, snapshot: Snapshot, args: DynamicResourcesArgs | None = None
 ) -> DynamicResources:
     handle = Handle(
-        "default-scheduler",
-        snapshot,
-        ReasonTable(),
-        ManualClock(),
-        Streams(1),
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
         gates=feature_gates({gate: False}),
     )
     return DynamicResources(args or DynamicResourcesArgs(), handle)

@@ -55,8 +55,14 @@ def world(*groups: dict[str, Any], pods: list[Pod] | None = None) -> Snapshot:
 
 
 def plugin(snapshot: Snapshot, mode: Any = "trial") -> Coscheduling:
-    io = (ManualClock(), Streams(1))
-    handle = Handle("mine", snapshot, ReasonTable(), *io, group_mode=mode)
+    handle = Handle(
+        profile_name="mine",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+        group_mode=mode,
+    )
     return Coscheduling(CoschedulingArgs(), handle)
 
 
@@ -150,7 +156,13 @@ def test_min_available(text: str, number: int | None):
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(args: CoschedulingArgs, fault: str):
-    handle = Handle("mine", Snapshot(), ReasonTable(), ManualClock(), Streams(1))
+    handle = Handle(
+        profile_name="mine",
+        snapshot=Snapshot(),
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+    )
     with pytest.raises(ConfigError, match=fault):
         Coscheduling(args, handle)
 

@@ -63,7 +63,13 @@ def test_permit(phase, placed, code, allowed, activated):
     if phase is not None:
         state.write(GROUP_PHASE, phase)
     handle = Handle(
-        "mine", snapshot, ReasonTable(), ManualClock(), Streams(1), None, effects=effects
+        profile_name="mine",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+        client=None,
+        effects=effects,
     )
     plugin = GangScheduling(None, handle)
     status, seconds = plugin.permit(state, PodInfo(pods[placed - 1]), "n")
@@ -136,7 +142,13 @@ def test_a_pod_that_comes_concerns_its_group_once_all_of_that_may_come_in():
         snapshot.listers.pod_groups.put(from_dict(PodGroup, {"metadata": metadata, "spec": spec}))
     for each in pods.values():
         snapshot.groups.put(each)
-    handle = Handle("mine", snapshot, ReasonTable(), ManualClock(), Streams(1))
+    handle = Handle(
+        profile_name="mine",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
+    )
     plugin = GangScheduling(None, handle)
     (came, _) = plugin.events_to_register()
     assert came.hint is not None

@@ -135,7 +135,13 @@ def profile_of(snapshot: Snapshot, args: DefaultPreemptionArgs) -> Profile:
     spec = msgspec.structs.replace(
         SPEC, plugin_args={**SPEC.plugin_args, "DefaultPreemption": args}
     )
-    handle = Handle("default-scheduler", snapshot, ReasonTable(), CLOCK, Streams(1))
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=CLOCK,
+        streams=Streams(1),
+    )
     return Profile(spec, REGISTRY, handle)
 
 

@@ -56,11 +56,11 @@ def cluster(*pods: tuple[Pod, str], nodes: int = 1) -> Snapshot:
 
 def handle_of(snapshot: Snapshot) -> Handle:
     return Handle(
-        "default-scheduler",
-        snapshot,
-        ReasonTable(),
-        ManualClock(),
-        Streams(1),
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
         evictions=Evicting(),
     )
 

@@ -72,7 +72,13 @@ class World:
         spec = msgspec.structs.replace(
             SPEC, plugin_args={**SPEC.plugin_args, "DefaultPreemption": args}
         )
-        handle = Handle("default-scheduler", self.snapshot, ReasonTable(), self.clock, Streams(1))
+        handle = Handle(
+            profile_name="default-scheduler",
+            snapshot=self.snapshot,
+            reasons=ReasonTable(),
+            clock=self.clock,
+            streams=Streams(1),
+        )
         return Cycle(Profile(spec, REGISTRY, handle), self.snapshot, smallest_name, reuse=reuse)
 
     def pod(

@@ -78,7 +78,13 @@ def cluster(*residents: Pod, classes: Mapping[str, PriorityClass] | None = None)
 
 
 def profile_of(snapshot: Snapshot):
-    handle = Handle("default-scheduler", snapshot, ReasonTable(), CLOCK, Streams(1))
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=CLOCK,
+        streams=Streams(1),
+    )
     return profile_with("PreemptionToleration", handle)
 
 
@@ -174,7 +180,12 @@ class Evicting:
 def test_a_preemptor_is_held_while_its_victims_are_evicted(name: str):
     snapshot = Snapshot()
     handle = Handle(
-        "default-scheduler", snapshot, ReasonTable(), CLOCK, Streams(1), evictions=Evicting()
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=CLOCK,
+        streams=Streams(1),
+        evictions=Evicting(),
     )
     plugin: Any = profile_with(name, handle).plugins[name]
     assert plugin.pre_enqueue(pod("p")).message == EVICTING

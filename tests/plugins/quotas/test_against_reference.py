@@ -122,7 +122,13 @@ def built(nodes: list[Room], bounded: Mapping[str, Quota]) -> Snapshot:
 
 
 def handle_of(snapshot: Snapshot) -> Handle:
-    return Handle("default-scheduler", snapshot, ReasonTable(), CLOCK, Streams(1))
+    return Handle(
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=CLOCK,
+        streams=Streams(1),
+    )
 
 
 @settings(

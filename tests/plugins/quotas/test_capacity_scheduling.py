@@ -53,11 +53,11 @@ def cluster(*pods: tuple[Pod, str], nodes: int = 1, cpu: str = "8") -> Snapshot:
 
 def decide(snapshot: Snapshot, asking: Pod, told: Told | None = None) -> Decision:
     handle = Handle(
-        "default-scheduler",
-        snapshot,
-        ReasonTable(),
-        ManualClock(),
-        Streams(1),
+        profile_name="default-scheduler",
+        snapshot=snapshot,
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(1),
         effects=told or Told(),
     )
     profile = profile_with("CapacityScheduling", handle)

@@ -1,0 +1,75 @@
+"""Where the outcome of an attempt goes: to the binding cycle, or back to the queue.
+
+`pump` hands every `Decision` over here. A decision to bind goes to `effects`. Any other goes to
+`failure`, after the evictions it asks for have begun.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
+from moorage.framework.profile import Profile
+from moorage.framework.status import error
+from moorage.service.effects import Effects
+from moorage.service.evictions import Evictor
+from moorage.service.facts import Facts
+from moorage.service.failure import FailureHandler
+from moorage.state.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+
+class Outcomes:
+    """Carries out the decisions about single pods.
+
+    Parameters
+    ----------
+    effects
+        Takes the decisions to bind.
+    failures
+        Takes back the pods that got no node.
+    evictor
+        Evicts the victims of decisions; None where nobody is evicted.
+    facts
+        Totals.
+    """
+
+    def __init__(
+        self,
+        *,
+        effects: Effects,
+        failures: FailureHandler,
+        evictor: Evictor | None,
+        facts: Facts,
+    ) -> None:
+        self._effects = effects
+        self._failures = failures
+        self._evictor = evictor
+        self._facts = facts
+
+    def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
+        """Bind the pod, or begin the evictions and return the pod to the queue."""
+        self._facts.note(decision)
+        if decision.outcome is Outcome.BIND:
+            self._effects.carry_out(profile, queued, decision)
+            return
+        # PreEnqueue asks for evictions under way, so they begin before the pod goes back.
+        if self._evictor is not None and decision.victims:
+            self._evictor.start(decision)
+        self._failures.handle(
+            queued,
+            decision.status,
+            decision.diagnosis,
+            message=decision.message,
+            nomination=decision.nomination,
+        )
+
+    def broke(self, queued: QueuedPod, problem: Exception) -> None:
+        """Return a pod whose attempt raised, so that it does not keep the other pods waiting."""
+        _log.error("attempt for pod %s broke", queued.pod.full_name, exc_info=problem)
+        status = error(str(problem) or type(problem).__name__)
+        self._facts.errors += 1
+        self._failures.handle(
+            queued, status, None, message=status.message, nomination=CLEAR_NOMINATION
+        )
