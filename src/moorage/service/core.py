@@ -189,22 +189,18 @@ def build_core(
     evictions = EvictionLedger(store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
-    profiles: dict[str, Profile] = {}
-    for spec in specs:
-        name = spec.scheduler_name
-        handle = Handle(
-            profile_name=name,
-            snapshot=snapshot,
-            reasons=reasons,
-            clock=clock,
-            streams=streams,
-            client=around.client,
-            evictions=evictions,
-            effects=effects,
-            gates=gates,
-            group_mode=config.own.profile(name).group_mode,
-        )
-        profiles[name] = Profile(spec, registry, handle, extenders=around.extenders)
+    shared = Handle(
+        profile_name="",
+        snapshot=snapshot,
+        reasons=reasons,
+        clock=clock,
+        streams=streams,
+        client=around.client,
+        evictions=evictions,
+        effects=effects,
+        gates=gates,
+    )
+    profiles = _profiles(specs, registry, shared, config=config, extenders=around.extenders)
     draw = tie_break or seeded(streams.stream("tie-break"))
     lifecycle = Lifecycle(clock)
     rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
@@ -241,6 +237,24 @@ def build_core(
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
     )
+
+
+def _profiles(
+    specs: Sequence[ProfileSpec],
+    registry: Registry,
+    shared: Handle,
+    *,
+    config: LoadedConfiguration,
+    extenders: Sequence[Extender],
+) -> dict[str, Profile]:
+    """Return the profiles by name; `shared` is the handle of all of them, but for their names."""
+    profiles: dict[str, Profile] = {}
+    for spec in specs:
+        name = spec.scheduler_name
+        mode = config.own.profile(name).group_mode
+        handle = msgspec.structs.replace(shared, profile_name=name, group_mode=mode)
+        profiles[name] = Profile(spec, registry, handle, extenders=extenders)
+    return profiles
 
 
 def _snapshot(gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
