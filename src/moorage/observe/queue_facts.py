@@ -25,6 +25,8 @@ class QueueFacts:
 
     Attributes
     ----------
+    plugins
+        As given.
     incoming_pods
         Pods that entered a part of the queue, by (queue, event).
     pending_pods
@@ -38,17 +40,17 @@ class QueueFacts:
     """
 
     __slots__ = (
-        "_plugins",
         "events_in_flight",
         "hints",
         "incoming_pods",
         "now_ns",
         "pending_pods",
+        "plugins",
         "rejected_pods",
     )
 
     def __init__(self, plugins: PluginFacts) -> None:
-        self._plugins = plugins
+        self.plugins = plugins
         self.now_ns: Callable[[], int] = plugins.now_ns
         self.hints: dict[tuple[str, str, str], Histogram] = {}
         self.incoming_pods: Counter[tuple[str, str]] = Counter()
@@ -84,5 +86,5 @@ class QueueFacts:
 
     def gates_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long PreEnqueue took; it is told as Success whatever it said, as upstream."""
-        told = self._plugins.durations_of("PreEnqueue", "Success", profile)
+        told = self.plugins.durations_of("PreEnqueue", "Success", profile)
         told.add(self.now_ns() - since_ns)

@@ -11,12 +11,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.api.workloads import Namespace
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import GENERIC_WORKLOAD, FeatureGates
 from moorage.config.merge import ProfileSpec, expand_profiles
-from moorage.config.own import LoadedConfiguration, QueueCompat
+from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.extended import ExtendedCycle
 from moorage.engine.sampling import Rotation
@@ -24,17 +23,15 @@ from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender
 from moorage.framework.group import COSCHEDULING
 from moorage.framework.handle import BindingClient, Handle
-from moorage.framework.meter import Meter
-from moorage.framework.points import PreEnqueuePlugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.status import SUCCESS, ReasonTable
+from moorage.framework.status import ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
-from moorage.service.hint_map import build_hints
 from moorage.service.ingest import PodStore
 from moorage.service.plugin_effects import LivePluginEffects
+from moorage.service.queue_of_profiles import build_queue
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.group_labels import (
     CUSTOM_DOOR,
@@ -45,23 +42,13 @@ from moorage.snapshot.group_labels import (
 )
 from moorage.snapshot.group_sources import API_DOOR, ApiGroups
 from moorage.snapshot.key_log import KeyLog
-from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupSource
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
-from moorage.state.contracts import (
-    PreEnqueueFn,
-    QueueSettings,
-    SortKey,
-)
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
-from moorage.state.queued_pod import QueuedPod
-from moorage.state.rules import V1_36, QueueRules, v1_20
-
-_TIMED_EVERY = 10  # calls of a PreEnqueue plugin; a draw for each would cost more than most take
 
 
 class Core(msgspec.Struct, frozen=True):
@@ -203,18 +190,15 @@ def build_core(
     profiles = _profiles(specs, registry, shared, config=config, extenders=around.extenders)
     draw = tie_break or seeded(streams.stream("tie-break"))
     lifecycle = Lifecycle(clock)
-    rules = _queue_rules(config.own.queue_compat, snapshot.listers.namespaces)
     plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
     queue_facts = QueueFacts(plugin_facts)
-    queue = SchedulingQueue(
+    queue = build_queue(
+        config,
+        profiles,
         clock=clock,
-        observer=queue_facts,
-        sort_key=_sort_key(next(iter(profiles.values()))),
-        pre_enqueue=_gates(profiles, plugin_facts),
-        hints={name: build_hints(profile) for name, profile in profiles.items()},
         pod_lookup=store.get,
-        rules=rules,
-        settings=_queue_settings(config, rules),
+        namespaces=snapshot.listers.namespaces,
+        facts=queue_facts,
         lifecycle=lifecycle,
         on_wake=around.on_wake,
     )
@@ -272,29 +256,6 @@ def _snapshot(gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
     return snapshot
 
 
-def _queue_settings(config: LoadedConfiguration, rules: QueueRules) -> QueueSettings:
-    scheduler, unschedulable_ns = config.scheduler, config.unschedulable_ns_max
-    if unschedulable_ns is None:
-        unschedulable_ns = rules.settings.unschedulable_max_ns
-    return msgspec.structs.replace(
-        rules.settings,
-        backoff_initial_ns=scheduler.pod_initial_backoff_seconds * NS_PER_SECOND,
-        backoff_max_ns=scheduler.pod_max_backoff_seconds * NS_PER_SECOND,
-        unschedulable_max_ns=unschedulable_ns,
-    )
-
-
-def _queue_rules(name: QueueCompat, namespaces: Lister[Namespace]) -> QueueRules:
-    """Return the rules of the Kubernetes version whose queue is played."""
-
-    def labels(namespace: str) -> Mapping[str, str]:
-        found = namespaces.get(namespace)
-        return {} if found is None else found.metadata.labels
-
-    by_name = {"v1.36": V1_36, "v1.20": v1_20(labels)}
-    return by_name[name]
-
-
 def _cycles(
     profiles: Mapping[str, Profile], draw: TieBreak, facts: PluginFacts, *, reuse: bool
 ) -> dict[str, Cycle]:
@@ -319,45 +280,3 @@ class AskingCycle(ExtendedCycle):
     async def together(self, calls: Sequence[Awaitable[None]]) -> None:
         """Await several calls at once."""
         await asyncio.gather(*calls)
-
-
-def _sort_key(profile: Profile) -> SortKey:
-    plugin = profile.queue_sort
-
-    def key(queued: QueuedPod) -> tuple[object, ...]:
-        return plugin.sort_key(queued.priority, queued.timestamp_ns, queued.pod)
-
-    def key_by_first_attempt(queued: QueuedPod) -> tuple[object, ...]:
-        first_ns = queued.initial_attempt_ns or queued.timestamp_ns
-        return plugin.sort_key(queued.priority, first_ns, queued.pod)
-
-    first = profile.capabilities[plugin.name].sorts_by_first_attempt
-    return key_by_first_attempt if first else key
-
-
-def _gates(
-    profiles: Mapping[str, Profile], facts: PluginFacts
-) -> dict[str, list[tuple[str, PreEnqueueFn]]]:
-    return {
-        name: [(plugin.name, _gate(plugin, facts.meter(name))) for plugin in profile.pre_enqueue]
-        for name, profile in profiles.items()
-    }
-
-
-def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:
-    calls = 0
-
-    def gate(pod: Pod) -> tuple[str, tuple[str, ...]] | None:
-        nonlocal calls
-        calls += 1
-        if calls % _TIMED_EVERY:
-            status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
-            if status is SUCCESS:
-                return None
-        else:
-            began_ns = meter.now_ns()
-            status = plugin.pre_enqueue(pod)
-            meter.took(plugin.name, "PreEnqueue", status.code, since_ns=began_ns)
-        return None if status.ok else (status.code.text, status.reasons)
-
-    return gate

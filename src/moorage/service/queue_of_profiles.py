@@ -1,0 +1,143 @@
+"""The scheduling queue of a configuration: what it asks plugins, and which rules it plays.
+
+The queue itself (`moorage.state.queue`) knows no plugin. Here the QueueSort, PreEnqueue and hint
+functions of the profiles become the callables that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.api.workloads import Namespace
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.config.own import LoadedConfiguration, QueueCompat
+from moorage.framework.meter import Meter
+from moorage.framework.points import PreEnqueuePlugin
+from moorage.framework.profile import Profile
+from moorage.framework.status import SUCCESS
+from moorage.observe.plugin_facts import PluginFacts
+from moorage.observe.queue_facts import QueueFacts
+from moorage.service.hint_map import build_hints
+from moorage.snapshot.listers import Lister
+from moorage.state.contracts import PodLookup, PreEnqueueFn, QueueSettings, SortKey
+from moorage.state.lifecycle import Lifecycle
+from moorage.state.queue import SchedulingQueue
+from moorage.state.queued_pod import QueuedPod
+from moorage.state.rules import V1_36, QueueRules, v1_20
+
+# One PreEnqueue call in ten is timed: timing each would cost more than most of them take.
+_TIMED_EVERY: Final = 10
+
+
+def build_queue(
+    config: LoadedConfiguration,
+    profiles: Mapping[str, Profile],
+    *,
+    clock: Clock,
+    pod_lookup: PodLookup,
+    namespaces: Lister[Namespace],
+    facts: QueueFacts,
+    lifecycle: Lifecycle,
+    on_wake: Callable[[], None] | None,
+) -> SchedulingQueue:
+    """Return the empty queue that all profiles share.
+
+    Parameters
+    ----------
+    config
+        Says which rules and times.
+    profiles
+        Their plugins are asked; the first profile's QueueSort orders the queue.
+    clock
+        Source of the current time.
+    pod_lookup
+        The API's newest version of a pod.
+    namespaces
+        The namespaces' labels, for the rules of v1.20.
+    facts
+        Told about numbers.
+    lifecycle
+        The states of all pods.
+    on_wake
+        Called when there may be a pod to try; None where nobody waits for one.
+    """
+    rules = _rules(config.own.queue_compat, namespaces)
+    return SchedulingQueue(
+        clock=clock,
+        sort_key=_sort_key(next(iter(profiles.values()))),
+        pre_enqueue={
+            name: _pre_enqueue(profile, facts.plugins) for name, profile in profiles.items()
+        },
+        hints={name: build_hints(profile) for name, profile in profiles.items()},
+        pod_lookup=pod_lookup,
+        rules=rules,
+        settings=_settings(config, rules),
+        observer=facts,
+        lifecycle=lifecycle,
+        on_wake=on_wake,
+    )
+
+
+def _settings(config: LoadedConfiguration, rules: QueueRules) -> QueueSettings:
+    scheduler, unschedulable_ns = config.scheduler, config.unschedulable_ns_max
+    if unschedulable_ns is None:
+        unschedulable_ns = rules.settings.unschedulable_max_ns
+    return msgspec.structs.replace(
+        rules.settings,
+        backoff_initial_ns=scheduler.pod_initial_backoff_seconds * NS_PER_SECOND,
+        backoff_max_ns=scheduler.pod_max_backoff_seconds * NS_PER_SECOND,
+        unschedulable_max_ns=unschedulable_ns,
+    )
+
+
+def _rules(name: QueueCompat, namespaces: Lister[Namespace]) -> QueueRules:
+    """Return the rules of the Kubernetes version whose queue is played."""
+
+    def labels(namespace: str) -> Mapping[str, str]:
+        found = namespaces.get(namespace)
+        return {} if found is None else found.metadata.labels
+
+    by_name = {"v1.36": V1_36, "v1.20": v1_20(labels)}
+    return by_name[name]
+
+
+def _sort_key(profile: Profile) -> SortKey:
+    plugin = profile.queue_sort
+
+    def key(queued: QueuedPod) -> tuple[object, ...]:
+        return plugin.sort_key(queued.priority, queued.timestamp_ns, queued.pod)
+
+    def key_by_first_attempt(queued: QueuedPod) -> tuple[object, ...]:
+        first_ns = queued.initial_attempt_ns or queued.timestamp_ns
+        return plugin.sort_key(queued.priority, first_ns, queued.pod)
+
+    first = profile.capabilities[plugin.name].sorts_by_first_attempt
+    return key_by_first_attempt if first else key
+
+
+def _pre_enqueue(profile: Profile, facts: PluginFacts) -> list[tuple[str, PreEnqueueFn]]:
+    meter = facts.meter(profile.name)
+    return [(plugin.name, _gate(plugin, meter)) for plugin in profile.pre_enqueue]
+
+
+def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:
+    calls = 0
+
+    def gate(pod: Pod) -> tuple[str, tuple[str, ...]] | None:
+        nonlocal calls
+        calls += 1
+        if calls % _TIMED_EVERY:
+            status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
+            if status is SUCCESS:
+                return None
+        else:
+            began_ns = meter.now_ns()
+            status = plugin.pre_enqueue(pod)
+            meter.took(plugin.name, "PreEnqueue", status.code, since_ns=began_ns)
+        return None if status.ok else (status.code.text, status.reasons)
+
+    return gate
