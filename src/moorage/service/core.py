@@ -169,34 +169,31 @@ def build_core(
         A profile cannot be built; every fault is listed.
     """
     around = Surroundings() if surroundings is None else surroundings
-    gates, reasons = config.gates, ReasonTable()
-    specs = expand_profiles(config.scheduler, registry, gates=gates)
-    snapshot = _snapshot(gates, specs)
-    store = around.store
-    evictions = EvictionLedger(store.get)
+    specs = expand_profiles(config.scheduler, registry, gates=config.gates)
+    snapshot = _snapshot(config.gates, specs)
+    evictions = EvictionLedger(around.store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
     shared = Handle(
         profile_name="",
         snapshot=snapshot,
-        reasons=reasons,
+        reasons=ReasonTable(),
         clock=clock,
         streams=streams,
         client=around.client,
         evictions=evictions,
         effects=effects,
-        gates=gates,
+        gates=config.gates,
     )
     profiles = _profiles(specs, registry, shared, config=config, extenders=around.extenders)
-    draw = tie_break or seeded(streams.stream("tie-break"))
-    lifecycle = Lifecycle(clock)
+    draw, lifecycle = tie_break or seeded(streams.stream("tie-break")), Lifecycle(clock)
     plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
     queue_facts = QueueFacts(plugin_facts)
     queue = build_queue(
         config,
         profiles,
         clock=clock,
-        pod_lookup=store.get,
+        pod_lookup=around.store.get,
         namespaces=snapshot.listers.namespaces,
         facts=queue_facts,
         lifecycle=lifecycle,
@@ -212,7 +209,7 @@ def build_core(
         cycles=_cycles(profiles, draw, plugin_facts, reuse=reuse),
         cache=Cache(snapshot.table, clock, lifecycle=lifecycle, groups=snapshot.groups),
         queue=queue,
-        store=store,
+        store=around.store,
         nominations=nominations,
         evictions=evictions,
         waiting=waiting,
