@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from moorage.base import aio
+from moorage.client.requests import patch_body
 from moorage.testing.builders import node_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, stored, template, workload
@@ -164,13 +166,15 @@ def test_on_delete_pods_change_only_when_somebody_deletes_them():
 
 def test_a_pod_that_fails_is_replaced_ever_later():
     async def scenario(cluster: VirtualCluster) -> None:
-        failing = daemon()
-        failing["spec"]["template"]["metadata"]["annotations"] = {
-            "moorage.dev/run-seconds": "0",
-            "moorage.dev/exit-code": "1",
-        }
-        await cluster.create(failing)
-        await cluster.until(lambda: cluster.seconds > 100, seconds=120)
+        await cluster.create(daemon())
+        while cluster.seconds <= 100:
+            for each in pods(cluster):
+                if each["status"]["phase"] == "Running":
+                    name, failed = each["metadata"]["name"], {"status": {"phase": "Failed"}}
+                    await cluster.client.patch(
+                        PODS, name, patch_body(failed), namespace="default", subresource="status"
+                    )
+            await aio.sleep(0.1)
         events = await cluster.events("agent", reason="FailedDaemonPod")
         # Each pod takes a second to start; pauses are 0, 2, 4, 8, 16, 32
         # and, beyond what is waited for here, 64 s.

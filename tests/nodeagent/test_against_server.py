@@ -63,7 +63,7 @@ def pod(name: str, *, node: str = "node-01", cpu: str = "1", **say: str) -> dict
             "name": name,
             "annotations": {f"moorage.dev/{key}": value for key, value in annotations.items()},
         },
-        "spec": {"nodeName": node, "containers": [container]},
+        "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [container]},
     }
 
 

@@ -58,6 +58,7 @@ def pod(name: str = "web", node: str = "node-01", **more: Any) -> dict[str, Any]
     owners = [owner | {"controller": True}] if owner["kind"] else []
     spec = {
         "nodeName": node,
+        "restartPolicy": "Never",
         "containers": [{"name": "main", "image": "app", "resources": {"requests": requests}}],
     }
     metadata = {"namespace": "default", "name": name, "annotations": annotations}
@@ -239,14 +240,14 @@ def test_a_refusal_is_told_as_an_event_in_the_name_of_the_node():
 
 
 @pytest.mark.parametrize(
-    ("grace", "stop", "seconds"),
+    ("grace", "stop", "seconds", "code"),
     [
-        pytest.param(30, "10", 10, id="a pod that stops by itself goes before its grace is over"),
-        pytest.param(5, "10", 5, id="a pod that does not stop goes when its grace is over"),
-        pytest.param(30, "0", 0, id="a pod that stops at once goes at once"),
+        pytest.param(30, "10", 10, 143, id="a pod that stops goes before its grace is over"),
+        pytest.param(5, "10", 5, 137, id="a pod that does not stop goes when its grace is over"),
+        pytest.param(30, "0", 0, 143, id="a pod that stops at once goes at once"),
     ],
 )
-def test_deletion_grace(grace, stop, seconds):
+def test_deletion_grace(grace, stop, seconds, code):
     async def scene(api: MemoryApi) -> None:
         api.put("pods", pod(say={"stop-seconds": stop}))
         await aio.sleep(10 - asyncio.get_running_loop().time())
@@ -257,7 +258,10 @@ def test_deletion_grace(grace, stop, seconds):
         assert ("pods", "default", "web") not in api.objects
 
     api = play(scene)
-    assert phases(api) == ["Pending", "Running", "gone"]
+    assert phases(api) == ["Pending", "Running", "Failed", "gone"]
+    last = [obj for _, plural, _, obj in api.log if plural == "pods"][-1]
+    state = last["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (state["exitCode"], state["reason"]) == (code, "Error")
 
 
 def test_a_second_deletion_may_shorten_the_grace():
@@ -333,6 +337,119 @@ def test_the_room_of_a_pod_that_went_is_free_again():
         "second": "Failed OutOfcpu",
         "third": "Running",
     }
+
+
+def crash_loop(api: MemoryApi) -> tuple[str, int, str, int | None]:
+    """Phase, number of restarts, state, and the exit code of the run before."""
+    status = api.get("pods", "web")["status"]
+    told = status["containerStatuses"][0]
+    (state, detail), *_ = told["state"].items()
+    last = told.get("lastState", {}).get("terminated", {}).get("exitCode")
+    return status["phase"], told["restartCount"], detail.get("reason", state), last
+
+
+def test_a_container_that_fails_runs_again_after_ever_longer_pauses():
+    seen: list[Any] = []
+
+    async def scene(api: MemoryApi) -> None:
+        say = {"run-seconds": "5,5,5,1000", "exit-code": "3,4,5,0", "start-seconds": "0"}
+        api.put("pods", pod(restartPolicy="Always", say=say))
+        began = asyncio.get_running_loop().time()
+        for second in (1, 6, 11, 21, 26, 47):
+            await aio.sleep(began + second - asyncio.get_running_loop().time())
+            seen.append((second, *crash_loop(api)))
+            if second == 11:
+                [waiting] = api.get("pods", "web")["status"]["containerStatuses"]
+                uid = api.get("pods", "web")["metadata"]["uid"]
+                assert waiting["state"]["waiting"]["message"] == (
+                    f"back-off 10s restarting failed container=main pod=web_default({uid})"
+                )
+                ready = {
+                    c["type"]: c["status"] for c in api.get("pods", "web")["status"]["conditions"]
+                }
+                assert ready["Ready"] == ready["ContainersReady"] == "False"
+
+    api = play(scene)
+    assert seen == [
+        (1, "Running", 0, "running", None),
+        (6, "Running", 1, "running", 3),
+        (11, "Running", 1, "CrashLoopBackOff", 4),
+        (21, "Running", 2, "running", 4),
+        (26, "Running", 2, "CrashLoopBackOff", 5),
+        (47, "Running", 3, "running", 5),
+    ]
+    events = [obj for (plural, _, _), obj in api.objects.items() if plural == "events"]
+    assert {(e["reason"], e["action"], e["reportingInstance"]) for e in events} == {
+        ("BackOff", "Restarting", "node-01")
+    }
+
+
+def test_agents_that_come_back_know_how_often_a_container_was_restarted():
+    async def first(api: MemoryApi) -> None:
+        say = {"run-seconds": "5,5,1000", "exit-code": "3", "start-seconds": "0"}
+        api.put("pods", pod(restartPolicy="Always", say=say))
+        await aio.sleep(12)
+        assert crash_loop(api) == ("Running", 1, "CrashLoopBackOff", 3)
+
+    async def second(api: MemoryApi) -> None:
+        # The clock of this test begins anew, and the container ended 10 s after its beginning.
+        await aio.sleep(12)
+
+    # A kubelet that restarts forgets the pause, too.
+    assert crash_loop(play(second, api=play(first))) == ("Running", 2, "running", 3)
+
+
+def test_a_pod_is_ready_after_its_delay_and_may_be_told_another_one():
+    seen: list[Any] = []
+
+    def ready(api: MemoryApi) -> tuple[str, bool, bool]:
+        status = api.get("pods", "web")["status"]
+        told = status["containerStatuses"][0]
+        found = {each["type"]: each["status"] for each in status["conditions"]}
+        return found["Ready"], told["started"], told["ready"]
+
+    async def scene(api: MemoryApi) -> None:
+        say = {"start-seconds": "0", "startup-seconds": "4", "ready-seconds": "9"}
+        api.put("pods", pod(say=say))
+        for seconds in (2, 4, 4):
+            await aio.sleep(seconds)
+            seen.append(ready(api))
+        told = {"metadata": {"annotations": {"moorage.dev/ready-seconds": "60"}}}
+        api.change("pods", "default", "web", told)
+        for seconds in (1, 60):
+            await aio.sleep(seconds)
+            seen.append(ready(api))
+
+    play(scene)
+    assert seen == [
+        ("False", False, False),
+        ("False", True, False),
+        ("True", True, True),
+        ("False", True, False),
+        ("True", True, True),
+    ]
+
+
+def test_annotations_that_cannot_be_read_are_told_as_events():
+    async def scene(api: MemoryApi) -> None:
+        say = {
+            "run-seconds": "soon",
+            "exit-code": "0,1",
+            "ready-seconds": "1,2",
+            "exit-code.side": "1",
+            "exit-code.main": "-1",
+        }
+        api.put("pods", pod(say=say))
+        await aio.sleep(5)
+
+    [event] = [obj for (plural, _, _), obj in play(scene).objects.items() if plural == "events"]
+    assert (event["reason"], event["type"]) == ("InvalidAnnotation", "Warning")
+    assert event["note"].replace("moorage.dev/", "").split("; ") == [
+        "exit-code.main: '-1' is no number >= 0 and is ignored",
+        "exit-code.side: the pod has no container 'side', so this is ignored",
+        "ready-seconds: '1,2' is a list, of which the first number is taken",
+        "run-seconds: 'soon' is no number >= 0 and is ignored",
+    ]
 
 
 def test_agents_that_come_back_take_pods_up_where_they_are():

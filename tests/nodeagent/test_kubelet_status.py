@@ -6,14 +6,21 @@ from typing import Any
 
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.nodeagent import kubelet_status
 from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
+from moorage.nodeagent.pod_containers import PodContainers
 
 POD = from_dict(
     Pod,
     {
-        "metadata": {"name": "p", "generation": 3},
+        "metadata": {
+            "name": "p",
+            "generation": 3,
+            "annotations": {"moorage.dev/run-seconds": "20"},
+        },
         "spec": {
+            "restartPolicy": "Never",
             "initContainers": [
                 {"name": "prepare", "image": "i"},
                 {"name": "sidecar", "image": "s", "restartPolicy": "Always"},
@@ -22,15 +29,26 @@ POD = from_dict(
         },
     },
 )
-FACTS = PodFacts("10.0.0.1", "10.128.0.1", "T0", "T1")
+NEW = PodFacts("10.0.0.1", "", "T0")
+FACTS = PodFacts("10.0.0.1", "10.128.0.1", "T0")
+
+
+def at(seconds: int) -> int:
+    return (1000 + seconds) * NS_PER_SECOND
 
 
 def brief(status: dict[str, Any]) -> dict[str, Any]:
-    """Conditions and containers in one line each."""
+    """Conditions and containers in one line each; times as seconds since the first step."""
+    second = {rfc3339(at(each)): each for each in range(60)}
     return {
         "phase": status["phase"],
         "conditions": {
-            c["type"]: (c["status"], c["reason"], c["lastTransitionTime"], c["observedGeneration"])
+            c["type"]: (
+                c["status"],
+                c["reason"],
+                second[c["lastTransitionTime"]],
+                c["observedGeneration"],
+            )
             for c in status["conditions"]
         },
         "containers": {
@@ -43,13 +61,14 @@ def brief(status: dict[str, Any]) -> dict[str, Any]:
 
 def test_steps():
     times: ConditionTimes = {}
-    assert brief(kubelet_status.creating(POD, FACTS, times)) == {
+    containers = PodContainers(POD)
+    assert brief(kubelet_status.report(POD, NEW, times, containers, now_ns=at(0))) == {
         "phase": "Pending",
         "conditions": {
-            "PodReadyToStartContainers": ("False", None, "T0", 3),
-            "Initialized": ("False", "ContainersNotInitialized", "T0", 3),
-            "Ready": ("False", "ContainersNotReady", "T0", 3),
-            "ContainersReady": ("False", "ContainersNotReady", "T0", 3),
+            "PodReadyToStartContainers": ("False", None, 0, 3),
+            "Initialized": ("False", "ContainersNotInitialized", 0, 3),
+            "Ready": ("False", "ContainersNotReady", 0, 3),
+            "ContainersReady": ("False", "ContainersNotReady", 0, 3),
         },
         "containers": {
             "prepare": (False, False, "waiting"),
@@ -57,13 +76,14 @@ def test_steps():
             "main": (False, False, "waiting"),
         },
     }
-    assert brief(kubelet_status.running(POD, FACTS, times)) == {
+    containers.advance(POD, at(1))
+    assert brief(kubelet_status.report(POD, FACTS, times, containers, now_ns=at(1))) == {
         "phase": "Running",
         "conditions": {
-            "PodReadyToStartContainers": ("True", None, "T1", 3),
-            "Initialized": ("True", None, "T1", 3),
-            "Ready": ("True", None, "T1", 3),
-            "ContainersReady": ("True", None, "T1", 3),
+            "PodReadyToStartContainers": ("True", None, 1, 3),
+            "Initialized": ("True", None, 1, 3),
+            "Ready": ("True", None, 1, 3),
+            "ContainersReady": ("True", None, 1, 3),
         },
         "containers": {
             "prepare": (True, False, "terminated"),
@@ -71,13 +91,15 @@ def test_steps():
             "main": (True, True, "running"),
         },
     }
-    assert brief(kubelet_status.ended(POD, FACTS, times, exit_code=0, now="T2")) == {
+    containers.advance(POD, at(21))
+    containers.stop(POD, at(21))
+    assert brief(kubelet_status.report(POD, FACTS, times, containers, now_ns=at(21))) == {
         "phase": "Succeeded",
         "conditions": {
-            "PodReadyToStartContainers": ("False", None, "T2", 3),
-            "Initialized": ("True", "PodCompleted", "T1", 3),
-            "Ready": ("False", "PodCompleted", "T2", 3),
-            "ContainersReady": ("False", "PodCompleted", "T2", 3),
+            "PodReadyToStartContainers": ("False", None, 21, 3),
+            "Initialized": ("True", "PodCompleted", 1, 3),
+            "Ready": ("False", "PodCompleted", 21, 3),
+            "ContainersReady": ("False", "PodCompleted", 21, 3),
         },
         "containers": {
             "prepare": (True, False, "terminated"),
@@ -89,7 +111,9 @@ def test_steps():
 
 def test_a_pod_without_init_containers_is_initialized_from_the_start():
     plain = from_dict(Pod, {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}})
-    status: dict[str, Any] = kubelet_status.creating(plain, FACTS, {})
+    status: dict[str, Any] = kubelet_status.report(
+        plain, NEW, {}, PodContainers(plain), now_ns=at(0)
+    )
     by_type = {c["type"]: c for c in status["conditions"]}
     assert by_type["Initialized"]["status"] == "True"
     assert by_type["Ready"]["message"] == "containers with unready status: [a b]"

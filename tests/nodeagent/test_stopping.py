@@ -57,4 +57,4 @@ def sleep(seconds: int) -> dict[str, Any]:
     ],
 )
 def test_seconds(deleted, grace, seconds):
-    assert stopping_seconds(deleted, grace) == seconds
+    assert stopping_seconds(deleted, grace)[0] == seconds

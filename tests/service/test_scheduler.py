@@ -158,7 +158,9 @@ def test_the_state_does_not_grow_with_pods_that_came_and_went() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
             done = {"moorage.dev/run-seconds": "1"}
             names = [f"p{i}" for i in range(20)]
-            await cluster.create(*[pod_manifest(name, annotations=done) for name in names])
+            await cluster.create(
+                *[pod_manifest(n, annotations=done, restartPolicy="Never") for n in names]
+            )
             await cluster.until(
                 lambda: all(cluster.phase_of(name) == "Succeeded" for name in names)
             )

@@ -54,10 +54,18 @@ class ContainerPort(ApiStruct, frozen=True, kw_only=True):
     host_ip: str = ""
 
 
+class ContainerExitCodes(ApiStruct, frozen=True, kw_only=True):
+    """Exit codes a rule is about; ``operator`` is In or NotIn."""
+
+    operator: str = ""
+    values: list[int] = []
+
+
 class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
     """What happens on certain exit codes; only the action matters to scheduling."""
 
     action: str = ""
+    exit_codes: ContainerExitCodes | None = None
 
 
 class SleepAction(ApiStruct, frozen=True, kw_only=True):
@@ -78,6 +86,12 @@ class Lifecycle(ApiStruct, frozen=True, kw_only=True):
     pre_stop: LifecycleHandler | None = None
 
 
+class Probe(ApiStruct, frozen=True, kw_only=True):
+    """A probe of a container; only its delay is read, for no container runs here. Seconds."""
+
+    initial_delay_seconds: int = 0
+
+
 class Container(ApiStruct, frozen=True, kw_only=True):
     """A regular or an init container; an init container with ``Always`` is a sidecar."""
 
@@ -90,6 +104,8 @@ class Container(ApiStruct, frozen=True, kw_only=True):
     restart_policy: str = ""
     restart_policy_rules: list[ContainerRestartRule] = []
     lifecycle: Lifecycle | None = None
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
 
     @property
     def is_restartable_init(self) -> bool:
@@ -333,6 +349,7 @@ class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
     started: bool | None = None
     restart_count: int = 0
     state: ContainerState | None = None
+    last_state: ContainerState | None = None
     resources: Resources | None = None
     allocated_resources: ResourceList = {}
 

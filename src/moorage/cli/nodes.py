@@ -17,9 +17,9 @@ Examples:
 
 \b
 Pods bound to these nodes pass through the phases without running anything. Annotations say how:
-  moorage.dev/run-seconds: "30"   succeed after 30 seconds
-  moorage.dev/exit-code: "1"      ... or fail
-  moorage.dev/start-seconds, moorage.dev/stop-seconds
+  moorage.dev/run-seconds: "30"   its containers end after 30 seconds
+  moorage.dev/exit-code: "1"      ... with this exit code
+  moorage.dev/start-seconds, ready-seconds, stop-seconds and others
 """
 
 

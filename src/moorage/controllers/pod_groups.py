@@ -52,7 +52,7 @@ class PodGroupController(Controller):
         if found is None:
             return None
         members = self._members.get(key, {})
-        pods = [members[name] for name in sorted(members)]
+        pods = [members[name] for name in sorted(members) if not _is_leaving(members[name])]
         before = str(found.status.get("phase") or "")
         if before in _ENDED:
             return None
@@ -149,6 +149,11 @@ def _is_degraded(before: str, pods: Sequence[Pod], *, least: int) -> bool:
     if not 0 < placed < least:
         return False
     return before in _STARTED or any(_met_an_error(pod) for pod in pods)
+
+
+def _is_leaving(pod: Pod) -> bool:
+    """Whether a deleted pod has ended; its group is no failure because somebody deleted a pod."""
+    return pod.metadata.deletion_timestamp is not None and is_finished(pod)
 
 
 def _placed(pods: Sequence[Pod]) -> int:

@@ -1,18 +1,13 @@
 """Plays kubelet for any number of fake nodes; an API client like any other.
 
-Belongs here: node templates, registration, heartbeats, and the life of a bound pod. It knows the
-API server only through `moorage.client`, so it works against a real one too. No containers run.
+Belongs here: node templates, registration, heartbeats, and the life of a bound pod. The room knows
+the API server only through `moorage.client`, so it works against a real one too. No containers run.
 
-A pod may say how it wants to be played, by annotations (numbers are seconds, fractions allowed):
+- ``agents`` runs everything: it watches nodes and pods, keeps time, and writes (``writers``).
+- ``pod_life`` decides what happens to pods: ``admission`` at first sight, ``pod_containers`` and
+  ``container_run`` while they run, ``stopping`` when they are deleted. ``kubelet_status`` builds
+  what is written about them, ``annotations`` reads what a pod says about itself.
+- ``templates`` and ``node_bodies`` make nodes; ``extended_resources`` follows their capacity.
 
-``moorage.dev/start-seconds``
-    From ContainerCreating to Running; 1 if absent.
-``moorage.dev/run-seconds``
-    From Running to its end, whatever its restartPolicy; absent: 5 for pods of a Job, all others
-    run until deleted.
-``moorage.dev/exit-code``
-    With which its containers end after ``run-seconds``; 0, the default, makes it Succeeded,
-    anything else Failed.
-``moorage.dev/stop-seconds``
-    How long it takes to stop when deleted; 1 if absent, never longer than its grace period.
+``docs/reference/node-annotations.md`` tells users what there is.
 """

@@ -257,7 +257,7 @@ class NodeAgents:
                 instance=effect.node_name,
                 type="Warning",
                 reason=effect.reason,
-                action="Admission",
+                action=effect.action,
                 note=effect.message,
             )
         )

@@ -2,97 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from moorage.api.pod import Container, Pod
+from moorage.api.pod import Pod
 from moorage.api.requests import qos_class
+from moorage.base.clock import NS_PER_SECOND, rfc3339
+from moorage.nodeagent.container_run import Ending
+from moorage.nodeagent.pod_containers import (
+    Phase,
+    PodContainers,
+    Seat,
+    is_ready,
+    is_started,
+    waits_for_retry,
+)
 
 ConditionTimes = dict[str, tuple[str, str]]
 """Condition type to (status, last transition time) as last written."""
 
-_Wanted = tuple[str, str, str, str]  # type, status, reason, message
+_Condition = tuple[str, str, str]  # status, reason, message
+_Wanted = tuple[str, str, str, str]  # type, and as above
+
+
+# What is added to the status of a pod that outlived ``activeDeadlineSeconds``.
+OVERDUE: Final[dict[str, object]] = {
+    "reason": "DeadlineExceeded",
+    "message": "Pod was active on the node longer than the specified deadline",
+}
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """What the statuses of one pod agree on: addresses and times (RFC 3339)."""
+    """What the statuses of one pod agree on: addresses and its start (RFC 3339)."""
 
     host_ip: str
     pod_ip: str
     start_time: str
-    running_since: str = ""
 
 
-def creating(pod: Pod, facts: PodFacts, times: ConditionTimes) -> dict[str, object]:
-    """Build the status of an admitted pod whose containers are being made."""
-    names = " ".join(c.name for c in pod.spec.containers)
-    unready = ("False", "ContainersNotReady", f"containers with unready status: [{names}]")
-    inits = " ".join(c.name for c in pod.spec.init_containers)
-    initialized = (
-        ("False", "ContainersNotInitialized", f"containers with incomplete status: [{inits}]")
-        if inits
-        else ("True", "", "")
-    )
-    wanted = [
-        ("PodReadyToStartContainers", "False", "", ""),
-        ("Initialized", *initialized),
-        ("Ready", *unready),
-        ("ContainersReady", *unready),
-    ]
-    reason = "PodInitializing" if inits else "ContainerCreating"
-    waiting: dict[str, object] = {"waiting": {"reason": reason}}
-    status: dict[str, object] = {
-        "phase": "Pending",
-        "conditions": _conditions(pod, wanted, times, facts.start_time),
-        "hostIP": facts.host_ip,
-        "hostIPs": [{"ip": facts.host_ip}],
-        "startTime": facts.start_time,
-        "containerStatuses": _statuses(pod.spec.containers, waiting, ready=False, started=False),
-    }
-    if inits:
-        status["initContainerStatuses"] = _statuses(
-            pod.spec.init_containers, waiting, ready=False, started=False
-        )
-    return status
-
-
-def running(
-    pod: Pod, facts: PodFacts, times: ConditionTimes, *, now: str = ""
+def report(
+    pod: Pod,
+    facts: PodFacts,
+    times: ConditionTimes,
+    containers: PodContainers,
+    *,
+    now_ns: int,
+    phase: Phase | None = None,
 ) -> dict[str, object]:
-    """Build the status of a pod whose containers all run; it is ready if its gates let it."""
-    since = facts.running_since
-    wanted = [
-        ("PodReadyToStartContainers", "True", "", ""),
-        ("Initialized", "True", "", ""),
-        ("Ready", *_ready(pod)),
-        ("ContainersReady", "True", "", ""),
-    ]
-    state: dict[str, object] = {"running": {"startedAt": since}}
-    status: dict[str, object] = {
-        "phase": "Running",
-        "conditions": _conditions(pod, wanted, times, now or since),
-        "hostIP": facts.host_ip,
-        "hostIPs": [{"ip": facts.host_ip}],
-        "podIP": facts.pod_ip,
-        "podIPs": [{"ip": facts.pod_ip}],
-        "startTime": facts.start_time,
-        "containerStatuses": _statuses(pod.spec.containers, state, ready=True, started=True),
-    }
+    """Build the status of an admitted pod.
+
+    Parameters
+    ----------
+    facts
+        Without a pod address, the sandbox of the pod is not ready.
+    times
+        Updated with the conditions written here.
+    now_ns
+        Wall-clock time, nanoseconds.
+    phase
+        Phase of a pod that is stopped from outside; None for the phase its containers give it.
+    """
+    found = phase or containers.phase(pod)
+    status: dict[str, object] = {"phase": found}
+    over = found in ("Succeeded", "Failed")
+    if over:
+        wanted = _ended_conditions(pod, found, containers)
+    else:
+        wanted = _living_conditions(pod, facts, containers, now_ns)
+        status |= _addresses(facts)
+    status["conditions"] = _conditions(pod, wanted, times, rfc3339(now_ns))
+    status["containerStatuses"] = _statuses(pod, containers.regular(pod), now_ns, over=over)
     if pod.spec.init_containers:
-        status["initContainerStatuses"] = _init_statuses(pod, facts, state, done_at=since)
+        status["initContainerStatuses"] = _statuses(pod, containers.inits(pod), now_ns, over=over)
     return status
 
 
-def gates_moved(pod: Pod, times: ConditionTimes) -> bool:
-    """Whether a running pod with readiness gates is ready now and was told not to be, or back."""
+def crash_text(pod: Pod, seat: Seat) -> str:
+    """Return the text of the Event about a container that waits for its next run."""
+    return f"Back-off restarting failed container {seat.container.name} in pod {_full_name(pod)}"
+
+
+def gates_moved(pod: Pod, times: ConditionTimes, containers: PodContainers, *, now_ns: int) -> bool:
+    """Whether the readiness gates of a pod make Ready differ from what was last written."""
     if not pod.spec.readiness_gates:
         return False
+    ready, _whole = _readiness(pod, containers, now_ns)
     told = times.get("Ready")
-    return told is not None and told[0] != _ready(pod)[0]
+    return told is not None and told[0] != ready[0]
 
 
-def _ready(pod: Pod) -> tuple[str, str, str]:
+def _ready(pod: Pod) -> _Condition:
     """Return status, reason and message of Ready, where all containers are.
 
     Notes
@@ -108,45 +109,6 @@ def _ready(pod: Pod) -> tuple[str, str, str]:
         elif status != "True":
             closed.append(f'the status of pod readiness gate "{name}" is not "True", but {status}')
     return ("False", "ReadinessGatesNotReady", ", ".join(closed)) if closed else ("True", "", "")
-
-
-def ended(
-    pod: Pod, facts: PodFacts, times: ConditionTimes, *, exit_code: int, now: str
-) -> dict[str, object]:
-    """Build the status of a pod whose containers have all ended by themselves."""
-    reason = "Completed" if exit_code == 0 else "Error"
-    pod_reason = "PodCompleted" if exit_code == 0 else "PodFailed"
-    wanted = [
-        ("PodReadyToStartContainers", "False", "", ""),
-        ("Initialized", "True", pod_reason if exit_code == 0 else "", ""),
-        ("Ready", "False", pod_reason, ""),
-        ("ContainersReady", "False", pod_reason, ""),
-    ]
-    state: dict[str, object] = {
-        "terminated": {
-            "exitCode": exit_code,
-            "reason": reason,
-            "startedAt": facts.running_since,
-            "finishedAt": now,
-        }
-    }
-    status: dict[str, object] = {
-        "phase": "Succeeded" if exit_code == 0 else "Failed",
-        "conditions": _conditions(pod, wanted, times, now),
-        "containerStatuses": _statuses(pod.spec.containers, state, ready=False, started=False),
-    }
-    if pod.spec.init_containers:
-        status["initContainerStatuses"] = _init_statuses(pod, facts, state, done_at=now)
-    return status
-
-
-def overdue() -> dict[str, object]:
-    """Build the status of a pod that outlived ``activeDeadlineSeconds``."""
-    return {
-        "phase": "Failed",
-        "reason": "DeadlineExceeded",
-        "message": "Pod was active on the node longer than the specified deadline",
-    }
 
 
 def refused(pod: Pod, *, reason: str, message: str, now: str) -> dict[str, object]:
@@ -190,40 +152,126 @@ def _conditions(
     return conditions
 
 
-def _statuses(
-    containers: Sequence[Container], state: Mapping[str, object], *, ready: bool, started: bool
-) -> list[dict[str, object]]:
+def _addresses(facts: PodFacts) -> dict[str, object]:
+    found: dict[str, object] = {
+        "hostIP": facts.host_ip,
+        "hostIPs": [{"ip": facts.host_ip}],
+        "startTime": facts.start_time,
+    }
+    if facts.pod_ip:
+        found |= {"podIP": facts.pod_ip, "podIPs": [{"ip": facts.pod_ip}]}
+    return found
+
+
+def _living_conditions(
+    pod: Pod, facts: PodFacts, containers: PodContainers, now_ns: int
+) -> list[_Wanted]:
+    """Return the conditions of a pod that has not ended (status/generate.go)."""
+    ready, whole = _readiness(pod, containers, now_ns)
     return [
-        {
-            "name": container.name,
-            "image": container.image,
-            "imageID": "",
-            "ready": ready,
-            "started": started,
-            "restartCount": 0,
-            "state": dict(state),
-            "lastState": {},
-        }
-        for container in containers
+        ("PodReadyToStartContainers", "True" if facts.pod_ip else "False", "", ""),
+        ("Initialized", *_initialized(pod, containers)),
+        ("Ready", *ready),
+        ("ContainersReady", *whole),
     ]
 
 
-def _init_statuses(
-    pod: Pod, facts: PodFacts, sidecar_state: Mapping[str, object], *, done_at: str
-) -> list[dict[str, object]]:
-    done: dict[str, object] = {
+def _ended_conditions(pod: Pod, phase: Phase, containers: PodContainers) -> list[_Wanted]:
+    """Return the conditions of a pod that has ended (status/generate.go)."""
+    succeeded = phase == "Succeeded"
+    reason = "PodCompleted" if succeeded else "PodFailed"
+    initialized = ("True", reason, "") if succeeded else _initialized(pod, containers)
+    return [
+        ("PodReadyToStartContainers", "False", "", ""),
+        ("Initialized", *initialized),
+        ("Ready", "False", reason, ""),
+        ("ContainersReady", "False", reason, ""),
+    ]
+
+
+def _readiness(pod: Pod, containers: PodContainers, now_ns: int) -> tuple[_Condition, _Condition]:
+    """Return what Ready and ContainersReady say."""
+    sidecars = [each for each in containers.inits(pod) if each.is_sidecar]
+    serving = [*sidecars, *containers.regular(pod)]
+    unready = [each.container.name for each in serving if not is_ready(pod, each, now_ns)]
+    if not unready:
+        return _ready(pod), ("True", "", "")
+    text = f"containers with unready status: [{' '.join(unready)}]"
+    found = ("False", "ContainersNotReady", text)
+    return found, found
+
+
+def _initialized(pod: Pod, containers: PodContainers) -> _Condition:
+    """Return what Initialized says; a sidecar counts as initialized once it has run."""
+    behind = [
+        each.container.name
+        for each in containers.inits(pod)
+        if not (each.is_done or (each.is_sidecar and not each.run.is_waiting))
+    ]
+    if not behind:
+        return "True", "", ""
+    text = f"containers with incomplete status: [{' '.join(behind)}]"
+    return "False", "ContainersNotInitialized", text
+
+
+def _statuses(pod: Pod, seats: Iterable[Seat], now_ns: int, *, over: bool) -> list[dict[str, Any]]:
+    return [_status(pod, seat, now_ns, over=over) for seat in seats]
+
+
+def _status(pod: Pod, seat: Seat, now_ns: int, *, over: bool) -> dict[str, Any]:
+    """Build the status of a container; ``over``: the pod has ended, so nothing runs again."""
+    run = seat.run
+    crashed = waits_for_retry(pod, seat) and not over
+    told: dict[str, Any] = {
+        "name": seat.container.name,
+        "image": seat.container.image,
+        "imageID": "",
+        "ready": is_ready(pod, seat, now_ns),
+        "started": is_started(pod, seat, now_ns),
+        "restartCount": run.restarts,
+        "state": _crashed(pod, seat) if crashed else _state(pod, seat),
+    }
+    last = run.ended if crashed else run.last
+    if last is not None:
+        told["lastState"] = _terminated(last)
+    return told
+
+
+def _state(pod: Pod, seat: Seat) -> dict[str, Any]:
+    run = seat.run
+    if run.is_running:
+        return {"running": {"startedAt": rfc3339(run.started_ns)}}
+    if run.ended is not None:
+        return _terminated(run.ended)
+    reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
+    return {"waiting": {"reason": reason}}
+
+
+def _crashed(pod: Pod, seat: Seat) -> dict[str, Any]:
+    delay_ns = seat.run.backoff_ns(seat.run.ended) if seat.run.ended else 0
+    text = (
+        f"back-off {_duration(delay_ns // NS_PER_SECOND)} restarting failed "
+        f"container={seat.container.name} pod={_full_name(pod)}"
+    )
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
+
+
+def _terminated(ending: Ending) -> dict[str, Any]:
+    return {
         "terminated": {
-            "exitCode": 0,
-            "reason": "Completed",
-            "startedAt": facts.start_time,
-            "finishedAt": facts.running_since or done_at,
+            "exitCode": ending.exit_code,
+            "reason": "Error" if ending.exit_code else "Completed",
+            "startedAt": rfc3339(ending.started_ns),
+            "finishedAt": rfc3339(ending.ended_ns),
         }
     }
-    alive = "running" in sidecar_state
-    result: list[dict[str, object]] = []
-    for container in pod.spec.init_containers:
-        sidecar = container.is_restartable_init
-        state = sidecar_state if sidecar else done
-        ready = alive or not sidecar
-        result += _statuses([container], state, ready=ready, started=sidecar and alive)
-    return result
+
+
+def _full_name(pod: Pod) -> str:
+    return f"{pod.name}_{pod.namespace}({pod.uid})"
+
+
+def _duration(seconds: int) -> str:
+    """Write seconds as Go writes a duration: ``40s``, ``2m40s``."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,12 +1,13 @@
-"""The life of bound pods, without I/O: looks and moments in, effects out.
+"""The life of bound pods, without I/O: versions of pods and moments in, effects out.
 
     bound -> starting -> running -> ended
        |         |          |         |
        |         +----------+---------+--> stopping -> removed
        +-> refused (ended at once)
 
-``agents`` feeds it what the pod watch says and the moments it asked for, and carries out the
-effects. A pod that was under way when the agent stopped is taken up where its status says.
+``agents`` passes in what the pod watch says and the moments asked for here, and carries out the
+effects. What happens to the containers of a running pod is decided in ``pod_containers``. A pod
+that was under way when the agent stopped is taken up where its status says.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.nodeagent import kubelet_status
 from moorage.nodeagent.admission import NodeLoad, refuse
-from moorage.nodeagent.annotations import EXIT_CODE, RUN_SECONDS, START_SECONDS, faults, number
+from moorage.nodeagent.annotations import START_SECONDS, faults, number
 from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
-from moorage.nodeagent.stopping import stopped_ns
+from moorage.nodeagent.pod_containers import STOPPED_CODE, Phase, PodContainers
+from moorage.nodeagent.stopping import stopping_of
 from moorage.nodeagent.timers import Timers
 
-_START_SECONDS = 1.0
-# Pods of a Job are run to an end, soon unless told. A guess: long enough to be seen at work.
-_JOB_RUN_SECONDS = 5.0
+_START_SECONDS = 1.0  # a guess: soon, and long enough to be seen
+_KILLED_CODE = 137  # 128 and the number of SIGKILL
 _TERMINAL = ("Succeeded", "Failed")
 _POD_NETWORK = ipaddress.IPv4Address("10.128.0.0")
 _POD_ADDRESSES = 1 << 22
@@ -57,6 +58,7 @@ class Complain(msgspec.Struct, frozen=True):
     node_name: str
     reason: str
     message: str
+    action: str = "Admission"
 
 
 PodEffect: TypeAlias = PatchPod | RemovePod | Complain
@@ -70,12 +72,13 @@ class _Stage(Enum):
 
 
 class _Record:
-    __slots__ = ("facts", "pod", "stage", "times")
+    __slots__ = ("containers", "facts", "pod", "stage", "times")
 
     def __init__(self, pod: Pod, facts: PodFacts, stage: _Stage) -> None:
         self.pod = pod
         self.facts = facts
         self.stage = stage
+        self.containers = PodContainers(pod)
         self.times: ConditionTimes = kubelet_status.times_of(pod)
 
 
@@ -116,20 +119,19 @@ class PodLife:
         record = self._records.get(pod.uid)
         if record is None:
             return self._first_look(pod, now_ns)
-        told, generation = record.pod.metadata.annotations, record.pod.metadata.generation
-        record.pod = pod
-        if record.stage is _Stage.RUNNING and told != pod.metadata.annotations:
-            self._await_end(record)
+        before, record.pod = record.pod.metadata, pod
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             self._end(record)
         effects = self._stop(record, now_ns)
+        if record.stage is not _Stage.RUNNING:
+            return effects
+        told_anew = before.annotations != pod.metadata.annotations
+        if told_anew:
+            self._set_timer(record, now_ns)
         # Another image, say: a kubelet reports that it has taken the new spec in.
-        newer = pod.metadata.generation > generation
-        if record.stage is _Stage.RUNNING and (
-            newer or kubelet_status.gates_moved(pod, record.times)
-        ):
-            status = kubelet_status.running(pod, record.facts, record.times, now=rfc3339(now_ns))
-            effects.append(PatchPod(reference(pod), status))
+        newer = pod.metadata.generation > before.generation
+        if newer or told_anew or self._gates_moved(record, now_ns):
+            effects.append(_report(record, now_ns))
         return effects
 
     def on_gone(self, pod: Pod) -> None:
@@ -151,12 +153,16 @@ class PodLife:
         effects: list[PodEffect] = []
         for uid in self._timers.pop_due(now_ns):
             record = self._records[uid]
-            if record.stage is _Stage.STARTING:
+            if record.stage is _Stage.STOPPING:
+                effects += self._remove(record, now_ns)
+                continue
+            deadline_ns = _deadline_ns(record)
+            if deadline_ns is not None and deadline_ns <= now_ns:
+                effects += self._fail(record, kubelet_status.OVERDUE, now_ns)
+            elif record.stage is _Stage.STARTING:
                 effects += self._run(record, now_ns)
             elif record.stage is _Stage.RUNNING:
-                effects += self._finish(record, now_ns)
-            elif record.stage is _Stage.STOPPING:
-                effects.append(RemovePod(reference(record.pod)))
+                effects += self._advance(record, now_ns)
         return effects
 
     # --- steps ------------------------------------------------------------------------------
@@ -168,7 +174,6 @@ class PodLife:
             host_ip=_internal_ip(self._nodes[pod.spec.node_name]),
             pod_ip=status.pod_ip,
             start_time=started,
-            running_since=_running_since(pod) or started,
         )
         record = self._records[pod.uid] = _Record(pod, facts, _Stage.ENDED)
         if status.phase in _TERMINAL:
@@ -187,9 +192,10 @@ class PodLife:
             return self._refuse(record, "UnexpectedAdmissionError", str(error))
         if status.pod_ip:
             self._addresses[status.pod_ip] = pod.uid
-        if status.phase == "Running":
+        if status.pod_ip:
             record.stage = _Stage.RUNNING
-            self._await_end(record)
+            record.containers.take_up(pod, parse_rfc3339(started))
+            self._set_timer(record, now_ns)
             return self._stop(record, now_ns)
         return self._start(record, now_ns)
 
@@ -207,52 +213,63 @@ class PodLife:
         record.stage = _Stage.STARTING
         pod = record.pod
         effects: list[PodEffect] = []
-        for text in faults(pod):
+        if text := "; ".join(faults(pod)):
             complaint = Complain(reference(pod), pod.spec.node_name, "InvalidAnnotation", text)
             effects.append(complaint)
-        status = kubelet_status.creating(pod, record.facts, record.times)
-        effects.append(PatchPod(reference(pod), status))
-        self._timers.set(pod.uid, now_ns + _start_ns(pod))
+        effects.append(_report(record, now_ns))
+        start_ns = round(number(pod, START_SECONDS, _START_SECONDS) * NS_PER_SECOND)
+        self._timers.set(pod.uid, _soonest(now_ns + start_ns, _deadline_ns(record)))
         return effects + self._stop(record, now_ns)
 
     def _run(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        """Start the containers of a pod whose sandbox is ready."""
         record.stage = _Stage.RUNNING
         pod, facts = record.pod, record.facts
-        record.facts = msgspec.structs.replace(
-            facts,
-            running_since=rfc3339(now_ns),
-            pod_ip=facts.host_ip if pod.spec.host_network else self._address(pod),
-        )
-        self._await_end(record)
-        return [PatchPod(reference(pod), kubelet_status.running(pod, record.facts, record.times))]
+        address = facts.host_ip if pod.spec.host_network else self._address(pod)
+        record.facts = msgspec.structs.replace(facts, pod_ip=address)
+        return self._advance(record, now_ns)
 
-    def _await_end(self, record: _Record) -> None:
-        """Set the moment a running pod ends by itself, if it ever does."""
-        pod, moments = record.pod, []
-        if (seconds := _run_seconds(pod)) is not None:
-            since_ns = parse_rfc3339(record.facts.running_since)
-            moments.append(since_ns + round(seconds * NS_PER_SECOND))
-        if (deadline_ns := _deadline_ns(record)) is not None:
-            moments.append(deadline_ns)
-        if moments:
-            self._timers.set(pod.uid, min(moments))
+    def _advance(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        """Do what is due for the containers of a pod, and report it."""
+        pod, containers = record.pod, record.containers
+        effects: list[PodEffect] = [
+            Complain(
+                reference(pod),
+                pod.spec.node_name,
+                "BackOff",
+                kubelet_status.crash_text(pod, seat),
+                action="Restarting",
+            )
+            for seat in containers.advance(pod, now_ns)
+        ]
+        if containers.phase(pod) in _TERMINAL:
+            # The sidecars stop with the last regular container.
+            containers.stop(pod, now_ns)
+            self._end(record)
         else:
-            self._timers.cancel(pod.uid)
+            self._set_timer(record, now_ns)
+        return [_report(record, now_ns), *effects]
 
-    def _finish(self, record: _Record, now_ns: int) -> list[PodEffect]:
-        pod = record.pod
+    def _fail(self, record: _Record, status: dict[str, object], now_ns: int) -> list[PodEffect]:
+        """End a pod from outside; ``status`` says why."""
+        record.containers.stop(record.pod, now_ns)
         self._end(record)
+        report = _report(record, now_ns, phase="Failed")
+        return [msgspec.structs.replace(report, status=report.status | status)]
+
+    def _set_timer(self, record: _Record, now_ns: int) -> None:
+        """Set the moment something happens to a running pod by itself, if ever."""
+        due_ns = record.containers.next_due_ns(record.pod, now_ns)
         deadline_ns = _deadline_ns(record)
-        if deadline_ns is not None and deadline_ns <= now_ns:
-            return [PatchPod(reference(pod), kubelet_status.overdue())]
-        status = kubelet_status.ended(
-            pod,
-            record.facts,
-            record.times,
-            exit_code=int(number(pod, EXIT_CODE) or 0),
-            now=rfc3339(now_ns),
+        if due_ns is None and deadline_ns is None:
+            self._timers.cancel(record.pod.uid)
+        else:
+            self._timers.set(record.pod.uid, _soonest(due_ns, deadline_ns))
+
+    def _gates_moved(self, record: _Record, now_ns: int) -> bool:
+        return kubelet_status.gates_moved(
+            record.pod, record.times, record.containers, now_ns=now_ns
         )
-        return [PatchPod(reference(pod), status)]
 
     def _end(self, record: _Record) -> None:
         record.stage = _Stage.ENDED
@@ -267,16 +284,29 @@ class PodLife:
         if record.stage is _Stage.STOPPING:
             due_ns = self._timers.due_ns(pod.uid)
             if due_ns is not None:
-                self._timers.set(pod.uid, min(due_ns, stopped_ns(pod)))
+                self._timers.set(pod.uid, min(due_ns, stopping_of(pod).ended_ns))
             return []
         was_running = record.stage is _Stage.RUNNING
         record.stage = _Stage.STOPPING
-        due_ns = stopped_ns(pod)
-        if was_running and due_ns > now_ns:
-            self._timers.set(pod.uid, due_ns)
-            return []
+        if not was_running:
+            self._timers.cancel(pod.uid)
+            return [RemovePod(reference(pod))]
+        due_ns = stopping_of(pod).ended_ns
+        if due_ns <= now_ns:
+            return self._remove(record, now_ns)
+        self._timers.set(pod.uid, due_ns)
+        return []
+
+    def _remove(self, record: _Record, now_ns: int) -> list[PodEffect]:
+        """Remove a pod whose containers have stopped; its last status says how they ended."""
+        pod = record.pod
+        # The scheduler counts a pod that has ended no longer, so the node must not either.
+        self._loads[pod.spec.node_name].remove(pod.uid)
         self._timers.cancel(pod.uid)
-        return [RemovePod(reference(pod))]
+        code = _KILLED_CODE if stopping_of(pod).killed else STOPPED_CODE
+        record.containers.stop(pod, now_ns, code)
+        phase = record.containers.phase_when_stopped(pod)
+        return [_report(record, now_ns, phase=phase), RemovePod(reference(pod))]
 
     def _address(self, pod: Pod) -> str:
         if pod.status.pod_ip:
@@ -297,21 +327,6 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
-def _run_seconds(pod: Pod) -> float | None:
-    """Return how long a pod runs, None for ever."""
-    told = number(pod, RUN_SECONDS)
-    if told is None and any(
-        owner.controller and owner.kind == "Job" for owner in pod.metadata.owner_references
-    ):
-        return _JOB_RUN_SECONDS
-    return told
-
-
-def _start_ns(pod: Pod) -> int:
-    told = number(pod, START_SECONDS)
-    return round((_START_SECONDS if told is None else told) * NS_PER_SECOND)
-
-
 def _deadline_ns(record: _Record) -> int | None:
     seconds = record.pod.spec.active_deadline_seconds
     if seconds is None:
@@ -319,13 +334,15 @@ def _deadline_ns(record: _Record) -> int | None:
     return parse_rfc3339(record.facts.start_time) + seconds * NS_PER_SECOND
 
 
-def _running_since(pod: Pod) -> str:
-    moments = [
-        status.state.running.started_at
-        for status in pod.status.container_statuses
-        if status.state and status.state.running and status.state.running.started_at
-    ]
-    return min(moments, default="")
+def _report(record: _Record, now_ns: int, phase: Phase | None = None) -> PatchPod:
+    status = kubelet_status.report(
+        record.pod, record.facts, record.times, record.containers, now_ns=now_ns, phase=phase
+    )
+    return PatchPod(reference(record.pod), status)
+
+
+def _soonest(*moments: int | None) -> int:
+    return min(moment for moment in moments if moment is not None)
 
 
 def _internal_ip(node: Node) -> str:

@@ -7,37 +7,47 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from moorage.api.pod import Container, Pod
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.nodeagent.annotations import STOP_SECONDS, number
 
-_STOP_SECONDS: Final = 1.0
+_STOP_SECONDS: Final = 1.0  # a guess: soon, and long enough to be seen
 # kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_container.go, minimumGracePeriodInSeconds.
 _WINDOW_SECONDS: Final = 2.0
 _GRACE_SECONDS_MIN: Final = 1
 
 
-def stopped_ns(pod: Pod) -> int:
-    """Return when the containers of a pod that is being deleted have ended.
+class Stopping(msgspec.Struct, frozen=True):
+    """When the containers of a deleted pod have ended, and how.
 
     Parameters
     ----------
-    pod
-        A pod with a deletion timestamp. The timestamp is the end of the grace period, so the
-        deletion was asked for that much earlier.
-
-    Returns
-    -------
-    int
+    ended_ns
         Wall-clock time, nanoseconds.
+    killed
+        The time was too short for the last container, so it is killed.
+    """
+
+    ended_ns: int
+    killed: bool
+
+
+def stopping_of(pod: Pod) -> Stopping:
+    """Return how a pod that is being deleted stops.
+
+    The deletion timestamp is the end of the grace period, so the deletion was asked for that much
+    earlier.
     """
     grace = pod.metadata.deletion_grace_period_seconds or 0
     asked_ns = parse_rfc3339(pod.metadata.deletion_timestamp or "") - grace * NS_PER_SECOND
-    return asked_ns + round(stopping_seconds(pod, grace) * NS_PER_SECOND)
+    seconds, killed = stopping_seconds(pod, grace)
+    return Stopping(asked_ns + round(seconds * NS_PER_SECOND), killed)
 
 
-def stopping_seconds(pod: Pod, grace: int) -> float:
-    """Return how long the containers go on after the deletion was asked for.
+def stopping_seconds(pod: Pod, grace: int) -> tuple[float, bool]:
+    """Return how long containers go on after the deletion, and whether the last one is killed.
 
     Parameters
     ----------
@@ -56,8 +66,7 @@ def stopping_seconds(pod: Pod, grace: int) -> float:
     answer. Sidecars do not wait for the other containers to end.
     """
     grace = max(_GRACE_SECONDS_MIN, grace)
-    told = number(pod, STOP_SECONDS)
-    needed = _STOP_SECONDS if told is None else told
+    needed = number(pod, STOP_SECONDS, _STOP_SECONDS)
     return max(_seconds(container, grace, needed) for container in _stopping(pod))
 
 
@@ -67,7 +76,8 @@ def _stopping(pod: Pod) -> list[Container]:
     return [*pod.spec.containers, *sidecars] or [Container()]
 
 
-def _seconds(container: Container, grace: int, needed: float) -> float:
+def _seconds(container: Container, grace: int, needed: float) -> tuple[float, bool]:
     hook = container.lifecycle.pre_stop if container.lifecycle else None
     slept = min(hook.sleep.seconds, grace) if hook and hook.sleep else 0
-    return slept + min(needed, max(_WINDOW_SECONDS, grace - slept))
+    window = max(_WINDOW_SECONDS, grace - slept)
+    return slept + min(needed, window), needed > window
