@@ -21,8 +21,8 @@ from moorage.state.cache import Cache, Hold, Move
 from moorage.state.contracts import Hint, RegisteredHint
 from moorage.state.lifecycle import TRANSITIONS, mermaid
 from moorage.state.queue import SchedulingQueue
+from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
-from moorage.state.rules import V1_36, QueueRules, v1_20
 
 _HEADER = """# A pod's states, and what moves it
 
@@ -58,7 +58,7 @@ def _lifecycle() -> str:
     ]
     return (
         "## Lifecycle\n\nThe moves there are; any other is a fault of the program and is told with "
-        "the pod's story.\nIn *active*, *backoff*, *unschedulable* and *gated* the queue holds a "
+        "the pod's history.\nIn *active*, *backoff*, *unschedulable* and *gated* the queue holds a "
         "pod; in *assumed*, *waiting*,\n*binding* and *bound* the cache; *in-flight* nobody but "
         "its attempt.\n\n"
         f"```mermaid\n{mermaid()}```\n\n" + table(["From", "To", "When"], rows)
@@ -71,7 +71,7 @@ def _lifecycle() -> str:
 class _Queue:
     """A queue with one pod, whose gate can be shut; times are seconds since it was made."""
 
-    def __init__(self, rules: QueueRules) -> None:
+    def __init__(self, version: QueueVersion) -> None:
         self.clock = ManualClock()
         self.shut = False
         self.answer = Hint.QUEUE
@@ -88,7 +88,7 @@ class _Queue:
                 ]
             },
             pod_lookup=lambda _namespace, _name: _pod(),
-            rules=rules,
+            version=version,
         )
 
     def _gate(self, pod: Pod) -> tuple[str, tuple[str, ...]] | None:
@@ -265,7 +265,7 @@ _ENDS: dict[str, _Step] = {
 
 
 def _queue() -> str:
-    rules = {"v1.36": V1_36, "v1.20": v1_20(lambda _namespace: {})}
+    versions = {"v1.36": V1_36, "v1.20": v1_20(lambda _namespace: {})}
     parts = [
         "## What moves a queued pod\n\n"
         "The pod was rejected by one plugin, which registered an event for its hint to judge. In "
@@ -274,19 +274,19 @@ def _queue() -> str:
     ]
     with _silent():
         rows = [
-            [f"**{what}**", *(_cell(rules, before, step) for before in _STATES.values())]
+            [f"**{what}**", *(_cell(versions, before, step) for before in _STATES.values())]
             for what, step in _HAPPENINGS.items()
         ]
         parts.append(table(["", *_STATES], rows))
         parts.append("How an attempt ends, and where the pod is then:\n")
-        ends = [[what, _cell(rules, _in_flight, step)] for what, step in _ENDS.items()]
+        ends = [[what, _cell(versions, _in_flight, step)] for what, step in _ENDS.items()]
     parts.append(table(["Attempt", "Pod"], ends))
     return "\n".join(parts)
 
 
-def _cell(rules: dict[str, QueueRules], before: _Step, step: _Step) -> str:
+def _cell(versions: dict[str, QueueVersion], before: _Step, step: _Step) -> str:
     found = []
-    for each in rules.values():
+    for each in versions.values():
         world = _Queue(each)
         before(world)
         step(world)

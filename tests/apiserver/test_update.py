@@ -111,7 +111,7 @@ async def test_creation_time_is_immutable():
 
 
 class TestStatus:
-    """The object itself and its status are written through different doors."""
+    """The object itself and its status are written by different calls."""
 
     async def test_a_write_of_the_object_keeps_the_status(self):
         cluster = Cluster()

@@ -34,7 +34,7 @@ from moorage.bench.api_jobs import (
     Written,
 )
 from moorage.bench.api_run import ApiPlan, ApiResult
-from moorage.bench.api_wire import Door, door_of
+from moorage.bench.api_wire import Connector, connector_of
 from moorage.cli.main import main
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 
@@ -53,27 +53,27 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest.fixture
-async def door(server: HttpServer) -> Door:
+async def connector(server: HttpServer) -> Connector:
     credentials = FixedCredentials(Credential(headers=(bearer("secret"),)))
-    return await door_of(ServerAccess(f"http://127.0.0.1:{server.port}", credentials))
+    return await connector_of(ServerAccess(f"http://127.0.0.1:{server.port}", credentials))
 
 
-async def _do(job: Load | ListOnce | Write, door: Door) -> msgspec.Struct:
+async def _do(job: Load | ListOnce | Write, connector: Connector) -> msgspec.Struct:
     answers: list[msgspec.Struct] = []
-    await do(job, door, CLOCK, answers.append)
+    await do(job, connector, CLOCK, answers.append)
     (answer,) = answers
     return answer
 
 
-async def test_objects_are_created_listed_and_told_of(door):
-    assert isinstance(await _do(Load(nodes=3, pods=25, connections=4), door), Loaded)
+async def test_objects_are_created_listed_and_told_of(connector):
+    assert isinstance(await _do(Load(nodes=3, pods=25, connections=4), connector), Loaded)
     counts = []
     for target, table in (
         ("/api/v1/nodes", False),
         ("/api/v1/pods", True),
         ("/api/v1/pods?labelSelector=group%3D0", False),
     ):
-        listed = await _do(ListOnce(target=target, table=table), door)
+        listed = await _do(ListOnce(target=target, table=table), connector)
         assert isinstance(listed, Listed)
         assert listed.size_bytes > 0
         counts.append(listed.count)
@@ -81,9 +81,9 @@ async def test_objects_are_created_listed_and_told_of(door):
 
     tasks, answers = TaskOwner(), asyncio.Queue[msgspec.Struct]()
     watch = Watch(watchers=3, events=40, silence_seconds=30)
-    tasks.spawn(do(watch, door, CLOCK, answers.put_nowait), name="watch")
+    tasks.spawn(do(watch, connector, CLOCK, answers.put_nowait), name="watch")
     assert await answers.get() == Watching(3)
-    assert isinstance(await _do(Write(events=40, rate=1000, connections=4), door), Written)
+    assert isinstance(await _do(Write(events=40, rate=1000, connections=4), connector), Written)
     watched = await answers.get()
     assert isinstance(watched, Watched)
     assert (watched.events, len(watched.digests), watched.cut) == ((40, 40, 40), 1, 0)
@@ -91,10 +91,10 @@ async def test_objects_are_created_listed_and_told_of(door):
     await tasks.cancel_all()
 
 
-async def test_a_watch_the_server_ends_is_cut(door, server):
+async def test_a_watch_the_server_ends_is_cut(connector, server):
     tasks, answers = TaskOwner(), asyncio.Queue[msgspec.Struct]()
     watch = Watch(watchers=2, events=5, silence_seconds=30)
-    tasks.spawn(do(watch, door, CLOCK, answers.put_nowait), name="watch")
+    tasks.spawn(do(watch, connector, CLOCK, answers.put_nowait), name="watch")
     await answers.get()
     await server.stop()
     watched = await answers.get()
@@ -103,13 +103,13 @@ async def test_a_watch_the_server_ends_is_cut(door, server):
     await tasks.cancel_all()
 
 
-async def test_a_refusal_is_told_with_its_reason(door):
+async def test_a_refusal_is_told_with_its_reason(connector):
     job = Load(nodes=0, pods=1, connections=1)
-    await _do(job, door)
+    await _do(job, connector)
     with pytest.raises(
         MoorageError, match=r'^POST /api/.*/pods: 409: .*\\"load-0\\" already exists'
     ):
-        await _do(job, door)
+        await _do(job, connector)
 
 
 def _result(**changes: object) -> ApiResult:

@@ -1,6 +1,6 @@
 """Builders for this room's tests: pods and nodes in a word, and one log of everything that is done.
 
-`World` has the real state; its doors write into `World.log`, so that a test compares what happened,
+`World` has the real state; its parts write into `World.log`, so that a test compares what happened,
 and in which order, as a list of short lines.
 """
 

@@ -1,4 +1,4 @@
-"""The doors of coscheduling on a live scheduler in virtual time: labels, old labels, the resource.
+"""Group sources of coscheduling on a live scheduler in virtual time: labels, old ones, the object.
 
 Members are tried together here; that they may wait for each other is ``test_group_permit``'s.
 """
@@ -20,14 +20,14 @@ from tests.stories.gangs import (
     pod_group,
 )
 
-DOORS = [
+SOURCES = [
     pytest.param(of_object, id="the label of a PodGroup"),
     pytest.param(of_object_as_before, id="its label until 2022"),
     pytest.param(of_labels, id="name and minimum as labels"),
 ]
 
 
-@pytest.mark.parametrize("member", DOORS)
+@pytest.mark.parametrize("member", SOURCES)
 def test_a_group_that_fits_starts_and_one_that_does_not_holds_nothing(member):
     async def story(live: Cluster) -> None:
         if member is not of_labels:
@@ -42,7 +42,7 @@ def test_a_group_that_fits_starts_and_one_that_does_not_holds_nothing(member):
     play(story, cluster=nodes(3), config=coscheduling())
 
 
-@pytest.mark.parametrize("member", DOORS)
+@pytest.mark.parametrize("member", SOURCES)
 def test_the_minimum_may_be_below_the_size(member):
     async def story(live: Cluster) -> None:
         if member is not of_labels:

@@ -19,8 +19,8 @@ from moorage.engine.extended import ExtendedCycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import AskingCycle
-from moorage.service.effects import Effects
 from moorage.service.ingest import PodIngest
 from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
@@ -61,7 +61,7 @@ class Attempt(World):
         self.profile = profile(*plugins, snapshot=self.core.snapshot)
         self.profile.extenders = in_order(extenders)
         cycle = AskingCycle if extenders else ExtendedCycle
-        self.effects = Effects(
+        self.binding_cycles = BindingCycles(
             self.core,
             failures=self.handler(),
             tasks=self.tasks,
@@ -78,7 +78,10 @@ class Attempt(World):
             skipping=self.skipping(),
             groups=None,
             outcomes=Outcomes(
-                effects=self.effects, failures=self.handler(), evictor=None, facts=self.facts
+                binding_cycles=self.binding_cycles,
+                failures=self.handler(),
+                evictor=None,
+                facts=self.facts,
             ),
             facts=self.facts,
         )

@@ -1,6 +1,6 @@
 """Pod groups on a live scheduler in virtual time: all or none, the group's condition, preemption.
 
-Not covered: which nodes are chosen (the recordings), the other doors to groups.
+Not covered: which nodes are chosen (the recordings), the other group sources.
 """
 
 from __future__ import annotations

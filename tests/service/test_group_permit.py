@@ -19,7 +19,7 @@ from tests.stories.gangs import (
 )
 
 WAIT = "{permitWaitingTimeSeconds: 10}"
-DOORS = [
+SOURCES = [
     pytest.param(of_object, id="a PodGroup"),
     pytest.param(of_labels, id="labels"),
 ]
@@ -29,7 +29,7 @@ def names(count: int, prefix: str = "p") -> list[str]:
     return [f"{prefix}{i}" for i in range(count)]
 
 
-@pytest.mark.parametrize("member", DOORS)
+@pytest.mark.parametrize("member", SOURCES)
 def test_members_wait_until_enough_have_a_node_and_start_together(member):
     async def story(live: Cluster) -> None:
         if member is of_object:
@@ -51,7 +51,7 @@ def test_members_wait_until_enough_have_a_node_and_start_together(member):
     play(story, cluster=nodes(3), config=coscheduling("permit", args=args))
 
 
-@pytest.mark.parametrize("member", DOORS)
+@pytest.mark.parametrize("member", SOURCES)
 def test_a_timeout_frees_everything(member):
     async def story(live: Cluster) -> None:
         if member is of_object:

@@ -15,7 +15,7 @@ from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.waiting import WaitingPods
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.build import World, pod
-from tests.service.test_effects import Binding
+from tests.service.test_binding_cycle import Binding
 from tests.service.test_waiting import WAIT
 
 

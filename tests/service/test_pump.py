@@ -56,7 +56,7 @@ class Pumping(World):
             skipping=self.skipping(),
             groups=None,
             outcomes=Outcomes(
-                effects=mine, failures=self.handler(), evictor=mine, facts=self.facts
+                binding_cycles=mine, failures=self.handler(), evictor=mine, facts=self.facts
             ),
             facts=self.facts,
         )

@@ -21,7 +21,7 @@ from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.state.lifecycle import PodState
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.build import pod
-from tests.service.test_effects import BACK, DONE, UNDONE, UNSCHEDULABLE, Binding
+from tests.service.test_binding_cycle import BACK, DONE, UNDONE, UNSCHEDULABLE, Binding
 
 P = pod("p")
 UID = "uid-p"

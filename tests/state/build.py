@@ -21,8 +21,8 @@ from moorage.state.contracts import (
 )
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.queue import SchedulingQueue
+from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
-from moorage.state.rules import V1_36, QueueRules, v1_20
 
 PROFILE = "default-scheduler"
 SECOND = NS_PER_SECOND
@@ -62,7 +62,7 @@ def pod(
 
 NAMESPACE_LABELS = {"ns": {"team": "a"}, "other": {"team": "b"}}
 V1_20 = v1_20(lambda namespace: NAMESPACE_LABELS.get(namespace, {}))
-RULES = {"v1.36": V1_36, "v1.20": V1_20}
+VERSIONS = {"v1.36": V1_36, "v1.20": V1_20}
 
 
 class Recorder:
@@ -94,7 +94,7 @@ class Recorder:
     def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
         self.hints[plugin, event, answer] += 1
 
-    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+    def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         self.gated[profile] += 1
 
     def now(self) -> dict[str, int]:
@@ -126,7 +126,7 @@ class World:
         hints: HintMap | list[RegisteredHint] | None = None,
         pre_enqueue: PreEnqueueMap | None = None,
         settings: QueueSettings | None = None,
-        rules: QueueRules = V1_36,
+        version: QueueVersion = V1_36,
     ) -> None:
         self.clock = ManualClock()
         self.start_ns = self.clock.now_ns()
@@ -149,7 +149,7 @@ class World:
             pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
             hints={PROFILE: hints} if isinstance(hints, list) else hints,
             pod_lookup=lambda namespace, name: self.api.get((namespace, name)),
-            rules=rules,
+            version=version,
             settings=settings,
             observer=self.seen,
             lifecycle=self.lifecycle,

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from moorage.api.changes import ClusterEvent
 from moorage.state.cache import Cache
+from moorage.state.queue_version import V1_36, QueueVersion
 from moorage.state.queued_pod import QueuedPod
-from moorage.state.rules import V1_36, QueueRules
 from tests.state.build import NODE_ADD, NODE_LABEL, POD_DELETE, SECOND, Table, World, node, pod
 from tests.state.model import (
     AFTER,
@@ -33,13 +33,13 @@ from tests.state.model import (
 
 
 class QueueAndCache(RuleBasedStateMachine):
-    rules_of_queue: QueueRules = V1_36
+    version_of_queue: QueueVersion = V1_36
     leftover_seconds = 300
     updatable: tuple[str, ...] = ("active", "backoff", "unschedulable", "gated", "in-flight")
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(hints=HINTS, rules=self.rules_of_queue)
+        self.world = World(hints=HINTS, version=self.version_of_queue)
         self.table = Table()
         self.cache = Cache(self.table, self.world.clock, lifecycle=self.world.lifecycle)
         self.queue = self.world.queue

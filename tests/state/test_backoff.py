@@ -2,8 +2,8 @@
 
 import pytest
 
+from moorage.state.backoff_times import backoff_duration_ns
 from moorage.state.contracts import QueueSettings
-from moorage.state.pauses import backoff_duration_ns
 from tests.state.build import NODE_ADD, SECOND, World, pod
 
 

@@ -15,17 +15,17 @@ import pytest
 from moorage.api.changes import UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, Resource
 from moorage.api.meta import LabelSelector
 from moorage.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, Toleration
+from moorage.state.backoff_times import AttemptBackoff, FailureBackoff
 from moorage.state.contracts import QueueSettings
-from moorage.state.pauses import AttemptPauses, FailurePauses
 from moorage.state.queued_pod import QueuedPod
 from tests.state.build import (
     NODE_ADD,
     NODE_TAINT,
     POD_DELETE,
     PVC_ADD,
-    RULES,
     SECOND,
     V1_20,
+    VERSIONS,
     World,
     pod,
 )
@@ -207,8 +207,8 @@ def nothing(world: World) -> None:
 )
 def test_where_a_pod_ends_up(before, happens, new, old):
     ends = {}
-    for name, rules in RULES.items():
-        world = World(rules=rules)
+    for name, version in VERSIONS.items():
+        world = World(version=version)
         before(world)
         happens(world)
         ends[name] = world.places()
@@ -240,24 +240,24 @@ def failed(attempts: int, rejections: int, errors: int) -> QueuedPod:
     ],
 )
 def test_the_end_of_a_pause(queued, new, old):
-    assert FailurePauses(QueueSettings()).ends_ns(queued) / SECOND == new
-    assert AttemptPauses(V1_20.settings).ends_ns(queued) / SECOND == old
+    assert FailureBackoff(QueueSettings()).ends_ns(queued) / SECOND == new
+    assert AttemptBackoff(V1_20.settings).ends_ns(queued) / SECOND == old
 
 
 def test_v1_20_has_no_pause_where_backoff_is_off():
     settings = msgspec.structs.replace(V1_20.settings, backoff_max_ns=0)
-    assert AttemptPauses(settings).ends_ns(failed(3, 3, 0)) == 0
+    assert AttemptBackoff(settings).ends_ns(failed(3, 3, 0)) == 0
 
 
 @pytest.mark.parametrize(
-    ("rules", "held", "released"),
+    ("version", "held", "released"),
     [
         pytest.param("v1.36", 11.999, 12, id="v1.36: after the whole window"),
         pytest.param("v1.20", 11.499, 11.5, id="v1.20: at the very end"),
     ],
 )
-def test_the_moment_of_release(rules, held, released):
-    world = World(rules=RULES[rules])
+def test_the_moment_of_release(version, held, released):
+    world = World(version=VERSIONS[version])
     world.at(10.5)
     world.waiting()
     world.queue.move_all(NODE_ADD, None, None)
@@ -273,14 +273,14 @@ def test_the_moment_of_release(rules, held, released):
 
 
 @pytest.mark.parametrize(
-    ("rules", "popped"),
+    ("version", "popped"),
     [
         pytest.param("v1.36", "a", id="v1.36: a pod is popped early"),
         pytest.param("v1.20", None, id="v1.20: backoff is waited out"),
     ],
 )
-def test_what_is_popped_while_nothing_is_active(rules, popped):
-    world = World(rules=RULES[rules])
+def test_what_is_popped_while_nothing_is_active(version, popped):
+    world = World(version=VERSIONS[version])
     backs_off(world)
     wakes = world.wakes
     found = world.queue.pop()
@@ -290,7 +290,7 @@ def test_what_is_popped_while_nothing_is_active(rules, popped):
 
 
 def test_v1_20_a_pod_released_later_wakes_who_waits():
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     backs_off(world)
     wakes = world.wakes
     world.at(5)
@@ -349,7 +349,7 @@ def longing(labels: dict[str, str] | None, *, namespaces: list[str] | None = Non
 )
 @pytest.mark.parametrize("event", [POD_ADD, POD_LABEL], ids=["placed", "relabelled"])
 def test_v1_20_a_placed_pod_wakes_only_those_that_long_for_it(waiting, placed, after, event):
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.add(waiting)
     world.fail(world.pop(), "Fit")
     world.queue.move_all(event, None, placed)
@@ -367,7 +367,7 @@ def test_v1_20_a_term_may_choose_namespaces_by_label():
     )
     near = PodAffinity(required_during_scheduling_ignored_during_execution=[term])
     spec = msgspec.structs.replace(waiting.spec, affinity=Affinity(pod_affinity=near))
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.add(msgspec.structs.replace(waiting, spec=spec))
     world.fail(world.pop(), "Fit")
     for namespace, after in (("ns", "unschedulable"), ("other", "backoff")):
@@ -377,7 +377,7 @@ def test_v1_20_a_term_may_choose_namespaces_by_label():
 
 
 def test_v1_20_a_deleted_pod_wakes_everybody():
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.waiting()
     world.queue.move_all(POD_DELETE, pod("b", node="n"), None)
     assert world.places() == {"a": "backoff"}
@@ -385,7 +385,7 @@ def test_v1_20_a_deleted_pod_wakes_everybody():
 
 def test_v1_20_an_affinity_that_cannot_be_read_wakes_nobody(caplog):
     waiting = longing({"app": "_not a value"})
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.add(waiting)
     world.fail(world.pop(), "Fit")
     world.queue.move_all(POD_ADD, None, pod("b", node="n"))
@@ -394,7 +394,7 @@ def test_v1_20_an_affinity_that_cannot_be_read_wakes_nobody(caplog):
 
 
 def test_v1_20_a_targeted_wildcard_concerns_one_pod_only():
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.waiting("a")
     world.waiting("b")
     world.queue.move_all(UNSCHEDULABLE_TIMEOUT, None, pod("b"))
@@ -402,7 +402,7 @@ def test_v1_20_a_targeted_wildcard_concerns_one_pod_only():
 
 
 def test_v1_20_keeps_two_numbers_instead_of_events():
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     numbers = []
 
     def note() -> None:
@@ -438,7 +438,7 @@ def test_v1_36_ignores_an_event_nobody_registered_in_its_number_too():
 
 
 def test_v1_20_an_update_of_a_pod_in_flight_queues_a_second_copy():
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.add(pod())
     queued = world.pop()
     world.queue.update(pod(), tolerating(pod()))
@@ -459,7 +459,7 @@ def test_v1_20_an_update_of_a_pod_in_flight_queues_a_second_copy():
     ],
 )
 def test_v1_20_a_gate_is_asked_again(happens, after):
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     world.close_gate("a")
     world.add(pod())
     world.gates.clear()
@@ -468,19 +468,19 @@ def test_v1_20_a_gate_is_asked_again(happens, after):
 
 
 def test_v1_20_a_pod_in_backoff_that_is_updated_may_be_refused_by_its_gate():
-    world = World(rules=V1_20)
+    world = World(version=V1_20)
     backs_off(world)
     world.close_gate("a")
     world.queue.update(pod(), tolerating(pod()))
     assert world.places() == {"a": "gated"}
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("gate_opens", "after"), [(False, "gated"), (True, "backoff")], ids=["still closed", "open"]
 )
-def test_a_gated_pod_is_never_put_to_backoff_unasked(rules, gate_opens, after):
-    world = World(rules=RULES[rules])
+def test_a_gated_pod_is_never_put_to_backoff_unasked(version, gate_opens, after):
+    world = World(version=VERSIONS[version])
     world.waiting()
     world.close_gate("a")
     world.queue.activate([pod()])

@@ -6,8 +6,8 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.state.contracts import GateResult, PreEnqueueFn, QueueSettings, RegisteredHint
-from moorage.state.gates import Gates
 from moorage.state.hints import HintIndex
+from moorage.state.pre_enqueue import PreEnqueueGates
 from moorage.state.queued_pod import QueuedPod
 from tests.state.build import NODE_ADD, POD_DELETE, PROFILE, PVC_ADD, World, hint, pod
 
@@ -31,7 +31,7 @@ class Plugins:
 
     def run(self, queued: QueuedPod, hints: Sequence[RegisteredHint] = ()) -> list[str]:
         self.asked.clear()
-        Gates(self.map, HintIndex({PROFILE: list(hints)})).run(queued)
+        PreEnqueueGates(self.map, HintIndex({PROFILE: list(hints)})).run(queued)
         return self.asked
 
 
@@ -75,7 +75,7 @@ def test_anything_but_success_gates(answer, logged, caplog):
         return answer
 
     queued = QueuedPod(pod(), 0)
-    Gates({PROFILE: [("A", ask)]}, HintIndex({})).run(queued)
+    PreEnqueueGates({PROFILE: [("A", ask)]}, HintIndex({})).run(queued)
     assert queued.gating_plugin == "A"
     assert queued.unschedulable_plugins == {"A"}
     assert queued.pending_plugins == set()

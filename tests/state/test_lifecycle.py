@@ -1,9 +1,10 @@
-"""The lifecycle table, what it refuses, the stories it tells, and the bounds on them."""
+"""The lifecycle table, what it refuses, the histories it tells, and the bounds on them."""
 
 import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.state.cache import Cache
+from moorage.state.history import Histories, HistoryEntry, PodHistory
 from moorage.state.lifecycle import (
     TRANSITIONS,
     InvalidTransitionError,
@@ -11,7 +12,6 @@ from moorage.state.lifecycle import (
     PodState,
     mermaid,
 )
-from moorage.state.story import Stories, Story, StoryEntry
 from tests.state.build import NODE_ADD, Table, World, pod
 
 S = PodState
@@ -47,7 +47,7 @@ def test_only_moves_in_the_table_are_allowed(origin, to):
     lifecycle = reach(origin)
     if to in TRANSITIONS[origin]:
         lifecycle.move(pod(), to, cause="test")
-        # A pod that was never ours to schedule has no story, so its end is not remembered.
+        # A pod that was never ours to schedule has no history, so its end is not remembered.
         forgotten = (origin, to) == (S.BOUND, S.GONE)
         assert lifecycle.state("uid-a") is (S.UNKNOWN if forgotten else to)
     else:
@@ -70,7 +70,7 @@ def test_a_refused_move_tells_the_story():
     with pytest.raises(InvalidTransitionError) as caught:
         lifecycle.move(pod(), S.BINDING, cause="test")
     assert str(caught.value).splitlines() == [
-        "pod ns/a cannot move from unknown to binding; its story:",
+        "pod ns/a cannot move from unknown to binding; its history:",
         "  2026-01-01T00:00:00.000000Z -> active (test)",
         "  2026-01-01T00:00:00.000000Z -> in-flight (test)",
         "  2026-01-01T00:00:00.000000Z -> gone (delete)",
@@ -92,7 +92,7 @@ def test_a_binding_task_moves_a_pod_only_while_it_is_assumed(state, still):
     assert lifecycle.progress(pod(), S.BINDING, cause="allowed") is still
     after = lifecycle.state("uid-a")
     assert (after is S.BINDING) == still
-    told = lifecycle.stories.of("uid-a")[-1].what
+    told = lifecycle.histories.of("uid-a")[-1].what
     assert told == ("-> binding" if still else "no longer assumed when binding")
 
 
@@ -127,7 +127,7 @@ def test_a_pods_whole_story():
     world.queue.delete(pod(node="n2"))
     told = [
         (world.seconds(entry.at_ns), entry.what, entry.cause)
-        for entry in world.lifecycle.stories.of("uid-a")
+        for entry in world.lifecycle.histories.of("uid-a")
     ]
     assert told == [
         (0, "-> active", "UnschedulablePodAdd"),
@@ -162,7 +162,7 @@ def test_a_pod_deleted_while_being_bound_is_told_and_ends():
     assert world.lifecycle.state("uid-a") is S.IN_FLIGHT
     world.queue.done(queued.uid)
     assert world.lifecycle.state("uid-a") is S.GONE
-    told = [entry.what for entry in world.lifecycle.stories.of("uid-a")]
+    told = [entry.what for entry in world.lifecycle.histories.of("uid-a")]
     assert told[-4:] == ["-> assumed", "deleted while being scheduled", "-> in-flight", "-> gone"]
     assert len(world.lifecycle) == 0
 
@@ -198,92 +198,92 @@ def test_a_second_copy_of_an_assumed_pod_does_not_change_its_state():
 
 class TestStories:
     def test_are_filtered_by_pod_and_by_cause(self):
-        stories = Stories(ManualClock(0))
-        stories.record("1", ("ns", "a"), "waits", cause="X")
-        stories.record("2", ("ns", "b"), "waits", cause="Y")
-        stories.record("1", ("ns", "a"), "moves", cause="Y")
-        a = (StoryEntry(0, "waits", "X"), StoryEntry(0, "moves", "Y"))
-        assert stories.of("1") == a
-        assert stories.of("3") == ()
-        assert stories.by_cause("Y") == {"1": a[1:], "2": (StoryEntry(0, "waits", "Y"),)}
-        found = stories.find("ns", "a")
+        histories = Histories(ManualClock(0))
+        histories.record("1", ("ns", "a"), "waits", cause="X")
+        histories.record("2", ("ns", "b"), "waits", cause="Y")
+        histories.record("1", ("ns", "a"), "moves", cause="Y")
+        a = (HistoryEntry(0, "waits", "X"), HistoryEntry(0, "moves", "Y"))
+        assert histories.of("1") == a
+        assert histories.of("3") == ()
+        assert histories.by_cause("Y") == {"1": a[1:], "2": (HistoryEntry(0, "waits", "Y"),)}
+        found = histories.find("ns", "a")
         assert found is not None
         assert (found.uid, found.entries) == ("1", a)
-        assert stories.find("ns", "c") is None
+        assert histories.find("ns", "c") is None
 
     def test_by_name_the_newest_pod_is_meant(self):
-        stories = Stories(ManualClock(0), finished_max=0)
-        stories.record("1", ("ns", "a"), "waits", cause="X")
-        stories.record("2", ("ns", "a"), "waits", cause="X")
-        stories.finish("1")
-        found = stories.find("ns", "a")
+        histories = Histories(ManualClock(0), finished_max=0)
+        histories.record("1", ("ns", "a"), "waits", cause="X")
+        histories.record("2", ("ns", "a"), "waits", cause="X")
+        histories.finish("1")
+        found = histories.find("ns", "a")
         assert found is not None
         assert found.uid == "2"
-        stories.finish("2")
-        assert stories.find("ns", "a") is None
+        histories.finish("2")
+        assert histories.find("ns", "a") is None
 
     def test_keep_the_latest_entries(self):
-        stories = Stories(ManualClock(0), entries_max=3)
+        histories = Histories(ManualClock(0), entries_max=3)
         for number in range(5):
-            stories.record("1", ("ns", "a"), str(number), cause="X")
-        story = stories.story("1")
-        assert story is not None
-        assert [entry.what for entry in story.entries] == ["2", "3", "4"]
-        assert story.dropped == 2
+            histories.record("1", ("ns", "a"), str(number), cause="X")
+        history = histories.get("1")
+        assert history is not None
+        assert [entry.what for entry in history.entries] == ["2", "3", "4"]
+        assert history.dropped == 2
 
     def test_keep_all_unfinished_and_the_latest_finished(self):
-        stories = Stories(ManualClock(0), finished_max=2)
+        histories = Histories(ManualClock(0), finished_max=2)
         for uid in "12345":
-            stories.record(uid, ("ns", uid), "waits", cause="X")
+            histories.record(uid, ("ns", uid), "waits", cause="X")
         for uid in "1234":
-            stories.finish(uid)
+            histories.finish(uid)
             if uid == "2":
-                stories.reopen("1")
-        assert [story.uid for story in stories] == ["1", "3", "4", "5"]
+                histories.reopen("1")
+        assert [history.uid for history in histories] == ["1", "3", "4", "5"]
 
     def test_the_latest_end_of_a_pod_counts(self):
-        stories = Stories(ManualClock(0), finished_max=2)
+        histories = Histories(ManualClock(0), finished_max=2)
         for uid in "123":
-            stories.record(uid, ("ns", uid), "waits", cause="X")
+            histories.record(uid, ("ns", uid), "waits", cause="X")
         for uid in "1213":
-            stories.finish(uid)
-        assert [story.uid for story in stories] == ["1", "3"]
+            histories.finish(uid)
+        assert [history.uid for history in histories] == ["1", "3"]
 
     def test_a_pod_that_comes_back_keeps_its_story(self):
         clock = ManualClock(0)
-        lifecycle = Lifecycle(clock, Stories(clock, finished_max=1))
+        lifecycle = Lifecycle(clock, Histories(clock, finished_max=1))
         lifecycle.move(pod(), S.ACTIVE, cause="add")
         lifecycle.move(pod(), S.GONE, cause="delete")
         lifecycle.move(pod(), S.ACTIVE, cause="add")
         for name in "bc":
             lifecycle.move(pod(name), S.ACTIVE, cause="add")
             lifecycle.move(pod(name), S.GONE, cause="delete")
-        told = [entry.what for entry in lifecycle.stories.of("uid-a")]
+        told = [entry.what for entry in lifecycle.histories.of("uid-a")]
         assert told == ["-> active", "-> gone", "-> active"]
 
     def test_finishing_an_unknown_one_is_nothing(self):
-        stories = Stories(ManualClock(0))
-        stories.finish("1")
-        assert len(stories) == 0
+        histories = Histories(ManualClock(0))
+        histories.finish("1")
+        assert len(histories) == 0
 
     def test_notes_about_pods_that_left_do_not_pile_up(self):
         clock = ManualClock(0)
-        lifecycle = Lifecycle(clock, Stories(clock, finished_max=2))
+        lifecycle = Lifecycle(clock, Histories(clock, finished_max=2))
         for number in range(10):
             lifecycle.note(pod(f"p{number}"), "came late", cause="X")
-        assert [story.uid for story in lifecycle.stories] == ["uid-p8", "uid-p9"]
+        assert [history.uid for history in lifecycle.histories] == ["uid-p8", "uid-p9"]
 
     def test_pods_that_were_never_queued_have_none(self):
         lifecycle = reach(S.BOUND)
         lifecycle.move(pod(), S.GONE, cause="test")
-        assert len(lifecycle.stories) == 0
+        assert len(lifecycle.histories) == 0
 
 
 def test_a_story_entry_reads_as_a_line():
-    assert str(StoryEntry(1_500_000_000, "-> active", "NodeAdd")) == (
+    assert str(HistoryEntry(1_500_000_000, "-> active", "NodeAdd")) == (
         "1970-01-01T00:00:01.500000Z -> active (NodeAdd)"
     )
-    assert Story("1", ("ns", "a")).entries == ()
+    assert PodHistory("1", ("ns", "a")).entries == ()
 
 
 def test_the_diagram_has_every_move_once():

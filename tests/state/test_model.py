@@ -46,7 +46,7 @@ OLD_WAYS = [
 class Old(QueueAndCache):
     """The queue of v1.20; an update in flight, which makes a second copy, is left out."""
 
-    rules_of_queue = V1_20
+    version_of_queue = V1_20
     leftover_seconds = 60
     updatable: tuple[str, ...] = ("active", "backoff", "unschedulable", "gated")
 

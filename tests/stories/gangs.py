@@ -1,4 +1,4 @@
-"""What stories about gangs share: groups by each door, profiles, and a cluster to look at."""
+"""What stories about gangs share: groups of each source, profiles, and a cluster to look at."""
 
 from __future__ import annotations
 

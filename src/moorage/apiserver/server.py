@@ -1,7 +1,7 @@
 """The API server: one call in, one answer out, whatever carries it.
 
-`handle` is the door: `http` stands before it for real clients, an in-process transport for tests
-and simulations. Nothing in here reads a clock of its own or starts a thread, and only watch
+`handle` is the entry point. `http` calls it for real clients, an in-process transport for tests and
+sandboxes. Nothing in here reads a clock of its own or starts a thread, and only watch
 streams wait; so the whole server runs under a virtual clock.
 """
 

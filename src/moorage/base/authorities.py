@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 # What connections are made with (asyncio, uvloop), and what `http.client` uses.
-_DOORS = ("wrap_bio", "wrap_socket")
+_WRAPPERS = ("wrap_bio", "wrap_socket")
 
 
 @contextmanager
@@ -21,8 +21,8 @@ def read_when_used() -> Iterator[None]:
     """Let contexts made inside read the machine's authorities at their first connection."""
 
     def later(context: ssl.SSLContext, *_purpose: object) -> None:
-        for door in _DOORS:
-            setattr(context, door, _first(context, door))
+        for wrapper in _WRAPPERS:
+            setattr(context, wrapper, _first(context, wrapper))
 
     contexts: Any = ssl.SSLContext
     loaded = contexts.load_default_certs
@@ -35,13 +35,13 @@ def read_when_used() -> Iterator[None]:
         del contexts.set_default_verify_paths
 
 
-def _first(context: ssl.SSLContext, door: str) -> Callable[..., Any]:
+def _first(context: ssl.SSLContext, wrapper: str) -> Callable[..., Any]:
     """Return what makes a context whole and then does what the method of that name does."""
 
     def call(*args: Any, **options: Any) -> Any:
-        for each in _DOORS:
+        for each in _WRAPPERS:
             vars(context).pop(each, None)
         context.load_default_certs()
-        return getattr(context, door)(*args, **options)
+        return getattr(context, wrapper)(*args, **options)
 
     return call

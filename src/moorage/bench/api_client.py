@@ -31,7 +31,7 @@ from moorage.bench.api_jobs import (
     Write,
     Written,
 )
-from moorage.bench.api_wire import Door, Wire, door_of
+from moorage.bench.api_wire import Connector, Wire, connector_of
 from moorage.bench.workload import default_node, default_pod
 from moorage.client.kubeconfig import find_access
 
@@ -51,7 +51,7 @@ _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 _NS_PER_MS = NS_PER_SECOND / 1000
 
 
-async def do(job: Job, door: Door, clock: Clock, answer: Answer) -> None:
+async def do(job: Job, connector: Connector, clock: Clock, answer: Answer) -> None:
     """Do a job and answer it.
 
     Raises
@@ -61,16 +61,16 @@ async def do(job: Job, door: Door, clock: Clock, answer: Answer) -> None:
     """
     match job:
         case Load():
-            answer(await _load(job, door, clock))
+            answer(await _load(job, connector, clock))
         case ListOnce():
-            answer(await _list(job, door, clock))
+            answer(await _list(job, connector, clock))
         case Write():
-            answer(await _write(job, door, clock))
+            answer(await _write(job, connector, clock))
         case Watch():
-            await _watch(job, door, clock, answer)
+            await _watch(job, connector, clock, answer)
 
 
-async def _load(job: Load, door: Door, clock: Clock) -> Loaded:
+async def _load(job: Load, connector: Connector, clock: Clock) -> Loaded:
     nodes = (("/api/v1/nodes", default_node(index)) for index in range(job.nodes))
     plain = default_pod("load")
 
@@ -81,16 +81,20 @@ async def _load(job: Load, door: Door, clock: Clock) -> Loaded:
 
     pods = ((PODS, pod(index)) for index in range(job.pods))
     loaded = Loaded(
-        await _create(nodes, door, clock, connections=job.connections),
-        await _create(pods, door, clock, connections=job.connections),
+        await _create(nodes, connector, clock, connections=job.connections),
+        await _create(pods, connector, clock, connections=job.connections),
     )
     written = (_written(index, 0) for index in range(_OBJECTS))
-    await _create(written, door, clock, connections=job.connections)
+    await _create(written, connector, clock, connections=job.connections)
     return loaded
 
 
 async def _create(
-    objects: Iterator[tuple[str, dict[str, Any]]], door: Door, clock: Clock, *, connections: int
+    objects: Iterator[tuple[str, dict[str, Any]]],
+    connector: Connector,
+    clock: Clock,
+    *,
+    connections: int,
 ) -> float:
     """Create objects one by one over each connection; return the seconds it took."""
 
@@ -98,14 +102,17 @@ async def _create(
         for target, obj in objects:
             await wire.call("POST", target, msgspec.json.encode(obj))
 
-    return await _on_each(door, clock, creator, connections)
+    return await _on_each(connector, clock, creator, connections)
 
 
 async def _on_each(
-    door: Door, clock: Clock, work: Callable[[Wire], Coroutine[Any, Any, None]], connections: int
+    connector: Connector,
+    clock: Clock,
+    work: Callable[[Wire], Coroutine[Any, Any, None]],
+    connections: int,
 ) -> float:
     """Do work on each of several connections; return the seconds it took once all were open."""
-    wires = [await door.open() for _ in range(connections)]
+    wires = [await connector.open() for _ in range(connections)]
     start = clock.monotonic_ns()
     try:
         await asyncio.gather(*(work(wire) for wire in wires))
@@ -115,9 +122,9 @@ async def _on_each(
     return (clock.monotonic_ns() - start) / NS_PER_SECOND
 
 
-async def _list(job: ListOnce, door: Door, clock: Clock) -> Listed:
+async def _list(job: ListOnce, connector: Connector, clock: Clock) -> Listed:
     accept = _TABLE if job.table else "application/json"
-    with closing(await door.open()) as wire:
+    with closing(await connector.open()) as wire:
         start = clock.monotonic_ns()
         body = await wire.call("GET", job.target, accept=accept)
         seconds = (clock.monotonic_ns() - start) / NS_PER_SECOND
@@ -125,7 +132,7 @@ async def _list(job: ListOnce, door: Door, clock: Clock) -> Listed:
     return Listed(seconds, len(body), len(found["rows" if job.table else "items"]))
 
 
-async def _write(job: Write, door: Door, clock: Clock) -> Written:
+async def _write(job: Write, connector: Connector, clock: Clock) -> Written:
     indexes = iter(range(job.events))
     start = clock.monotonic_ns()
 
@@ -137,7 +144,7 @@ async def _write(job: Write, door: Door, clock: Clock) -> Written:
             target, obj = _written(index % _OBJECTS, clock.monotonic_ns())
             await wire.call("PUT", f"{target}/{obj['metadata']['name']}", msgspec.json.encode(obj))
 
-    return Written(await _on_each(door, clock, writer, job.connections))
+    return Written(await _on_each(connector, clock, writer, job.connections))
 
 
 def _written(index: int, sent_ns: int) -> tuple[str, dict[str, Any]]:
@@ -194,7 +201,7 @@ class _Watcher:
         self.lags_ns.extend(now - sent for each in _SENT.findall(lines) if (sent := int(each)))
 
 
-async def _watch(job: Watch, door: Door, clock: Clock, answer: Answer) -> None:
+async def _watch(job: Watch, connector: Connector, clock: Clock, answer: Answer) -> None:
     watchers = [_Watcher(job, clock) for _ in range(job.watchers)]
     opened = 0
 
@@ -204,8 +211,8 @@ async def _watch(job: Watch, door: Door, clock: Clock, answer: Answer) -> None:
         if opened == job.watchers:
             answer(Watching(opened))
 
-    wires = [await door.open() for _ in watchers]
-    target = f"{WRITTEN}?watch=1&resourceVersion={await _version(door)}"
+    wires = [await connector.open() for _ in watchers]
+    target = f"{WRITTEN}?watch=1&resourceVersion={await _version(connector)}"
     runs = (watcher.run(wire, target, ready) for watcher, wire in zip(watchers, wires, strict=True))
     await asyncio.gather(*runs)
     lags = sorted(lag for watcher in watchers for lag in watcher.lags_ns)
@@ -222,9 +229,9 @@ async def _watch(job: Watch, door: Door, clock: Clock, answer: Answer) -> None:
     )
 
 
-async def _version(door: Door) -> str:
+async def _version(connector: Connector) -> str:
     """Return the newest resourceVersion."""
-    with closing(await door.open()) as wire:
+    with closing(await connector.open()) as wire:
         found = msgspec.json.decode(await wire.call("GET", f"{WRITTEN}?limit=1"))
     return str(found["metadata"]["resourceVersion"])
 
@@ -246,7 +253,7 @@ async def serve(kubeconfig: str, clock: Clock) -> None:
     MoorageError
         The server cannot be reached, refused or hung up.
     """
-    door = await door_of(find_access(kubeconfig, clock=clock))
+    connector = await connector_of(find_access(kubeconfig, clock=clock))
     # Nothing else runs between two jobs, so reading may block the loop.
     while line := sys.stdin.buffer.readline():
-        await do(msgspec.json.decode(line, type=Job), door, clock, _tell)
+        await do(msgspec.json.decode(line, type=Job), connector, clock, _tell)

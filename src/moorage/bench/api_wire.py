@@ -21,7 +21,7 @@ from moorage.client.http_transport import tls_context
 _HEAD_BYTES_MAX = 1 << 16
 
 
-class Door(msgspec.Struct, frozen=True):
+class Connector(msgspec.Struct, frozen=True):
     """Where a server is, how to trust it and who we are to it.
 
     Parameters
@@ -56,13 +56,13 @@ class Door(msgspec.Struct, frozen=True):
         return Wire(reader, writer, self.head)
 
 
-async def door_of(access: ServerAccess) -> Door:
-    """Return the door to a server."""
+async def connector_of(access: ServerAccess) -> Connector:
+    """Return the connector for a server."""
     credential = await access.credentials.credential()
     parts = urlsplit(access.server)
     context = tls_context(access, credential)
     lines = [("Host", parts.netloc), ("User-Agent", "moorage-bench"), *credential.headers]
-    return Door(
+    return Connector(
         parts.hostname or "",
         parts.port or 443,
         context if isinstance(context, ssl.SSLContext) else None,

@@ -54,7 +54,7 @@ class FilledPlacement(msgspec.Struct, frozen=True):
 
 
 COSCHEDULING: Final = "Coscheduling"
-"""Name of the plugin that opens the doors of coscheduling to the pods of a profile."""
+"""Name of the plugin whose profiles have pods in groups of coscheduling."""
 
 
 @runtime_checkable

@@ -84,7 +84,7 @@ class QueueFacts:
             histogram = self.hints[key] = Histogram(_HINT)
         histogram.observe((self.now_ns() - since_ns) / NS_PER_SECOND)
 
-    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+    def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long PreEnqueue took; it is told as Success whatever it said, as upstream."""
         told = self.plugins.durations_of("PreEnqueue", "Success", profile)
         told.add(self.now_ns() - since_ns)

@@ -34,13 +34,13 @@ from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.queue_of_profiles import build_queue
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.group_labels import (
-    CUSTOM_DOOR,
-    LABEL_DOOR,
+    CUSTOM_SOURCE,
+    LABEL_SOURCE,
     CustomGroups,
-    Doors,
     LabelledGroups,
+    SeveralSources,
 )
-from moorage.snapshot.group_sources import API_DOOR, ApiGroups
+from moorage.snapshot.group_sources import API_SOURCE, ApiGroups
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_groups import GroupSource
 from moorage.snapshot.pod_info import PodInfo, info_of
@@ -239,17 +239,19 @@ def _profiles(
 
 
 def _snapshot(gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
-    """Return an empty cluster, with the doors to pod groups that gates and plugins open."""
+    """Return an empty cluster, with the group sources that feature gates and plugins add."""
     snapshot, sources = Snapshot(), dict[str, GroupSource]()
     groups, listers = snapshot.groups, snapshot.listers
     if gates(GENERIC_WORKLOAD):
-        sources[API_DOOR] = ApiGroups(listers.pod_groups)
+        sources[API_SOURCE] = ApiGroups(listers.pod_groups)
     coscheduled = [s.scheduler_name for s in specs if COSCHEDULING in s.points["permit"]]
     if coscheduled:
-        sources[CUSTOM_DOOR] = CustomGroups(listers.coscheduling_groups, groups.members)
-        sources[LABEL_DOOR] = LabelledGroups(groups.members)
+        sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, groups.members)
+        sources[LABEL_SOURCE] = LabelledGroups(groups.members)
     if sources:
-        groups.source = Doors(sources, {CUSTOM_DOOR: coscheduled, LABEL_DOOR: coscheduled})
+        groups.source = SeveralSources(
+            sources, {CUSTOM_SOURCE: coscheduled, LABEL_SOURCE: coscheduled}
+        )
     return snapshot
 
 

@@ -24,8 +24,8 @@ from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
+from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import Core
-from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
@@ -55,7 +55,7 @@ class GroupAttempts:
     ----------
     core
         The state and the cycles.
-    effects, failures, evictor, facts
+    binding_cycles, failures, evictor, facts
         Where outcomes go; no evictor where nobody is evicted.
     reports
         The groups' own status and Events; None where nothing is written.
@@ -67,7 +67,7 @@ class GroupAttempts:
         self,
         core: Core,
         *,
-        effects: Effects,
+        binding_cycles: BindingCycles,
         failures: FailureHandler,
         evictor: Evictor | None,
         reports: GroupReports | None,
@@ -78,7 +78,7 @@ class GroupAttempts:
         self._queue = core.queue
         self._groups = core.snapshot.groups
         self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
-        self._effects = effects
+        self._binding_cycles = binding_cycles
         self._failures = failures
         self._evictor = evictor
         self._reports = reports
@@ -212,7 +212,7 @@ class GroupAttempts:
             if verdict.decision is not None:
                 self._facts.note(verdict.decision)
                 verdict.decision.state.write(GROUP_PHASE, CARRIED_OUT)
-                self._effects.carry_out(profile, entry, verdict.decision)
+                self._binding_cycles.carry_out(profile, entry, verdict.decision)
         for entry, verdict in verdicts:
             if verdict.decision is None:
                 self._facts.note_failure(entry.pod, verdict.status, verdict.message)
@@ -240,7 +240,7 @@ class GroupAttempts:
             return
         text = f"only {members.placed} of {terms.minimum} pods of the group could be reserved"
         for pod in members.assumed_pods():
-            self._core.effects.reject(pod.uid, COSCHEDULING if key.door else _PLUGIN, text)
+            self._core.effects.reject(pod.uid, COSCHEDULING if key.source else _PLUGIN, text)
 
     def _fail_all(self, entries: Sequence[QueuedPod], status: Status) -> None:
         for entry in entries:

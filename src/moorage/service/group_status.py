@@ -25,7 +25,7 @@ from moorage.client.writes import Client
 from moorage.engine.group_decision import GroupDecision, GroupOutcome
 from moorage.framework.status import Status
 from moorage.service.pod_writes import PodWrites, reference
-from moorage.snapshot.group_labels import CUSTOM_DOOR
+from moorage.snapshot.group_labels import CUSTOM_SOURCE
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
@@ -128,7 +128,7 @@ class GroupReports:
         """
         if found.outcome is not GroupOutcome.PLACED:
             self._tell(key, found.explanation(pods), pods[0].pod, action="Scheduling")
-        group = None if key.door else self._lister.get(key.name, key.namespace)
+        group = None if key.source else self._lister.get(key.name, key.namespace)
         if group is None:
             return
         before = self._known(group)
@@ -153,11 +153,11 @@ class GroupReports:
         self._tell(key, status.message, pod, action="Gathering")
 
     def _tell(self, key: GroupKey, note: str, member: Pod, *, action: str) -> None:
-        if not key.door:
+        if not key.source:
             group = self._lister.get(key.name, key.namespace)
             if group is not None:
                 self._recorder.record(_refused(group.metadata, POD_GROUPS, note, member, action))
-        elif key.door == CUSTOM_DOOR:
+        elif key.source == CUSTOM_SOURCE:
             custom = self._custom.get(key.name, key.namespace)
             if custom is not None:
                 refused = _refused(custom.metadata, COSCHEDULING_POD_GROUPS, note, member, action)

@@ -1,7 +1,7 @@
 """Where the outcome of an attempt goes: to the binding cycle, or back to the queue.
 
-`pump` hands every `Decision` over here. A decision to bind goes to `effects`. Any other goes to
-`failure`, after the evictions it asks for have begun.
+`pump` hands every `Decision` over here. A decision to bind goes to `binding_cycle`. Any other
+goes to `failure`, after the evictions it asks for have begun.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
 from moorage.framework.profile import Profile
 from moorage.framework.status import error
-from moorage.service.effects import Effects
+from moorage.service.binding_cycle import BindingCycles
 from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
@@ -25,7 +25,7 @@ class Outcomes:
 
     Parameters
     ----------
-    effects
+    binding_cycles
         Takes the decisions to bind.
     failures
         Takes back the pods that got no node.
@@ -38,12 +38,12 @@ class Outcomes:
     def __init__(
         self,
         *,
-        effects: Effects,
+        binding_cycles: BindingCycles,
         failures: FailureHandler,
         evictor: Evictor | None,
         facts: Facts,
     ) -> None:
-        self._effects = effects
+        self._binding_cycles = binding_cycles
         self._failures = failures
         self._evictor = evictor
         self._facts = facts
@@ -52,7 +52,7 @@ class Outcomes:
         """Bind the pod, or begin the evictions and return the pod to the queue."""
         self._facts.note(decision)
         if decision.outcome is Outcome.BIND:
-            self._effects.carry_out(profile, queued, decision)
+            self._binding_cycles.carry_out(profile, queued, decision)
             return
         # PreEnqueue asks for evictions under way, so they begin before the pod goes back.
         if self._evictor is not None and decision.victims:

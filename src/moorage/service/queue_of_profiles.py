@@ -1,4 +1,4 @@
-"""The scheduling queue of a configuration: what it asks plugins, and which rules it plays.
+"""The scheduling queue of a configuration: the plugins it asks, the Kubernetes version it follows.
 
 The queue itself (`moorage.state.queue`) knows no plugin. Here the QueueSort, PreEnqueue and hint
 functions of the profiles become the callables that it is given.
@@ -26,8 +26,8 @@ from moorage.snapshot.listers import Lister
 from moorage.state.contracts import PodLookup, PreEnqueueFn, QueueSettings, SortKey
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.queue import SchedulingQueue
+from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
-from moorage.state.rules import V1_36, QueueRules, v1_20
 
 # One PreEnqueue call in ten is timed: timing each would cost more than most of them take.
 _TIMED_EVERY: Final = 10
@@ -49,7 +49,7 @@ def build_queue(
     Parameters
     ----------
     config
-        Says which rules and times.
+        Chooses the version and the times.
     profiles
         Their plugins are asked; the first profile's QueueSort orders the queue.
     clock
@@ -57,7 +57,7 @@ def build_queue(
     pod_lookup
         The API's newest version of a pod.
     namespaces
-        The namespaces' labels, for the rules of v1.20.
+        The namespaces' labels, for the queue of v1.20.
     facts
         Told about numbers.
     lifecycle
@@ -65,7 +65,7 @@ def build_queue(
     on_wake
         Called when there may be a pod to try; None where nobody waits for one.
     """
-    rules = _rules(config.own.queue_compat, namespaces)
+    version = _version(config.own.queue_compat, namespaces)
     return SchedulingQueue(
         clock=clock,
         sort_key=_sort_key(next(iter(profiles.values()))),
@@ -74,28 +74,28 @@ def build_queue(
         },
         hints={name: build_hints(profile) for name, profile in profiles.items()},
         pod_lookup=pod_lookup,
-        rules=rules,
-        settings=_settings(config, rules),
+        version=version,
+        settings=_settings(config, version),
         observer=facts,
         lifecycle=lifecycle,
         on_wake=on_wake,
     )
 
 
-def _settings(config: LoadedConfiguration, rules: QueueRules) -> QueueSettings:
+def _settings(config: LoadedConfiguration, version: QueueVersion) -> QueueSettings:
     scheduler, unschedulable_ns = config.scheduler, config.unschedulable_ns_max
     if unschedulable_ns is None:
-        unschedulable_ns = rules.settings.unschedulable_max_ns
+        unschedulable_ns = version.settings.unschedulable_max_ns
     return msgspec.structs.replace(
-        rules.settings,
+        version.settings,
         backoff_initial_ns=scheduler.pod_initial_backoff_seconds * NS_PER_SECOND,
         backoff_max_ns=scheduler.pod_max_backoff_seconds * NS_PER_SECOND,
         unschedulable_max_ns=unschedulable_ns,
     )
 
 
-def _rules(name: QueueCompat, namespaces: Lister[Namespace]) -> QueueRules:
-    """Return the rules of the Kubernetes version whose queue is played."""
+def _version(name: QueueCompat, namespaces: Lister[Namespace]) -> QueueVersion:
+    """Return the parts of the queue of the configured Kubernetes version."""
 
     def labels(namespace: str) -> Mapping[str, str]:
         found = namespaces.get(namespace)

@@ -1,6 +1,6 @@
 """The scheduler as a process part: wires the rooms, starts the tasks, ends them.
 
-reflectors -> ingest -> cache, queue -> pump -> engine -> effects -> API -> (watch) -> ...
+reflectors -> ingest -> cache, queue -> pump -> engine -> binding cycle -> API -> (watch) -> ...
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.framework.group import COSCHEDULING
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
+from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import Core, Surroundings, build_core
-from moorage.service.effects import Effects
 from moorage.service.evictions import Evictor
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
@@ -243,7 +243,7 @@ class Scheduler:
         )
         core.effects.record = self._recorder.record
         core.effects.spawn = self._tasks.spawn
-        effects = Effects(
+        binding_cycles = BindingCycles(
             core,
             failures=failures,
             tasks=self._tasks,
@@ -267,7 +267,7 @@ class Scheduler:
         if self._groups:
             groups = GroupAttempts(
                 core,
-                effects=effects,
+                binding_cycles=binding_cycles,
                 failures=failures,
                 evictor=evictor,
                 reports=self._group_reports(),
@@ -282,7 +282,7 @@ class Scheduler:
             skipping=skipping,
             groups=groups,
             outcomes=Outcomes(
-                effects=effects, failures=failures, evictor=evictor, facts=self.facts
+                binding_cycles=binding_cycles, failures=failures, evictor=evictor, facts=self.facts
             ),
             facts=self.facts,
         )

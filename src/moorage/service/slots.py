@@ -1,7 +1,7 @@
 """The number of bindings under way, and the signal that wakes the pump.
 
-`pump` stops deciding while too many bindings are under way; `effects` counts them. Neither knows
-the other: both are given the same `BindingSlots`.
+`pump` stops deciding while too many bindings are under way; `binding_cycle` counts them. Neither
+knows the other: both are given the same `BindingSlots`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `WaitingPods` is the map of pods that Permit plugins asked to wait, by uid, shared by all profiles:
 
-- `Effects.carry_out` puts a pod in (`hold`) in the same step in which it was assumed;
+- `BindingCycles.carry_out` puts a pod in (`hold`) in the same step in which it was assumed;
 - plugins look and decide through their handle's effects (`all`, `find`, `allow`, `reject`), a
   preemptor takes a waiting victim out of memory (`preempt`), the watch a deleted pod (`remove`);
 - the pod's binding task waits for the verdict (`verdict`), which is the first that came: Success

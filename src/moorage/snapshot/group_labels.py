@@ -1,9 +1,9 @@
-"""The doors of coscheduling: pods that name their group by labels, and several doors as one.
+"""Group sources of coscheduling: pods name their group by labels; and several sources as one.
 
 `CustomGroups` are PodGroups of scheduling.x-k8s.io, named by a label of the pod. `LabelledGroups`
 are the groups of 2020, which have no object: the labels of the first pod known say what the group
-demands. `Doors` asks several sources in order; those of coscheduling are open to the pods of
-profiles that enable its plugin.
+demands. `SeveralSources` asks its sources in order. The sources of coscheduling serve only the pods
+of profiles that enable its plugin.
 
 Rules: scheduling spec, gang sections B and C (scheduler-plugins ``pkg/coscheduling``). In place of
 the record that 2020's plugin kept of its groups, terms are those of the first member that is still
@@ -28,14 +28,14 @@ from moorage.api.requests import to_units
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupSource, GroupTerms
 
-CUSTOM_DOOR: Final = "custom"
-LABEL_DOOR: Final = "labels"
+CUSTOM_SOURCE: Final = "custom"
+LABEL_SOURCE: Final = "labels"
 
 MembersOf: TypeAlias = Callable[[GroupKey], GroupMembers]
 
 
 class CustomGroups:
-    """The door of the custom resource: a label names a PodGroup of the pod's namespace.
+    """The group source of the custom resource: a label names a PodGroup of the pod's namespace.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class CustomGroups:
         """Return the group the pod's label names."""
         labels = pod.metadata.labels
         name = labels.get(GROUP_LABEL) or labels.get(OLD_GROUP_LABEL)
-        return GroupKey(pod.metadata.namespace, name, CUSTOM_DOOR) if name else None
+        return GroupKey(pod.metadata.namespace, name, CUSTOM_SOURCE) if name else None
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
         """Return what the PodGroup demands, None while there is no such object."""
@@ -75,7 +75,7 @@ class CustomGroups:
 
 
 class LabelledGroups:
-    """The door of 2020: two labels on each pod, its group's name and minimum.
+    """The group source of 2020: two labels on each pod, its group's name and minimum.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class LabelledGroups:
         name = pod.metadata.labels.get(NAME_LABEL)
         if not name or minimum_of(pod) is None:
             return None
-        return GroupKey(pod.metadata.namespace, name, LABEL_DOOR)
+        return GroupKey(pod.metadata.namespace, name, LABEL_SOURCE)
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
         """Return what the first member known demands, None without any."""
@@ -107,15 +107,15 @@ class LabelledGroups:
         )
 
 
-class Doors:
-    """`GroupSource` of several doors; the first that knows a pod counts.
+class SeveralSources:
+    """A `GroupSource` made of several; the first that knows a pod counts.
 
     Parameters
     ----------
     sources
-        By the `GroupKey.door` of their groups, in the order in which they are asked.
+        By the `GroupKey.source` of their groups, in the order in which they are asked.
     open_to
-        Doors that are open only to the pods of certain profiles: their ``schedulerName``.
+        Sources that serve only the pods of certain profiles, by name: each ``schedulerName``.
     """
 
     def __init__(
@@ -123,18 +123,18 @@ class Doors:
     ) -> None:
         self._sources = dict(sources)
         profiles = dict.fromkeys(name for names in open_to.values() for name in names)
-        self._everybody = tuple(each for door, each in sources.items() if door not in open_to)
+        self._everybody = tuple(each for name, each in sources.items() if name not in open_to)
         self._by_profile = {
             profile: tuple(
                 each
-                for door, each in sources.items()
-                if door not in open_to or profile in open_to[door]
+                for name, each in sources.items()
+                if name not in open_to or profile in open_to[name]
             )
             for profile in profiles
         }
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Return the group of a pod by the first door that has one."""
+        """Return the group of a pod from the first source that has one."""
         for source in self._by_profile.get(pod.spec.scheduler_name, self._everybody):
             key = source.key_of(pod)
             if key is not None:
@@ -143,7 +143,7 @@ class Doors:
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
         """Return what a group demands, None while it does not exist."""
-        source = self._sources.get(key.door)
+        source = self._sources.get(key.source)
         return None if source is None else source.terms_of(key)
 
 

@@ -1,4 +1,4 @@
-"""Doors to pod groups: where a pod says which group it belongs to, and what that group demands."""
+"""Group sources: where a pod names its group, and where the demands of that group are found."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from moorage.api.pod_group import DISRUPTED_WHOLE, PodGroup
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 
-API_DOOR: Final = ""
+API_SOURCE: Final = ""
 
 
 class ApiGroups:
-    """The in-tree door: ``spec.schedulingGroup`` names a PodGroup of the pod's namespace.
+    """The in-tree group source: ``spec.schedulingGroup`` names a PodGroup of the pod's namespace.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
 """Pod groups as an attempt sees them: who belongs together, and how many have a place.
 
 Two things meet here. A `GroupSource` says for a pod which group it belongs to and what that group
-demands; there may be several doors to the one engine (an API object, a custom resource, labels),
-and each is a source. `PodGroups` counts the members by where they stand; service and cache move
-them as pods come, are assumed, bound and go, each in constant time, and a group attempt moves them
-in a trial.
+demands. One engine serves several sources: an API object, a custom resource, labels.
+`PodGroups` counts the members of each state. Service and cache move members as pods come, are
+assumed, bound and go, each in constant time; a group attempt moves them in a trial.
 
             put (no node)            assume             put (with node)
     absent ---------------> waiting --------> assumed ----------------> assigned
@@ -27,11 +26,11 @@ WAIT_SECONDS: Final = 300.0
 
 
 class GroupKey(NamedTuple):
-    """Identity of a group. `door` tells groups of the same name by another source apart."""
+    """Identity of a group. `source` keeps groups of one name apart."""
 
     namespace: str
     name: str
-    door: str = ""
+    source: str = ""
 
     @property
     def full_name(self) -> str:
@@ -81,7 +80,7 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupSource(Protocol):
-    """One door: from pods to groups. Both questions are asked often and must be cheap."""
+    """One group source: from pods to groups. Both questions are asked often and must be cheap."""
 
     def key_of(self, pod: Pod) -> GroupKey | None:
         """Return the group a pod belongs to, whether that exists or not; None for none.

@@ -1,8 +1,8 @@
 """What we believe: which pods wait where, which run where, and how each came to be there.
 
 Belongs here: the scheduling queue, the cache of assumed and bound pods, the nominations, the one
-table of a pod's lifecycle, and every pod's story. Synchronous, no I/O, no plugins: ordering, gating
-and requeue hints come in as callables. Only ``service`` may call what changes state here.
+table of a pod's lifecycle, and every pod's history. Synchronous, no I/O, no plugins: ordering,
+PreEnqueue and requeue hints come in as callables. Only ``service`` may change state here.
 
 Does not belong here: judging nodes (``engine``, ``plugins``), arrays (``snapshot``), awaiting.
 """

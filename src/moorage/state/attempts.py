@@ -12,8 +12,8 @@ from moorage.base.clock import Clock
 from moorage.snapshot.pod_info import meet
 from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import Lifecycle, PodState
-from moorage.state.places import SubQueues
 from moorage.state.queued_pod import QueuedPod
+from moorage.state.sub_queues import SubQueues
 from moorage.state.wakeups import Wakeups
 
 _log = logging.getLogger(__name__)
@@ -27,18 +27,18 @@ _ASSUMED_OR_BOUND = frozenset(
 
 
 class Attempts:
-    """Begins and ends attempts; below the queue's entry points, above its places.
+    """Begins and ends attempts; below the queue's entry points, above its sub-queues.
 
     Parameters
     ----------
     clock
         Source of the current time.
-    places
+    sub_queues
         Where pods come from and go back to.
     in_flight
-        Their marks, and what happened since.
+        Pods in flight, and the events since each was popped.
     wakeups
-        Judges a pod that comes back.
+        Judges a pod whose attempt failed.
     lifecycle
         Told where each pod went.
     """
@@ -47,13 +47,13 @@ class Attempts:
         self,
         *,
         clock: Clock,
-        places: SubQueues,
+        sub_queues: SubQueues,
         in_flight: InFlight,
         wakeups: Wakeups,
         lifecycle: Lifecycle,
     ) -> None:
         self._clock = clock
-        self._places = places
+        self._sub_queues = sub_queues
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._lifecycle = lifecycle
@@ -77,7 +77,7 @@ class Attempts:
 
     def give_back(self, queued: QueuedPod) -> PodState | None:
         """Requeue a pod whose attempt failed; None if a copy of it is queued, which stays."""
-        place = self._places.place_of(queued.key)
+        place = self._sub_queues.sub_queue_of(queued.key)
         if place is not None:
             _log.error("Pod %s/%s is already present in the %s queue", *queued.key, place.value)
             self.done(queued.uid)
@@ -94,7 +94,7 @@ class Attempts:
         queued.timestamp_ns = self._clock.now_ns()
         queued.backoff_expiration_ns = 0
         queued.was_flushed = False
-        return self._places.requeue(queued, verdict, _FAILURE)
+        return self._sub_queues.requeue(queued, verdict, _FAILURE)
 
     def done(self, uid: str) -> None:
         """End a pod's time in flight; a second call does nothing."""
@@ -102,8 +102,8 @@ class Attempts:
         if self._lifecycle.state(uid) is not _IN_FLIGHT:
             return
         key = self._lifecycle.key_of(uid)
-        copy = self._places.find(key)
-        place = self._places.place_of(key)
+        copy = self._sub_queues.find(key)
+        place = self._sub_queues.sub_queue_of(key)
         if copy is None or place is None or copy.uid != uid:
             self._lifecycle.end(uid, cause="done")
         else:

@@ -1,11 +1,11 @@
-"""backoffQ: pods that wait out a growing pause after a failed attempt.
+"""backoffQ: pods that wait after a failed attempt, longer after each failure.
 
 Two heaps. Rejected pods may be popped early when nothing else is to do; pods that met an error may
-not, because an error says nothing about the cluster having room. Where nothing is popped early, the
-two are as one.
+not, because an error says nothing about room in the cluster. Where no pod is popped early, both
+heaps behave as one.
 
-Times are wall-clock, as kube-scheduler's. How long a pause is, and when exactly it is over, is said
-by a `Pauses` (`moorage.state.pauses`).
+Times are wall-clock, as in kube-scheduler. A `BackoffTimes` (`moorage.state.backoff_times`)
+computes how long the backoff of a pod is and when it ends.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from moorage.state.keyed_heap import KeyedHeap
 from moorage.state.queued_pod import PodKey, QueuedPod
 
 
-class Pauses(Protocol):
-    """How long a pod that failed pauses."""
+class BackoffTimes(Protocol):
+    """How long the backoff of a failed pod is."""
 
     def ends_ns(self, queued: QueuedPod) -> int:
-        """Return when a pod's pause ends, wall-clock nanoseconds; 0 if it has none."""
+        """Return when a pod's backoff ends, wall-clock nanoseconds; 0 if it has none."""
         ...
 
     def release_ns(self, end_ns: int) -> int:
-        """Return the first moment at which a pause with this end no longer holds its pod."""
+        """Return the first moment at which a backoff with this end no longer holds its pod."""
         ...
 
 
@@ -39,8 +39,8 @@ class BackoffQueue:
     ----------
     clock
         Source of the current time.
-    pauses
-        How long each pauses.
+    times
+        How long the backoff of each pod is.
     sort_key
         Order of pods whose backoff ends together, where they may be popped early.
     observer
@@ -52,14 +52,14 @@ class BackoffQueue:
     def __init__(
         self,
         clock: Clock,
-        pauses: Pauses,
+        times: BackoffTimes,
         sort_key: SortKey,
         observer: QueueObserver,
         *,
         popped_early: bool,
     ) -> None:
         self._clock = clock
-        self._pauses = pauses
+        self._times = times
         on_size = partial(observer.pending, BACKOFF)
         if popped_early:
             self.rejected = KeyedHeap(lambda p: (self.expiry_ns(p), sort_key(p)), on_size)
@@ -81,12 +81,12 @@ class BackoffQueue:
         The answer is kept in the pod until it comes back from another attempt.
         """
         if queued.backoff_expiration_ns == 0:
-            queued.backoff_expiration_ns = self._pauses.ends_ns(queued)
+            queued.backoff_expiration_ns = self._times.ends_ns(queued)
         return queued.backoff_expiration_ns
 
     def is_backing_off(self, queued: QueuedPod) -> bool:
         """Whether a pod's backoff still holds it."""
-        return self._clock.now_ns() < self._pauses.release_ns(self.expiry_ns(queued))
+        return self._clock.now_ns() < self._times.release_ns(self.expiry_ns(queued))
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, which must not be here yet, to the half its rejectors ask for."""
@@ -117,7 +117,7 @@ class BackoffQueue:
         """Return when `pop_completed` will next have a pod, wall-clock nanoseconds, or None."""
         firsts = [heap.peek() for heap in (self.rejected, self.errored)]
         ends = [self.expiry_ns(first) for first in firsts if first is not None]
-        return self._pauses.release_ns(min(ends)) if ends else None
+        return self._times.release_ns(min(ends)) if ends else None
 
     def pods(self) -> list[QueuedPod]:
         """Return all pods, rejected ones first, each half in arrival order."""

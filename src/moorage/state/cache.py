@@ -77,7 +77,7 @@ class Cache:
     table
         The snapshot's table; told of every change.
     clock
-        Source of the stories' times.
+        Source of the histories' times.
     lifecycle
         The lifecycle shared with queue and service; made here when not given.
     groups

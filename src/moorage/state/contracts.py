@@ -150,7 +150,7 @@ class QueueObserver(Protocol):
         """Note how long a requeue hint took, and what it said or `BROKEN_HINT`."""
         ...
 
-    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+    def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long the PreEnqueue plugins of a profile took together."""
         ...
 
@@ -177,7 +177,7 @@ class NullObserver:
     def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
         """Ignore it."""
 
-    def gates_asked(self, profile: str, *, since_ns: int) -> None:
+    def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Ignore it."""
 
 

@@ -2,8 +2,8 @@
 
 The table says which moves exist and when each happens; the queue and the cache own the collections
 behind the states and check in ``validate()`` that both agree. An impossible move raises
-`InvalidTransitionError` with the pod's story, so a bug shows where it happened. `mermaid` draws the
-diagram in the docs from the same table.
+`InvalidTransitionError` with the pod's history, so a bug shows where it happened. `mermaid` draws
+the diagram in the docs from the same table.
 
 Which collection holds the pod: *active*, *backoff*, *unschedulable*, *gated* the sub-queues (gated
 pods sit among the unschedulable ones); *in flight* nothing but the attempt that owns it; *assumed*,
@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
+from moorage.state.history import Histories, HistoryEntry
 from moorage.state.queued_pod import PodKey
-from moorage.state.story import Stories, StoryEntry
 
 
 class PodState(Enum):
@@ -136,19 +136,19 @@ ATTEMPTED = frozenset({_S.IN_FLIGHT, _S.ASSUMED, _S.WAITING, _S.BINDING})
 
 
 class InvalidTransitionError(Exception):
-    """A pod was moved as the lifecycle does not allow: a bug, told with the pod's story."""
+    """A pod was moved as the lifecycle does not allow: a bug, told with the pod's history."""
 
     def __init__(
-        self, key: PodKey, origin: PodState, to: PodState, story: tuple[StoryEntry, ...]
+        self, key: PodKey, origin: PodState, to: PodState, history: tuple[HistoryEntry, ...]
     ) -> None:
         self.key = key
         self.origin = origin
         self.to = to
-        self.story = story
-        lines = "".join(f"\n  {entry}" for entry in story)
+        self.history = history
+        lines = "".join(f"\n  {entry}" for entry in history)
         super().__init__(
             f"pod {key[0]}/{key[1]} cannot move from {origin.value} to {to.value}; "
-            f"its story:{lines}"
+            f"its history:{lines}"
         )
 
 
@@ -160,13 +160,13 @@ class Lifecycle:
     Parameters
     ----------
     clock
-        Source of the story's times.
-    stories
+        Source of the history's times.
+    histories
         Where moves are told; made here when not given.
     """
 
-    def __init__(self, clock: Clock, stories: Stories | None = None) -> None:
-        self.stories = stories if stories is not None else Stories(clock)
+    def __init__(self, clock: Clock, histories: Histories | None = None) -> None:
+        self.histories = histories if histories is not None else Histories(clock)
         # uid -> state. UNKNOWN and GONE are not stored.
         self._states: dict[str, PodState] = {}
 
@@ -174,10 +174,10 @@ class Lifecycle:
         return len(self._states)
 
     def state(self, uid: str) -> PodState:
-        """Return a pod's state; GONE only as long as its story is remembered."""
+        """Return a pod's state; GONE only as long as its history is remembered."""
         found = self._states.get(uid)
         if found is None:
-            return _S.UNKNOWN if self.stories.story(uid) is None else _S.GONE
+            return _S.UNKNOWN if self.histories.get(uid) is None else _S.GONE
         return found
 
     def in_state(self, state: PodState) -> list[str]:
@@ -185,10 +185,10 @@ class Lifecycle:
         return [uid for uid, held in self._states.items() if held is state]
 
     def move(self, pod: Pod, to: PodState, *, cause: str) -> None:
-        """Move a pod to another state and tell its story.
+        """Move a pod to another state and tell its history.
 
         Moving to the state the pod is in already is told, too: it is how a pod that stays where it
-        is after a fresh look appears in its story.
+        is after a fresh look appears in its history.
 
         Raises
         ------
@@ -227,36 +227,36 @@ class Lifecycle:
         self._move(uid, self.key_of(uid), PodState.GONE, cause)
 
     def key_of(self, uid: str) -> PodKey:
-        """Return (namespace, name) of a pod with a story; empty strings for any other."""
-        story = self.stories.story(uid)
-        return story.key if story is not None else ("", "")
+        """Return (namespace, name) of a pod with a history; empty strings for any other."""
+        history = self.histories.get(uid)
+        return history.key if history is not None else ("", "")
 
     def note(self, pod: Pod, what: str, *, cause: str) -> None:
-        """Add to a pod's story without moving it."""
-        self.stories.record(pod.uid, pod.key, what, cause=cause)
+        """Add to a pod's history without moving it."""
+        self.histories.record(pod.uid, pod.key, what, cause=cause)
         if pod.uid not in self._states:
-            # Nothing will end this story any more; it goes with the finished ones.
-            self.stories.finish(pod.uid)
+            # Nothing will end this history any more; it goes with the finished ones.
+            self.histories.finish(pod.uid)
 
     def _move(self, uid: str, key: PodKey, to: PodState, cause: str) -> None:
-        states, stories = self._states, self.stories
+        states, histories = self._states, self.histories
         origin = states.get(uid, _UNKNOWN)
         if origin is not to and to not in TRANSITIONS[origin]:
-            raise InvalidTransitionError(key, origin, to, stories.of(uid))
+            raise InvalidTransitionError(key, origin, to, histories.of(uid))
         if to is _GONE:
             del states[uid]
         else:
             states[uid] = to
-        # Pods that were never ours to schedule have no story: most of a cluster is such pods.
+        # Pods that were never ours to schedule have no history: most of a cluster is such pods.
         if origin is _UNKNOWN and to is _BOUND:
             return
-        if origin is _BOUND and stories.story(uid) is None:
+        if origin is _BOUND and histories.get(uid) is None:
             return
-        stories.record(uid, key, _PHRASES[to], cause=cause)
+        histories.record(uid, key, _PHRASES[to], cause=cause)
         if to is _BOUND or to is _GONE:
-            stories.finish(uid)
+            histories.finish(uid)
         elif origin is _UNKNOWN:
-            stories.reopen(uid)
+            histories.reopen(uid)
 
 
 _PROGRESS = frozenset({_S.WAITING, _S.BINDING})

@@ -43,14 +43,14 @@ from moorage.state.contracts import (
     QueueSettings,
     SortKey,
 )
-from moorage.state.gates import Gates
 from moorage.state.hints import HintIndex
 from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
 from moorage.state.pending import PendingSummary, QueueCounts, pending_pod
-from moorage.state.places import POD_ADD, POD_UPDATE, SubQueues
+from moorage.state.pre_enqueue import PreEnqueueGates
+from moorage.state.queue_version import V1_36, QueueVersion
 from moorage.state.queued_pod import QueuedPod
-from moorage.state.rules import V1_36, QueueRules
+from moorage.state.sub_queues import POD_ADD, POD_UPDATE, SubQueues
 from moorage.state.wakeups import Requeue
 
 _BACKOFF_COMPLETE = "BackoffComplete"
@@ -75,10 +75,10 @@ class SchedulingQueue:
         The requeue hints of each profile.
     pod_lookup
         The API's newest version of a pod; a nomination of one that is gone or bound is refused.
-    rules
-        Which Kubernetes version's queue it is.
+    version
+        The Kubernetes version whose queue this is.
     settings
-        Times and switches; None takes those of the rules.
+        Times and switches; None takes those of the version.
     observer
         Receives metric facts; None = nobody.
     lifecycle
@@ -95,24 +95,24 @@ class SchedulingQueue:
         pre_enqueue: PreEnqueueMap,
         hints: HintMap,
         pod_lookup: PodLookup,
-        rules: QueueRules = V1_36,
+        version: QueueVersion = V1_36,
         settings: QueueSettings | None = None,
         observer: QueueObserver | None = None,
         lifecycle: Lifecycle | None = None,
         on_wake: Callable[[], None] | None = None,
     ) -> None:
         self._clock = clock
-        self.settings = settings if settings is not None else rules.settings
+        self.settings = settings if settings is not None else version.settings
         watching = observer if observer is not None else NullObserver()
         index = HintIndex(hints, watching)
-        self._wakeups = rules.wakeups(index)
+        self._wakeups = version.wakeups(index)
         self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
-        self._places = SubQueues(
+        self._sub_queues = SubQueues(
             clock=clock,
             settings=self.settings,
-            pauses=rules.pauses(self.settings),
+            backoff_times=version.backoff_times(self.settings),
             sort_key=sort_key,
-            gates=Gates(pre_enqueue, index, watching),
+            pre_enqueue=PreEnqueueGates(pre_enqueue, index, watching),
             lifecycle=self.lifecycle,
             pod_lookup=pod_lookup,
             observer=watching,
@@ -122,17 +122,17 @@ class SchedulingQueue:
         )
         self._attempts = Attempts(
             clock=clock,
-            places=self._places,
+            sub_queues=self._sub_queues,
             in_flight=self._in_flight,
             wakeups=self._wakeups,
             lifecycle=self.lifecycle,
         )
-        self.nominator = self._places.nominator
+        self.nominator = self._sub_queues.nominator
         self._on_wake = on_wake
 
     def __len__(self) -> int:
         """How many pods are queued; those in flight are not."""
-        return len(self._places)
+        return len(self._sub_queues)
 
     # --- pods come and go ------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class SchedulingQueue:
 
         An active pod or one in backoff stays where it is; a waiting one moves if a hint says that
         the change may help; a pod in flight has the change looked at when it comes back; a pod that
-        is nowhere is queued. By the rules of v1.20 one in backoff becomes active, and of one in
+        is nowhere is queued. In v1.20 one in backoff becomes active, and of one in
         flight a second copy is queued.
         """
         uid = new.metadata.uid
@@ -160,10 +160,10 @@ class SchedulingQueue:
                 self._in_flight.record(event, old, new)
             self.lifecycle.note(new, "updated in flight", cause=events[0].label)
             return
-        queued = self._places.find(new.key)
+        queued = self._sub_queues.find(new.key)
         if queued is None or queued.uid != uid:
             self._enter(new, POD_UPDATE)
-        elif queued.key in self._places.unschedulable:
+        elif queued.key in self._sub_queues.unschedulable:
             self._update_waiting(queued, old, new, events)
         elif old is None:
             self._enter(new, POD_UPDATE)
@@ -173,7 +173,7 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """Drop a pod that was deleted or got a node; does not touch it while it is in flight."""
         self.nominator.delete(pod)
-        queued = self._places.take(pod.key)
+        queued = self._sub_queues.take(pod.key)
         uid = pod.metadata.uid
         if queued is not None and self.lifecycle.state(queued.uid) in QUEUED:
             self.lifecycle.end(queued.uid, cause="deleted from the queue")
@@ -187,7 +187,7 @@ class SchedulingQueue:
 
         The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
         """
-        while (queued := self._places.take_next()) is not None:
+        while (queued := self._sub_queues.take_next()) is not None:
             if self._attempts.begin(queued, cause="pop"):
                 return queued
         return None
@@ -202,9 +202,9 @@ class SchedulingQueue:
         """
         self.activate([pod])
         key = pod.key
-        if key not in self._places.active:
+        if key not in self._sub_queues.active:
             return None
-        queued = self._places.take(key)
+        queued = self._sub_queues.take(key)
         assert queued is not None, "a pod in activeQ cannot be taken"
         return queued if self._attempts.begin(queued, cause="pop of its group") else None
 
@@ -252,9 +252,9 @@ class SchedulingQueue:
         if not self._wakeups.of_interest(event):
             return
         self._in_flight.record_move(event, old, new)
-        if self._places.unschedulable:
+        if self._sub_queues.unschedulable:
             concerned = partial(self._wakeups.concerned, event, old=old, new=new)
-            waiting = self._places.unschedulable.candidates(concerned)
+            waiting = self._sub_queues.unschedulable.candidates(concerned)
             if precheck is not None:
                 waiting = [queued for queued in waiting if precheck(queued.pod)]
             self._move(waiting, event, old, new)
@@ -267,11 +267,13 @@ class SchedulingQueue:
         activated = False
         for pod in pods:
             key = pod.key
-            waiting = self._places.unschedulable.get(key)
+            waiting = self._sub_queues.unschedulable.get(key)
             if waiting is not None:
-                activated |= self._places.to_active(waiting, FORCE_ACTIVATE.label)
-            elif (paused := self._places.backoff.remove(key)) is not None:
-                activated |= self._places.to_active(paused, FORCE_ACTIVATE.label, from_backoff=True)
+                activated |= self._sub_queues.to_active(waiting, FORCE_ACTIVATE.label)
+            elif (backing_off := self._sub_queues.backoff.remove(key)) is not None:
+                activated |= self._sub_queues.to_active(
+                    backing_off, FORCE_ACTIVATE.label, from_backoff=True
+                )
             elif pod.uid in self._in_flight:
                 self._in_flight.record_move(FORCE_ACTIVATE, None, pod)
         self._wake_if(activated)
@@ -279,8 +281,8 @@ class SchedulingQueue:
     def flush_backoff(self) -> None:
         """Move every pod whose backoff is over to activeQ; to be called once a second."""
         activated = False
-        for queued in self._places.backoff.pop_completed():
-            activated |= self._places.to_active(queued, _BACKOFF_COMPLETE, from_backoff=True)
+        for queued in self._sub_queues.backoff.pop_completed():
+            activated |= self._sub_queues.to_active(queued, _BACKOFF_COMPLETE, from_backoff=True)
         self._wake_if(activated)
 
     def flush_unschedulable_leftover(self) -> None:
@@ -291,7 +293,7 @@ class SchedulingQueue:
         now_ns = self._clock.now_ns()
         overdue = [
             queued
-            for queued in self._places.unschedulable.pods()
+            for queued in self._sub_queues.unschedulable.pods()
             if now_ns - queued.timestamp_ns > self.settings.unschedulable_max_ns
         ]
         for queued in overdue:
@@ -305,17 +307,17 @@ class SchedulingQueue:
 
         With pop_from_backoff this is the first whole second *after* the pod's backoff ends.
         """
-        return self._places.backoff.next_release_ns()
+        return self._sub_queues.backoff.next_release_ns()
 
     # --- looking ---------------------------------------------------------------------------------
 
     def counts(self) -> QueueCounts:
         """Return how much is where, and the numbers of attempts; costs next to nothing."""
-        gated = self._places.unschedulable.gated_count
+        gated = self._sub_queues.unschedulable.gated_count
         return QueueCounts(
-            active=len(self._places.active),
-            backoff=len(self._places.backoff),
-            unschedulable=len(self._places.unschedulable) - gated,
+            active=len(self._sub_queues.active),
+            backoff=len(self._sub_queues.backoff),
+            unschedulable=len(self._sub_queues.unschedulable) - gated,
             gated=gated,
             in_flight=len(self._in_flight),
             scheduling_cycle=self._in_flight.scheduling_cycle,
@@ -324,10 +326,10 @@ class SchedulingQueue:
 
     def pending(self) -> PendingSummary:
         """Return records of everything queued; costs time in proportion to it."""
-        waiting = self._places.unschedulable.pods()
+        waiting = self._sub_queues.unschedulable.pods()
         return PendingSummary(
-            active=tuple(map(pending_pod, self._places.active.pods())),
-            backoff=tuple(map(pending_pod, self._places.backoff.pods())),
+            active=tuple(map(pending_pod, self._sub_queues.active.pods())),
+            backoff=tuple(map(pending_pod, self._sub_queues.backoff.pods())),
             unschedulable=tuple(pending_pod(queued) for queued in waiting if not queued.gated),
             gated=tuple(pending_pod(queued) for queued in waiting if queued.gated),
             in_flight=tuple(self._in_flight.uids()),
@@ -342,12 +344,12 @@ class SchedulingQueue:
         AssertionError
             Some invariant does not hold; the message names the pod.
         """
-        self._places.validate()
+        self._sub_queues.validate()
         self._in_flight.validate()
         for uid in self._in_flight.uids():
             state = self.lifecycle.state(uid)
             assert state not in QUEUED, f"pod {uid} is in flight, its lifecycle says {state}"
-        queued = {pod.uid for pod in self._places.pods()}
+        queued = {pod.uid for pod in self._sub_queues.pods()}
         for state in QUEUED:
             lost = [uid for uid in self.lifecycle.in_state(state) if uid not in queued]
             assert not lost, f"{state.value}, but in no sub-queue: {lost}"
@@ -356,7 +358,7 @@ class SchedulingQueue:
 
     def _enter(self, pod: Pod, event: ClusterEvent) -> None:
         queued = QueuedPod(pod, self._clock.now_ns())
-        self._wake_if(self._places.to_active(queued, event.label))
+        self._wake_if(self._sub_queues.to_active(queued, event.label))
 
     def _update_waiting(
         self, queued: QueuedPod, old: Pod | None, new: Pod, events: list[ClusterEvent]
@@ -364,17 +366,17 @@ class SchedulingQueue:
         queued.update(new)  # filed anew below, wherever it goes
         self.nominator.update(old, new)
         for verdict, event in self._wakeups.after_update(queued, events, old, new):
-            went_to = self._places.requeue(queued, verdict, event.label)
+            went_to = self._sub_queues.requeue(queued, verdict, event.label)
             if went_to is not _UNSCHEDULABLE:
                 self._wake_if(self._is_poppable(went_to))
                 return
 
     def _update_in_place(self, queued: QueuedPod, old: Pod, new: Pod, *, cause: str) -> None:
-        self._places.resort(queued, new)
+        self._sub_queues.resort(queued, new)
         self.nominator.update(old, new)
-        if self._wakeups.update_ends_backoff and queued.key in self._places.backoff:
-            self._places.backoff.remove(queued.key)
-            self._wake_if(self._places.to_active(queued, cause))
+        if self._wakeups.update_ends_backoff and queued.key in self._sub_queues.backoff:
+            self._sub_queues.backoff.remove(queued.key)
+            self._wake_if(self._sub_queues.to_active(queued, cause))
 
     def _move(
         self,
@@ -390,8 +392,8 @@ class SchedulingQueue:
             verdict = self._wakeups.worth_requeuing(queued, event, old, new)
             if verdict is _SKIP:
                 continue
-            self._places.unschedulable.remove(queued.key)
-            went_to = self._places.requeue(queued, verdict, event.label)
+            self._sub_queues.unschedulable.remove(queued.key)
+            went_to = self._sub_queues.requeue(queued, verdict, event.label)
             poppable |= self._is_poppable(went_to)
         self._wake_if(poppable)
 

@@ -1,8 +1,8 @@
-"""What a queue asks before it moves a pod that waits: whether another attempt is worth it.
+"""Whether another attempt of a waiting pod is worth it: asked by the queue before it moves the pod.
 
-Two answer: `moorage.state.hints` as kubernetes v1.36 does, plugin by plugin;
-`moorage.state.every_event` as v1.20 did, for which any event was worth it. `moorage.state.rules`
-says which goes with what else.
+`moorage.state.hints` answers as kubernetes v1.36 does, plugin by plugin.
+`moorage.state.wakeups_v1_20` answers as v1.20 did: after any event. `moorage.state.queue_version`
+chooses between them.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ from moorage.framework.handle import Handle
 from moorage.framework.status import ReasonTable
 from moorage.plugins.gangs.coscheduling import Coscheduling
 from moorage.snapshot.group_labels import (
-    CUSTOM_DOOR,
-    LABEL_DOOR,
+    CUSTOM_SOURCE,
+    LABEL_SOURCE,
     CustomGroups,
-    Doors,
     LabelledGroups,
+    SeveralSources,
     minimum_of,
 )
 from moorage.snapshot.pod_groups import GroupSource
@@ -39,10 +39,10 @@ def world(*groups: dict[str, Any], pods: list[Pod] | None = None) -> Snapshot:
     snapshot = Snapshot()
     members = snapshot.groups.members
     sources: dict[str, GroupSource] = {
-        CUSTOM_DOOR: CustomGroups(snapshot.listers.coscheduling_groups, members),
-        LABEL_DOOR: LabelledGroups(members),
+        CUSTOM_SOURCE: CustomGroups(snapshot.listers.coscheduling_groups, members),
+        LABEL_SOURCE: LabelledGroups(members),
     }
-    snapshot.groups.source = Doors(sources, {})
+    snapshot.groups.source = SeveralSources(sources, {})
     for name in ("n0", "n1"):
         snapshot.table.add_node(node(name, cpu="4", pods="2"))
     for group in groups:
@@ -169,7 +169,7 @@ def test_arguments_that_make_no_sense_are_refused(args: CoschedulingArgs, fault:
 
 @pytest.mark.parametrize("mode", ["trial", "permit"])
 def test_an_event_concerns_those_whom_its_hint_queues(mode: str):
-    """Incomplete and complete groups of both doors, one that asks for resources, one unknown."""
+    """Incomplete and complete groups of both sources, one that asks for resources, one unknown."""
     pods = [
         *(of(f"whole{i}", "whole") for i in range(2)),
         of("part0", "part"),

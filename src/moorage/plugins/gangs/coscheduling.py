@@ -27,7 +27,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
-from moorage.snapshot.group_labels import CUSTOM_DOOR, LABEL_DOOR, minimum_of
+from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -84,7 +84,7 @@ class Coscheduling:
             return (-priority, 1, timestamp_ns, pod.full_name)
         key, members, terms = found
         rank = 0 if not self._waits and 0 < members.placed < terms.minimum else 1
-        if key.door == LABEL_DOOR:
+        if key.source == LABEL_SOURCE:
             if members.first_ns is None and members.pods:
                 members.first_ns = timestamp_ns
             first_ns = timestamp_ns if members.first_ns is None else members.first_ns
@@ -97,7 +97,7 @@ class Coscheduling:
     def group_ready(self, pod: Pod) -> Status:
         """Turn a pod away from its group's trial: missing group, too few members, no agreement."""
         key = self._snapshot.groups.key_of(pod)
-        if key is None or not key.door:
+        if key is None or not key.source:
             return SUCCESS
         terms = self._snapshot.groups.source.terms_of(key)
         return self._rules.refusal(key, terms, pod).by(self.name)
@@ -117,7 +117,7 @@ class Coscheduling:
         if found is None:
             return None, SUCCESS
         key, _, terms = found
-        if key.door == LABEL_DOOR:
+        if key.source == LABEL_SOURCE:
             return None, self._rules.label_refusal(key, terms, pod.pod)
         text = f"podGroup {key.full_name} failed recently"  # upstream's words
         if self._backoff.holds(key):
@@ -135,7 +135,7 @@ class Coscheduling:
         del node_name
         groups = self._snapshot.groups
         key = groups.key_of(pod.pod)
-        if key is None or not key.door:
+        if key is None or not key.source:
             return SUCCESS, 0.0
         terms, members = groups.source.terms_of(key), groups.members(key)
         if terms is None:
@@ -148,7 +148,7 @@ class Coscheduling:
                 for uid in members.assumed:
                     self._effects.allow(uid, self.name)
             return SUCCESS, 0.0
-        if phase is None and members.placed == 1 and key.door == CUSTOM_DOOR:
+        if phase is None and members.placed == 1 and key.source == CUSTOM_SOURCE:
             state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
         missing = terms.minimum - members.placed
         text = f"waiting for {missing} more pods of group {key.full_name} to have a node"
@@ -168,7 +168,7 @@ class Coscheduling:
         key, members, terms = found
         missing = terms.minimum - members.placed
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
-        if key.door == LABEL_DOOR or missing <= 0 or kept:
+        if key.source == LABEL_SOURCE or missing <= 0 or kept:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._paused.begin(key)
@@ -191,7 +191,7 @@ class Coscheduling:
         if state.find(GROUP_PHASE) == ON_TRIAL:
             return
         key = self._snapshot.groups.key_of(pod.pod)
-        if key is None or not key.door:
+        if key is None or not key.source:
             return
         members = self._snapshot.groups.members(key)
         self._reject(members, "rejection in Unreserve", but=pod.pod.uid)
@@ -205,16 +205,16 @@ class Coscheduling:
 
     def _failed(self, key: GroupKey, members: GroupMembers) -> None:
         self._rules.permitted.end(key)
-        if key.door == CUSTOM_DOOR and members.pods:
+        if key.source == CUSTOM_SOURCE and members.pods:
             members.failed_ns = self._clock.now_ns()
 
     # -- leaves --------------------------------------------------------------------------------
 
     def _group_of(self, pod: Pod) -> tuple[GroupKey, GroupMembers, GroupTerms] | None:
-        """Return a pod's group by one of our doors, if it exists."""
+        """Return a pod's group from a source of coscheduling, if it exists."""
         groups = self._snapshot.groups
         key = groups.key_of(pod)
-        if key is None or not key.door:
+        if key is None or not key.source:
             return None
         terms = groups.source.terms_of(key)
         return None if terms is None else (key, groups.members(key), terms)
@@ -272,7 +272,7 @@ class Coscheduling:
         del old
         if not isinstance(new, CoschedulingGroup):
             return True
-        key = GroupKey(new.metadata.namespace, new.metadata.name, CUSTOM_DOOR)
+        key = GroupKey(new.metadata.namespace, new.metadata.name, CUSTOM_SOURCE)
         return self._snapshot.groups.key_of(waiting) == key
 
     def _room_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
@@ -287,7 +287,7 @@ class Coscheduling:
         groups = self._snapshot.groups
         found: list[Pod] = []
         for key, members in groups.all().items():
-            if key.door and members.waiting:
+            if key.source and members.waiting:
                 terms = groups.source.terms_of(key)
                 if terms is not None and terms.resources:
                     found += members.waiting_pods()

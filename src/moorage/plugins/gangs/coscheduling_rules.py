@@ -13,7 +13,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from moorage.snapshot.group_labels import LABEL_DOOR, minimum_of
+from moorage.snapshot.group_labels import LABEL_SOURCE, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
@@ -77,7 +77,7 @@ class GroupRules:
                 f"Priorities do not match: {pod.name} has {pod.priority}, {first.name} of group "
                 f"{key.full_name} has {terms.priority}"
             )
-        if key.door == LABEL_DOOR and minimum_of(pod) != terms.minimum:
+        if key.source == LABEL_SOURCE and minimum_of(pod) != terms.minimum:
             return unresolvable(
                 f"PodGroupMinAvailables do not match: {pod.name} has {minimum_of(pod)}, others of "
                 f"group {key.full_name} have {terms.minimum}"

@@ -40,7 +40,7 @@ class GangScheduling:
         """Let a member in when its group exists and has enough pods, running ones counted."""
         groups = self._snapshot.groups
         key = groups.key_of(pod)
-        if key is None or key.door:
+        if key is None or key.source:
             return SUCCESS
         terms = groups.source.terms_of(key)
         if terms is None:
@@ -61,7 +61,7 @@ class GangScheduling:
         del node_name
         groups = self._snapshot.groups
         key = groups.key_of(pod.pod)
-        if key is None or key.door:
+        if key is None or key.source:
             return SUCCESS, 0.0
         terms = groups.source.terms_of(key)
         if terms is None:

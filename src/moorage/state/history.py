@@ -1,8 +1,8 @@
-"""Every pod's story: what happened to it, when, and because of what. Read by ``explain pod``.
+"""Every pod's history: what happened to it, when, and because of what.
 
-Written by the lifecycle and the queue as they go, never read by them for a decision. Bounded three
-ways: entries for each pod, stories of pods still on their way (as many as there are such pods), and
-stories of pods that have arrived or left.
+The lifecycle and the queue write histories and never read them for a decision. Three bounds hold:
+on the entries of a pod, on the histories of pending pods (one for each), and on the histories of
+pods that were bound or are gone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _ENTRIES_MAX = 50
 """Entries kept for a pod; a guess: some ten attempts."""
 
 _FINISHED_MAX = 4096
-"""Stories kept of bound and gone pods; a guess: a few megabytes."""
+"""Histories kept of bound and gone pods; a guess: a few megabytes."""
 
 
-class StoryEntry(msgspec.Struct, frozen=True, gc=False):
+class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     """One thing that happened to a pod.
 
     Parameters
@@ -43,7 +43,7 @@ class StoryEntry(msgspec.Struct, frozen=True, gc=False):
         return f"{rfc3339_micro(self.at_ns)} {self.what} ({self.cause})"
 
 
-class Story:
+class PodHistory:
     """What happened to one pod, oldest first; the oldest entries are dropped first."""
 
     __slots__ = ("dropped", "kept", "key", "uid")
@@ -53,21 +53,21 @@ class Story:
         self.key = key
         self.dropped = 0
         """How many entries were dropped to stay within the bound."""
-        self.kept: list[StoryEntry] = []
-        """The entries kept, oldest first; written by `Stories` alone."""
+        self.kept: list[HistoryEntry] = []
+        """The entries kept, oldest first; written by `Histories` alone."""
 
     @property
-    def entries(self) -> tuple[StoryEntry, ...]:
+    def entries(self) -> tuple[HistoryEntry, ...]:
         """The entries kept, oldest first."""
         return tuple(self.kept)
 
-    def by_cause(self, cause: str) -> tuple[StoryEntry, ...]:
+    def by_cause(self, cause: str) -> tuple[HistoryEntry, ...]:
         """Return the entries with exactly this cause, oldest first."""
         return tuple(entry for entry in self.kept if entry.cause == cause)
 
 
-class Stories:
-    """The stories of all pods, by uid and by name.
+class Histories:
+    """The histories of all pods, by uid and by name.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Stories:
     entries_max
         Entries kept for each pod.
     finished_max
-        Stories kept after a pod was bound or is gone; the longest finished is dropped first.
+        Histories kept after a pod was bound or is gone; the longest finished is dropped first.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Stories:
         self._now_ns = clock.now_ns
         self._entries_max = entries_max
         self._finished_max = finished_max
-        self._by_uid: dict[str, Story] = {}
+        self._by_uid: dict[str, PodHistory] = {}
         self._uid_by_key: dict[PodKey, str] = {}
         # Insertion order is the order of finishing. Values are unused.
         self._finished: OrderedDict[str, None] = OrderedDict()
@@ -93,53 +93,53 @@ class Stories:
     def __len__(self) -> int:
         return len(self._by_uid)
 
-    def __iter__(self) -> Iterator[Story]:
+    def __iter__(self) -> Iterator[PodHistory]:
         return iter(self._by_uid.values())
 
     def record(self, uid: str, key: PodKey, what: str, *, cause: str) -> None:
-        """Add an entry to a pod's story, beginning the story if there is none."""
-        story = self._by_uid.get(uid)
-        if story is None:
-            story = self._by_uid[uid] = Story(uid, key)
+        """Add an entry to a pod's history, beginning the history if there is none."""
+        history = self._by_uid.get(uid)
+        if history is None:
+            history = self._by_uid[uid] = PodHistory(uid, key)
         if self._uid_by_key.get(key) != uid:
             self._uid_by_key[key] = uid
-        kept = story.kept
-        kept.append(StoryEntry(self._now_ns(), what, cause))
+        kept = history.kept
+        kept.append(HistoryEntry(self._now_ns(), what, cause))
         if len(kept) > self._entries_max:
             del kept[0]
-            story.dropped += 1
+            history.dropped += 1
 
-    def of(self, uid: str) -> tuple[StoryEntry, ...]:
+    def of(self, uid: str) -> tuple[HistoryEntry, ...]:
         """Return what is known to have happened to a pod, oldest first; empty if unknown."""
-        story = self._by_uid.get(uid)
-        return story.entries if story is not None else ()
+        history = self._by_uid.get(uid)
+        return history.entries if history is not None else ()
 
-    def find(self, namespace: str, name: str) -> Story | None:
-        """Return the story of the newest pod of this name, or None."""
+    def find(self, namespace: str, name: str) -> PodHistory | None:
+        """Return the history of the newest pod of this name, or None."""
         uid = self._uid_by_key.get((namespace, name))
         return self._by_uid.get(uid) if uid is not None else None
 
-    def by_cause(self, cause: str) -> dict[str, tuple[StoryEntry, ...]]:
+    def by_cause(self, cause: str) -> dict[str, tuple[HistoryEntry, ...]]:
         """Return, by uid, the entries of all pods that have exactly this cause."""
-        found = {uid: story.by_cause(cause) for uid, story in self._by_uid.items()}
+        found = {uid: history.by_cause(cause) for uid, history in self._by_uid.items()}
         return {uid: entries for uid, entries in found.items() if entries}
 
     def finish(self, uid: str) -> None:
-        """Mark a story as finished: it is kept until enough others finished after it."""
+        """Mark a history as finished: it is kept until enough others finished after it."""
         if uid not in self._by_uid:
             return
         self._finished[uid] = None
         self._finished.move_to_end(uid)
         while len(self._finished) > self._finished_max:
             oldest, _ = self._finished.popitem(last=False)
-            story = self._by_uid.pop(oldest)
-            if self._uid_by_key.get(story.key) == oldest:
-                del self._uid_by_key[story.key]
+            history = self._by_uid.pop(oldest)
+            if self._uid_by_key.get(history.key) == oldest:
+                del self._uid_by_key[history.key]
 
     def reopen(self, uid: str) -> None:
         """Take back `finish`: the pod is on its way again."""
         self._finished.pop(uid, None)
 
-    def story(self, uid: str) -> Story | None:
-        """Return a pod's story by uid, or None if there is none."""
+    def get(self, uid: str) -> PodHistory | None:
+        """Return a pod's history by uid, or None if there is none."""
         return self._by_uid.get(uid)

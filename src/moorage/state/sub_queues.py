@@ -1,8 +1,8 @@
-"""The sub-queues together: moving a pod from one to another, with its gauges and its story.
+"""The sub-queues together: moving a pod from one to another, with its gauges and its history.
 
 Below the queue's entry points (`moorage.state.queue`), above the single sub-queues. Keeps what
-`validate` checks: a queued pod is in exactly one place, its lifecycle state names that place, and
-it counts once in each gauge.
+`validate` checks: a queued pod is in exactly one sub-queue, its lifecycle state names that
+sub-queue, and the pod counts once in each gauge.
 
 A pod may be queued a second time while an attempt owns it (the API may show it as added again).
 Such a *second copy* does not change the pod's state, which stays with the attempt; if the attempt
@@ -16,7 +16,7 @@ from functools import partial
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
-from moorage.state.backoff import BackoffQueue, Pauses
+from moorage.state.backoff import BackoffQueue, BackoffTimes
 from moorage.state.contracts import (
     ACTIVE,
     BACKOFF,
@@ -26,10 +26,10 @@ from moorage.state.contracts import (
     QueueSettings,
     SortKey,
 )
-from moorage.state.gates import Gates
 from moorage.state.keyed_heap import KeyedHeap
 from moorage.state.lifecycle import ATTEMPTED, Lifecycle, PodState
 from moorage.state.nominations import Nominator
+from moorage.state.pre_enqueue import PreEnqueueGates
 from moorage.state.queued_pod import PodKey, QueuedPod
 from moorage.state.unschedulable import UnschedulablePods
 from moorage.state.wakeups import Requeue
@@ -58,11 +58,11 @@ class SubQueues:
         Source of the current time.
     settings
         Times and switches.
-    pauses
-        How long a failed pod pauses.
+    backoff_times
+        How long a failed pod backs off.
     sort_key
         The order of activeQ.
-    gates
+    pre_enqueue
         Asked before a pod enters activeQ or backoffQ.
     lifecycle
         Told where each pod went.
@@ -77,22 +77,22 @@ class SubQueues:
         *,
         clock: Clock,
         settings: QueueSettings,
-        pauses: Pauses,
+        backoff_times: BackoffTimes,
         sort_key: SortKey,
-        gates: Gates,
+        pre_enqueue: PreEnqueueGates,
         lifecycle: Lifecycle,
         pod_lookup: PodLookup,
         observer: QueueObserver,
     ) -> None:
         self._clock = clock
         self._settings = settings
-        self._gates = gates
+        self._pre_enqueue = pre_enqueue
         self._lifecycle = lifecycle
         self._observer = observer
         self.active = KeyedHeap(sort_key, partial(observer.pending, ACTIVE))
         self.backoff = BackoffQueue(
             clock,
-            pauses,
+            backoff_times,
             sort_key,
             observer,
             popped_early=settings.pop_from_backoff,
@@ -107,7 +107,7 @@ class SubQueues:
         """Return the queued pod of this key, wherever it waits, or None."""
         return self.unschedulable.get(key) or self.active.get(key) or self.backoff.get(key)
 
-    def place_of(self, key: PodKey) -> PodState | None:
+    def sub_queue_of(self, key: PodKey) -> PodState | None:
         """Return which sub-queue holds a key, as a lifecycle state, or None."""
         if key in self.active:
             return _ACTIVE
@@ -122,7 +122,7 @@ class SubQueues:
         A pod straight from backoffQ is not asked again if it was asked on its way in.
         """
         if not (from_backoff and self._settings.pop_from_backoff):
-            self._gates.run(queued)
+            self._pre_enqueue.run(queued)
         if queued.gating_plugin:
             self._refused(queued, cause)
             return False
@@ -144,7 +144,7 @@ class SubQueues:
         that is gated is always asked about: it has nothing to wait out while it stays so.
         """
         if self._settings.pop_from_backoff or queued.gated:
-            self._gates.run(queued)
+            self._pre_enqueue.run(queued)
             if queued.gating_plugin:
                 self._refused(queued, cause)
                 return False
@@ -172,7 +172,7 @@ class SubQueues:
 
     def resort(self, queued: QueuedPod, pod: Pod) -> None:
         """Take over a new version of a pod that stays where it is."""
-        place = self.place_of(queued.key)
+        place = self.sub_queue_of(queued.key)
         queued.update(pod)
         if place is PodState.ACTIVE:
             self.active.put(queued)
@@ -215,7 +215,7 @@ class SubQueues:
         keys = [queued.key for queued in self.pods()]
         assert len(keys) == len(set(keys)), f"a pod is in two sub-queues: {sorted(keys)}"
         for queued in self.pods():
-            place, state = self.place_of(queued.key), self._lifecycle.state(queued.uid)
+            place, state = self.sub_queue_of(queued.key), self._lifecycle.state(queued.uid)
             agree = state is place or state in _HELD_ELSEWHERE
             assert agree, f"{queued!r} is in {place}, its lifecycle says {state}"
             assert queued.counted_rejectors == queued.rejectors, f"{queued!r} is miscounted"

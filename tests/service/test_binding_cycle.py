@@ -18,7 +18,7 @@ from moorage.base.errors import TransportError
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
-from moorage.service.effects import Effects
+from moorage.service.binding_cycle import BindingCycles
 from moorage.service.ingest import PodIngest
 from moorage.service.slots import BindingSlots
 from moorage.snapshot.pod_info import PodInfo
@@ -53,7 +53,7 @@ class Binding(World):
         super().__init__()
         self.answers = answers
         self.slots = LoggedSlots(self.log)
-        self.effects = Effects(
+        self.binding_cycles = BindingCycles(
             self.core,
             failures=self.handler(),
             tasks=self.tasks,
@@ -118,7 +118,7 @@ class Binding(World):
             status=SUCCESS,
             node_name=node_name,
         )
-        return self.effects.carry_out(self.profile, self.queued, decision)
+        return self.binding_cycles.carry_out(self.profile, self.queued, decision)
 
     async def bind(self) -> list[str]:
         """Carry out a decision to the end; returns the log without its sure beginning."""

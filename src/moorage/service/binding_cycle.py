@@ -59,7 +59,7 @@ class _Binding:
         self.counted = False
 
 
-class Effects:
+class BindingCycles:
     """Carries out decisions to bind.
 
     Parameters

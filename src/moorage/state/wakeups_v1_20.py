@@ -1,12 +1,12 @@
-"""Any cluster event is worth another attempt of every waiting pod, as in kubernetes v1.20.
+"""Wake-ups of kubernetes v1.20: any cluster event is worth another attempt of every waiting pod.
 
 The `moorage.state.wakeups.Wakeups` of that version: no plugin is asked what may cure its rejection.
-What happened during an attempt is told by two numbers instead of events: the number of the newest
-attempt, and its value when waiting pods were last moved. If that was not before this attempt, the
-pod is tried again after backoff; or else it waits, even when the attempt met an error.
+Two numbers stand for the events during an attempt: the number of the newest attempt, and that
+number when waiting pods were last moved. If pods were moved since this attempt began, the pod is
+tried again after backoff. Otherwise the pod waits, even when the attempt met an error.
 
-Gates are of a later version. They keep its rules: a gated pod is looked at for its gate's own
-events, or when it is updated.
+Scheduling gates came in a later version and keep its rules: a gated pod is looked at again after an
+event of its gate, or after an update of the pod.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NamespaceLabels: TypeAlias = Callable[[str], Mapping[str, str]]
 """Name of a namespace -> its labels; empty for one that is not known."""
 
 
-class EveryEvent:
+class WakeupsV120:
     """Wakes every waiting pod on every event, but for pods that were placed.
 
     An added or changed pod with a node wakes only those with a required affinity term that means
@@ -82,7 +82,7 @@ class EveryEvent:
             targeted = isinstance(new, Pod) and new.uid != queued.uid
             return Requeue.SKIP if targeted else Requeue.AFTER_BACKOFF
         placed = event.resource == Resource.ASSIGNED_POD and event.action != Action.DELETE
-        if placed and isinstance(new, Pod) and not self._longs_for(queued.pod, new):
+        if placed and isinstance(new, Pod) and not self._has_affinity_to(queued.pod, new):
             return Requeue.SKIP
         return Requeue.AFTER_BACKOFF
 
@@ -98,7 +98,7 @@ class EveryEvent:
         moved = in_flight.move_request_cycle >= in_flight.scheduling_cycle
         return Requeue.AFTER_BACKOFF if moved else Requeue.SKIP
 
-    def _longs_for(self, waiting: Pod, placed: Pod) -> bool:
+    def _has_affinity_to(self, waiting: Pod, placed: Pod) -> bool:
         affinity = waiting.spec.affinity
         if affinity is None or affinity.pod_affinity is None:
             return False

@@ -1,4 +1,4 @@
-"""PreEnqueue: asked before a pod enters activeQ or backoffQ; a refusal gates the pod."""
+"""PreEnqueue: the plugins asked before a pod enters activeQ or backoffQ; a rejection gates it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ERROR = "Error"
 """Text of the status code that means something broke."""
 
 
-class Gates:
+class PreEnqueueGates:
     """The PreEnqueue plugins of all profiles.
 
     Parameters
@@ -69,7 +69,7 @@ class Gates:
                 break
         else:
             _open(queued)
-        self._observer.gates_asked(pod.spec.scheduler_name, since_ns=began_ns)
+        self._observer.pre_enqueue_asked(pod.spec.scheduler_name, since_ns=began_ns)
 
     def _close(self, queued: QueuedPod, plugin: str, answer: GateResult) -> None:
         if answer[0] == _ERROR:
