@@ -16,7 +16,7 @@ import msgspec
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import asked_for
-from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.requests import Reply, Request, User, readable
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
@@ -62,10 +62,10 @@ class AuditLog:
 
     def note(self, request: Request, reply: Reply, received: str) -> None:
         """Write the event of a call that was answered."""
-        line = _encode(self._event(request, reply, received)) + b"\n"
         try:
-            self._append(line)
-        except OSError as error:
+            self._append(_line(self._event(request, reply, received)))
+        except Exception as error:
+            # The call has been answered for: no fault in here may turn it into a failure.
             if not self._missing:
                 _log.error("the audit log cannot be written, events are missing: %s", error)
             self._missing += 1
@@ -120,6 +120,22 @@ class AuditLog:
             }
             event["objectRef"] = {key: value for key, value in named.items() if value}
         return event
+
+
+def _line(event: dict[str, Any]) -> bytes:
+    try:
+        return _encode(event) + b"\n"
+    except UnicodeEncodeError:
+        # A name or header that is no UTF-8.
+        return _encode(_readable(event)) + b"\n"
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, dict):
+        return {key: _readable(each) for key, each in value.items()}
+    return [_readable(each) for each in value] if isinstance(value, list) else value
 
 
 def _shown(user: User) -> dict[str, Any]:

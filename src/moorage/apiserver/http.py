@@ -6,15 +6,21 @@ itself on shutdown; waiting for clients to hang up would take forever.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
+
+import msgspec
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.rbac.impersonation import GROUP_HEADER, joined
-from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.replies import status_reply
+from moorage.apiserver.requests import Reply, Request, User, readable
 from moorage.apiserver.server import ApiServer
-from moorage.base.aio import real_seconds
+from moorage.apiserver.status import timed_out, unsupported_encoding
+from moorage.base.aio import real_seconds, sleep
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
 
@@ -28,6 +34,48 @@ _SHUTDOWN_SECONDS = 0.3
 
 # How long a connection without a call is kept, the library's default for servers behind none.
 _IDLE_SECONDS = 75.0
+# How long the first headers of a connection, and a whole call, may take; kube-apiserver's
+# ReadHeaderTimeout and --request-timeout. Streams are not bounded by it.
+_HEADERS_SECONDS = 32.0
+_CALL_SECONDS = 60.0
+# How long what is left of a body is read and thrown away, so that the client sees the answer.
+_LINGERING_SECONDS = 2.0
+# Answers are sent in pieces of this size (a guess: a quarter of a millisecond to encrypt).
+_PIECE_BYTES = 512 * 1024
+# Beginnings of headers that say who calls: two that differ must not become the same.
+_IDENTITIES = ("authorization", "impersonate-")
+
+
+class _Connection(web.RequestHandler):
+    """A connection that is closed when its first headers do not come."""
+
+    __slots__ = ("_waiting",)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for headers."""
+        super().connection_made(transport)
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.call_later(real_seconds(_HEADERS_SECONDS), self._end)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Wait no longer."""
+        self._waiting.cancel()
+        super().connection_lost(exc)
+
+    def headers_have_come(self) -> None:
+        """Note that a call has begun; from then on idle times are the library's business."""
+        self._waiting.cancel()
+
+    def _end(self) -> None:
+        if isinstance(self.transport, asyncio.Transport):
+            self.transport.abort()
+
+
+class _Listener(web.Server):
+    """Makes a connection of each that comes."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
 
 
 class HttpServer:
@@ -68,11 +116,13 @@ class HttpServer:
             The address cannot be listened on.
         """
         # Cancelled when the client hangs up, or a quiet watch would outlive its reader by an hour.
-        listener = web.Server(
+        listener = _Listener(
             self._answer,
             handler_cancellation=True,
             access_log=None,
             keepalive_timeout=real_seconds(_IDLE_SECONDS),
+            lingering_time=real_seconds(_LINGERING_SECONDS),
+            auto_decompress=False,  # an encoding is refused before anything is inflated
         )
         runner = web.ServerRunner(listener, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
@@ -97,21 +147,38 @@ class HttpServer:
             self._runner = None
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        if GROUP_HEADER in headers:
-            headers[GROUP_HEADER] = joined(request.headers.getall(GROUP_HEADER))
+        connection = request.protocol
+        if isinstance(connection, _Connection):
+            connection.headers_have_come()
+        headers = _headers(request)
         call = Request(
             method=request.method,
-            path=request.path,
-            query=tuple(request.query.items()),
+            path=readable(request.path),
+            query=tuple((readable(name), readable(text)) for name, text in request.query.items()),
             headers=headers,
-            body=await _read_body(request),
             user=self._user(request, headers),
         )
-        reply = await self._server.handle(call)
+        try:
+            async with asyncio.timeout(real_seconds(_CALL_SECONDS)):
+                reply = await self._reply(request, call)
+        except TimeoutError:
+            reply = status_reply(timed_out())
         if isinstance(reply.body, bytes):
-            return _whole(reply, reply.body)
+            return await _whole(request, reply, reply.body)
         return await _stream(request, reply, reply.body)
+
+    async def _reply(self, request: web.BaseRequest, call: Request) -> Reply:
+        """Read the body of a caller who is known, and have the call answered.
+
+        The body of an unknown caller is not looked at: neither its length nor its encoding.
+        """
+        if call.user is not None and request.body_exists:
+            encoding = call.headers.get("content-encoding", "")
+            if encoding.lower() not in ("", "identity"):
+                call = msgspec.structs.replace(call, fault=unsupported_encoding(encoding))
+            else:
+                call = msgspec.structs.replace(call, body=await _read_body(request))
+        return await self._server.handle(call)
 
     def _user(self, request: web.BaseRequest, headers: dict[str, str]) -> User | None:
         transport = request.transport
@@ -135,13 +202,40 @@ async def _read_body(request: web.BaseRequest) -> bytes:
     return bytes(body)
 
 
-def _whole(reply: Reply, body: bytes) -> web.Response:
+def _headers(request: web.BaseRequest) -> dict[str, str]:
+    """Return the headers by lower-case name; those that say who calls stay as they were sent."""
+    headers = {}
+    for name, value in request.headers.items():
+        key = name.lower()
+        headers[key] = value if key.startswith(_IDENTITIES) else readable(value)
+    if GROUP_HEADER in headers:
+        headers[GROUP_HEADER] = joined(request.headers.getall(GROUP_HEADER))
+    return headers
+
+
+async def _whole(request: web.BaseRequest, reply: Reply, body: bytes) -> web.StreamResponse:
     # Given as a header: the argument of this name does not take a charset.
     headers = {"Content-Type": reply.content_type}
-    response = web.Response(status=reply.status, body=body, headers=headers)
+    if len(body) <= _PIECE_BYTES:
+        response: web.StreamResponse = web.Response(status=reply.status, body=body, headers=headers)
+        _add_headers(response, reply)
+        return response
+    # Encrypting a long list in one go would keep everybody else waiting.
+    response = web.StreamResponse(status=reply.status, headers=headers)
+    _add_headers(response, reply)
+    response.content_length = len(body)
+    with contextlib.suppress(ConnectionError):
+        await response.prepare(request)
+        for start in range(0, len(body), _PIECE_BYTES):
+            await response.write(body[start : start + _PIECE_BYTES])
+            await sleep(0)
+        await response.write_eof()
+    return response
+
+
+def _add_headers(response: web.StreamResponse, reply: Reply) -> None:
     for name, value in reply.headers:
         response.headers.add(name, value)
-    return response
 
 
 async def _stream(

@@ -21,6 +21,13 @@ _INT64_LENGTH_MAX = 20
 _SHOWN = 60
 
 
+def readable(text: str) -> str:
+    """Return a text of the wire with whatever is no UTF-8 replaced, as Go's JSON shows it."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 class User(msgspec.Struct, frozen=True):
     """Who is calling.
 
@@ -53,6 +60,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         The whole body.
     user
         None when no valid credentials came with the request.
+    fault
+        Why the body was not read; told to a caller who may make the call.
     """
 
     method: str
@@ -61,6 +70,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     user: User | None = None
+    fault: StatusError | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

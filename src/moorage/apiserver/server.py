@@ -43,6 +43,7 @@ from moorage.apiserver.rbac.reviews import REVIEWS, Reviews
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
+from moorage.apiserver.replies import deleted_reply, status_reply, written_reply
 from moorage.apiserver.requests import Query, Reply, Request, User
 from moorage.apiserver.routes import Target, resource_target
 from moorage.apiserver.scaling import Scaler
@@ -53,6 +54,7 @@ from moorage.apiserver.status import (
     internal,
     method_not_allowed,
     success,
+    timed_out,
     unauthorized,
     unknown_path,
 )
@@ -156,11 +158,16 @@ class ApiServer:
         Where writes are kept on disk, an answer waits until all it tells of is there.
         """
         received = self._audit.now() if self._audit is not None else ""
-        reply = self._reply(request)
-        if self._persistence is not None:
-            reply = await self._once_durable(self._persistence, request, reply)
-        if self._audit is not None:
-            self._audit.note(request, reply, received)
+        # Noted for a caller who does not wait for the answer: what was written may stay written.
+        reply = status_reply(timed_out())
+        try:
+            made = self._reply(request)
+            if self._persistence is not None:
+                made = await self._once_durable(self._persistence, request, made)
+            reply = made
+        finally:
+            if self._audit is not None:
+                self._audit.note(request, reply, received)
         return reply
 
     async def _once_durable(
@@ -171,12 +178,12 @@ class ApiServer:
                 await persistence.durable()
             except StatusError as error:
                 if request.method != "GET":
-                    return _status_reply(error)
+                    return status_reply(error)
                 # It told of writes that have been taken back; without them it can be told.
                 reply = self._reply(request)
             else:
                 return reply
-        return _status_reply(internal("writes are being taken back; try again"))
+        return status_reply(internal("writes are being taken back; try again"))
 
     def _reply(self, request: Request) -> Reply:
         return reply_accepted(request, self._reply_in_json(request))
@@ -185,12 +192,12 @@ class ApiServer:
         try:
             return self._answer(request)
         except StatusError as error:
-            return _status_reply(error)
+            return status_reply(error)
         except RecursionError:
-            return _status_reply(bad_request("the object is nested too deeply"))
+            return status_reply(bad_request("the object is nested too deeply"))
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
-            return _status_reply(internal(f"{type(error).__name__}: {error}"))
+            return status_reply(internal(f"{type(error).__name__}: {error}"))
 
     def create(self, obj: Obj) -> Record:
         """Store an object as if a client had sent it; what a new cluster starts with.
@@ -281,6 +288,8 @@ class ApiServer:
 
     def _known(self, request: Request, user: User) -> Reply:
         """Answer somebody who is known and may ask."""
+        if request.fault is not None:
+            raise request.fault
         request = call_in_json(request)
         self._expiry.sweep()
         accept = request.headers.get("accept", "")
@@ -345,13 +354,13 @@ class ApiServer:
         if target.served.kind.resource.namespaced and not target.namespace:
             raise method_not_allowed()
         written = self._writer.create(target, request, query)
-        return _object_reply(201, renderer.one(written.record), written.warnings)
+        return written_reply(201, renderer, written.record, written.warnings)
 
     def _change(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
         write = self._writer.update if request.method == "PUT" else self._writer.patch
         written = write(target, request, query)
         status = 201 if written.created else 200
-        return _object_reply(status, renderer.one(written.record), written.warnings)
+        return written_reply(status, renderer, written.record, written.warnings)
 
     def _scale(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method == "GET":
@@ -379,7 +388,7 @@ class ApiServer:
         served = target.served
         deleted = self._deleter.delete(target, options)
         if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
-            return _object_reply(200, renderer.one(deleted.record), [])
+            return written_reply(200, renderer, deleted.record)
         resource = served.kind.resource
         details: dict[str, Any] = {"name": target.name}
         if resource.group:
@@ -397,8 +406,7 @@ class ApiServer:
         for record in list(self._lister.matching(target, read_selection(target, query))):
             one = Target(served=target.served, namespace=record.namespace, name=record.name)
             records.append(self._deleter.delete(one, options).record)
-        meta: Obj = {"resourceVersion": str(self._store.version)}
-        return Reply(status=200, body=renderer.many(records, meta))
+        return deleted_reply(renderer, records, self._store.version)
 
 
 # What a successful binding or eviction answers, always the same.
@@ -411,23 +419,3 @@ def _plural(catalog: Catalog, obj: Obj) -> str:
         if (resource.api_version, resource.kind) == (obj["apiVersion"], obj["kind"]):
             return resource.plural
     raise unknown_path()
-
-
-def _object_reply(status: int, body: bytes, warnings: list[str]) -> Reply:
-    headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings)
-    return Reply(status=status, body=body + b"\n", headers=headers)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _status_reply(error: StatusError) -> Reply:
-    headers: tuple[tuple[str, str], ...] = ()
-    if error.code == 401:
-        headers = (("WWW-Authenticate", 'Bearer realm="moorage"'),)
-    elif seconds := (error.details or {}).get("retryAfterSeconds"):
-        headers = (("Retry-After", str(seconds)),)
-    return Reply(
-        status=error.code, body=encode(error.body) + b"\n", content_type=JSON, headers=headers
-    )

@@ -208,6 +208,22 @@ def unsupported_media_type(offered: Sequence[str]) -> StatusError:
     )
 
 
+def unsupported_encoding(encoding: str) -> StatusError:
+    """415: the body is compressed, which no client of Kubernetes does unless told to."""
+    return StatusError(
+        415,
+        "UnsupportedMediaType",
+        f"the body of the request is encoded as {encoding[:60]!r}; send it as it is",
+    )
+
+
+def timed_out() -> StatusError:
+    """504: the call took longer than calls may; what it writes may have been written."""
+    return StatusError(
+        504, "Timeout", "Timeout: request did not complete within the allotted timeout"
+    )
+
+
 def too_large(limit_bytes: int) -> StatusError:
     """413: the body is larger than the server reads."""
     return StatusError(

@@ -5,7 +5,8 @@ Implements `moorage.apiserver.kind.Context`, through which kinds look at other o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -16,6 +17,8 @@ from moorage.apiserver.store import Key, Store
 from moorage.apiserver.views import Catalog, Served
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
+
+_log = logging.getLogger(__name__)
 
 # Namespaces and priority classes are looked at for every pod; equal bytes are decoded once.
 _read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
@@ -84,15 +87,25 @@ class World:
             return self.store.put(served.shelf, stored, served.fields(stored))
         before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
         record = self.store.put(served.shelf, stored, served.fields(stored))
-        for each in (tell_in, tell):
-            if each is not None:
-                each(served, before, record)
+        _tell((tell_in, tell), served, before, record)
         return record
 
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
         record = self.store.remove(served.shelf, key, stored)
-        for each in (self._told_in.get(record.namespace), self._told.get(served.shelf)):
-            if each is not None:
-                each(served, record, None)
+        told = (self._told_in.get(record.namespace), self._told.get(served.shelf))
+        _tell(told, served, record, None)
         return record
+
+
+def _tell(
+    told: Iterable[Tell | None], served: Served, before: Record | None, after: Record | None
+) -> None:
+    """Tell of a write; it has taken effect, so a fault of a listener does not make it fail."""
+    for each in told:
+        if each is None:
+            continue
+        try:
+            each(served, before, after)
+        except Exception:
+            _log.exception("what follows from a write to %s was not done", served.shelf)

@@ -6,6 +6,8 @@ behind it knows JSON only. Patches have media types of their own and stay as the
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
 from moorage.apiserver.bodies import OF_BODY, check_length
@@ -13,6 +15,8 @@ from moorage.apiserver.negotiate import JSON, YAML, accepts_yaml, content_type
 from moorage.apiserver.requests import Reply, Request
 from moorage.apiserver.status import bad_request
 from moorage.base.errors import DecodeError
+
+_log = logging.getLogger(__name__)
 
 # YAML is written at about half a megabyte a second (2-core machine, 2026-11-22), and nobody else
 # is answered meanwhile. Longer answers stay JSON, which every reader of YAML reads.
@@ -53,5 +57,9 @@ def reply_accepted(request: Request, reply: Reply) -> Reply:
     if len(body) <= WRITTEN_BYTES_MAX:
         from moorage.api.yaml_text import write_yaml
 
-        body = write_yaml(msgspec.json.decode(body), sort_keys=True).encode()
+        try:
+            body = write_yaml(msgspec.json.decode(body), sort_keys=True).encode()
+        except Exception:
+            # The call may have written something; its answer stays JSON, which is YAML, too.
+            _log.exception("an answer cannot be written as YAML")
     return msgspec.structs.replace(reply, body=body, content_type=YAML)

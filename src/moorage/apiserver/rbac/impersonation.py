@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED, Authorizer
 from moorage.apiserver.rbac.rules import Attributes
-from moorage.apiserver.requests import User
+from moorage.apiserver.requests import User, readable
 from moorage.apiserver.status import bad_request
 
 ACCOUNT_PREFIX = "system:serviceaccount:"
@@ -45,10 +45,12 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     Raises
     ------
     StatusError
-        400: groups without a user, or names that are not served. 403: the caller may not.
+        400: groups without a user, names that are not served or no UTF-8. 403: the caller may not.
     """
     user, asked = known(user), asked_for(headers)
-    for header in headers:
+    for header, value in headers.items():
+        if header.startswith("impersonate-") and readable(value) != value:
+            raise bad_request(f"{header} is not UTF-8")
         if header.startswith(_NOT_SERVED):
             raise bad_request(f"{header}: only users and groups can be impersonated here")
     if asked is None:
