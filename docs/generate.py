@@ -19,6 +19,7 @@ from docs import event_tables, failure_paths, state_tables
 from docs.capabilities_page import capabilities_page
 from docs.deviations_table import deviations_page
 from docs.flags_page import flags_page
+from docs.kinds_page import kinds_page
 from docs.metrics_page import metrics_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
@@ -80,6 +81,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
     found[REFERENCE.parent / "deviations.md"] = deviations_page()
     found[REFERENCE / "flags.md"] = flags_page()
+    found[REFERENCE / "kinds.md"] = kinds_page()
     found[REFERENCE / "metrics.md"] = metrics_page()
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 

@@ -30,6 +30,12 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
 )
 _SELECTOR = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
 
+RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+RUNTIME_CLASS = {
+    "metadata": {"name": "slim"},
+    "handler": "slim",
+    "overhead": {"podFixed": {"cpu": "1m"}},
+}
 # A pod that uses much of what a scheduler reads.
 RICH_POD = pod() | {
     "spec": {
@@ -69,6 +75,7 @@ RICH_POD = pod() | {
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
         "schedulingGates": [{"name": "g"}],
         "overhead": {"cpu": "1m"},
+        "runtimeClassName": "slim",
     }
 }
 
@@ -98,8 +105,14 @@ def _with(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 @given(st.sampled_from(_places(RICH_POD)), ODD)
 @settings(max_examples=150)
 async def test_a_pod_with_one_odd_value(path, value):
-    reply = await Cluster().reply("POST", PODS, _with(RICH_POD, path, value))
+    cluster = Cluster()
+    await cluster.ok("POST", RUNTIME_CLASSES, RUNTIME_CLASS)
+    reply = await cluster.reply("POST", PODS, _with(RICH_POD, path, value))
     assert reply.status in {201, 400, 403, 404, 422}, reply.body
+
+
+# Component statuses can only be read.
+CREATED = [each for each in RESOURCES if each.plural != "componentstatuses"]
 
 
 def _path(resource: ResourceType) -> str:
@@ -107,7 +120,7 @@ def _path(resource: ResourceType) -> str:
 
 
 @given(
-    st.sampled_from(RESOURCES),
+    st.sampled_from(CREATED),
     st.sampled_from(["spec", "status", "metadata", "data", "template", "value", "drivers"]),
     ODD | st.dictionaries(st.sampled_from(["name", "capacity", "selector", "taints"]), ODD),
 )
@@ -130,6 +143,7 @@ async def test_an_object_of_any_kind_with_odd_parts(resource, key, value):
 @settings(max_examples=150)
 async def test_a_patch_with_one_odd_value(content_type, path, value, subresource):
     cluster = Cluster()
+    await cluster.ok("POST", RUNTIME_CLASSES, RUNTIME_CLASS)
     await cluster.ok("POST", PODS, RICH_POD)
     patch = _with(RICH_POD, path, value)
     reply = await cluster.reply("PATCH", f"{PODS}/a{subresource}", patch, content_type=content_type)
@@ -144,6 +158,7 @@ async def test_a_patch_with_one_odd_value(content_type, path, value, subresource
 @settings(max_examples=100)
 async def test_an_odd_json_patch(op, path, value):
     cluster = Cluster()
+    await cluster.ok("POST", RUNTIME_CLASSES, RUNTIME_CLASS)
     await cluster.ok("POST", PODS, RICH_POD)
     patch = [{"op": op, "path": path, "from": "/metadata", "value": value}]
     reply = await cluster.reply("PATCH", f"{PODS}/a", patch, content_type=JSON_PATCH)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from moorage.apiserver.binding import BINDINGS
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage.apiserver.rbac.reviews import REVIEWS
@@ -77,7 +78,9 @@ async def test_every_kind_is_discovered_under_its_group_and_version():
         ("scheduling.x-k8s.io/v1alpha1", "elasticquotas", "ElasticQuota", True),
         ("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup", True),
     }
-    served = {(r.api_version, r.plural, r.kind, r.namespaced) for r in (*resources, *REVIEWS)}
+    served = {
+        (r.api_version, r.plural, r.kind, r.namespaced) for r in (*resources, *REVIEWS, BINDINGS)
+    }
     assert found == served | shipped
 
 
@@ -131,6 +134,13 @@ async def test_what_is_told_of_pods():
             "verbs": ["create"],
         },
         {
+            "name": "pods/ephemeralcontainers",
+            "singularName": "",
+            "namespaced": True,
+            "kind": "Pod",
+            "verbs": ["get", "patch", "update"],
+        },
+        {
             "name": "pods/eviction",
             "singularName": "",
             "group": "policy",
@@ -138,6 +148,13 @@ async def test_what_is_told_of_pods():
             "namespaced": True,
             "kind": "Eviction",
             "verbs": ["create"],
+        },
+        {
+            "name": "pods/resize",
+            "singularName": "",
+            "namespaced": True,
+            "kind": "Pod",
+            "verbs": ["get", "patch", "update"],
         },
         {
             "name": "pods/status",
@@ -232,9 +249,19 @@ async def test_a_client_that_asks_for_everything_at_once_gets_it_under_its_own_m
                 "verbs": ["create"],
             },
             {
+                "subresource": "ephemeralcontainers",
+                "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
+                "verbs": ["get", "patch", "update"],
+            },
+            {
                 "subresource": "eviction",
                 "responseKind": {"group": "policy", "version": "v1", "kind": "Eviction"},
                 "verbs": ["create"],
+            },
+            {
+                "subresource": "resize",
+                "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
+                "verbs": ["get", "patch", "update"],
             },
             {
                 "subresource": "status",

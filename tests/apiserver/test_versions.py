@@ -1,125 +1,78 @@
-"""Which API versions are served of each kind, beside those a Kubernetes 1.36 server serves.
-
-Upstream serves by default what v1.36.2 pkg/controlplane/instance.go lists as stable
-(genericStableAPIGroupVersionsEnabledByDefault, stableAPIGroupVersionsEnabledByDefault); the alpha
-and beta versions it lists are off. The servers of definitions and of API services behind it have
-one version each (apiextensions-apiserver and kube-aggregator v1.36 pkg/apiserver). Which kinds a
-version has, and which version leads, is in v1.36 api/discovery/aggregated_v2.json.
-"""
+"""Scope: discovery offers every resource, version, verb and subresource of the Kubernetes facts."""
 
 from __future__ import annotations
 
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.rbac.reviews import REVIEWS
+from typing import Any
+
+import pytest
+
+from moorage.apiserver import facts
+from moorage.apiserver.built_in import verbs_of, version_rank
+from moorage.apiserver.facts import ResourceFact
 from tests.apiserver.harness import Cluster
 
-ENABLED = {
-    "": ["v1"],
-    "admissionregistration.k8s.io": ["v1"],
-    "apiextensions.k8s.io": ["v1"],
-    "apiregistration.k8s.io": ["v1"],
-    "apps": ["v1"],
-    "authentication.k8s.io": ["v1"],
-    "authorization.k8s.io": ["v1"],
-    "autoscaling": ["v2", "v1"],
-    "batch": ["v1"],
-    "certificates.k8s.io": ["v1"],
-    "coordination.k8s.io": ["v1"],
-    "discovery.k8s.io": ["v1"],
-    "events.k8s.io": ["v1"],
-    "flowcontrol.apiserver.k8s.io": ["v1"],
-    "networking.k8s.io": ["v1"],
-    "node.k8s.io": ["v1"],
-    "policy": ["v1"],
-    "rbac.authorization.k8s.io": ["v1"],
-    "resource.k8s.io": ["v1"],
-    "scheduling.k8s.io": ["v1"],
-    "storage.k8s.io": ["v1"],
-}
-"""Every group of a 1.36 server with the versions it serves by default, the preferred one first."""
-
-KINDS = {
-    "": [
-        "ConfigMap",
-        "Endpoints",
-        "Event",
-        "LimitRange",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "Pod",
-        "ReplicationController",
-        "ResourceQuota",
-        "Secret",
-        "Service",
-        "ServiceAccount",
-    ],
-    "admissionregistration.k8s.io": [
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-    ],
-    "apiextensions.k8s.io": ["CustomResourceDefinition"],
-    "apiregistration.k8s.io": ["APIService"],
-    "apps": ["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"],
-    "autoscaling": ["HorizontalPodAutoscaler"],
-    "batch": ["CronJob", "Job"],
-    "coordination.k8s.io": ["Lease"],
-    "discovery.k8s.io": ["EndpointSlice"],
-    "events.k8s.io": ["Event"],
-    "networking.k8s.io": ["Ingress", "IngressClass", "NetworkPolicy"],
-    "policy": ["PodDisruptionBudget"],
-    "rbac.authorization.k8s.io": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
-    "resource.k8s.io": ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"],
-    "scheduling.k8s.io": ["PriorityClass"],
-    "storage.k8s.io": [
-        "CSIDriver",
-        "CSINode",
-        "CSIStorageCapacity",
-        "StorageClass",
-        "VolumeAttachment",
-    ],
-}
-"""The kinds served here, each in all versions its group has there."""
-
-ASKED = {
-    "authentication.k8s.io": ["SelfSubjectReview", "TokenReview"],
-    "authorization.k8s.io": [
-        "LocalSubjectAccessReview",
-        "SelfSubjectAccessReview",
-        "SelfSubjectRulesReview",
-        "SubjectAccessReview",
-    ],
-}
-"""The kinds that are answered and never stored."""
-
-# Off by default upstream, and served all the same: a scheduler with the gate GenericWorkload reads
-# its pod groups here, and a server that offers the version costs nobody anything.
-BESIDES = {("scheduling.k8s.io", "v1alpha2"): ["PodGroup", "Workload"]}
+# Subresources that would need a running container or another server behind this one.
+NOT_SERVED = {"attach", "exec", "log", "portforward", "proxy"}
+GROUP_VERSIONS = sorted({(each.group, each.version) for each in facts.resources()})
 
 
-def test_each_kind_is_served_in_the_versions_a_real_server_offers() -> None:
-    served: dict[tuple[str, str], list[str]] = {}
-    for kind in all_kinds():
-        resource = kind.resource
-        served.setdefault((resource.group, resource.version), []).append(resource.kind)
-    expected = {
-        (group, version): kinds for group, kinds in KINDS.items() for version in ENABLED[group]
+def path_of(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+def entry_of(fact: ResourceFact) -> tuple[str, dict[str, Any]]:
+    """Return the name of a resource in discovery, and what discovery says of it."""
+    name = f"{fact.plural}/{fact.subresource}" if fact.subresource else fact.plural
+    said: dict[str, Any] = {
+        "kind": fact.kind,
+        "namespaced": fact.namespaced,
+        "verbs": list(verbs_of(fact)),
     }
-    assert {key: sorted(kinds) for key, kinds in served.items()} == expected | BESIDES
-    answered = {group: [r.kind for r in REVIEWS if r.group == group] for group in ASKED}
-    assert answered == ASKED
-    assert {(r.group, r.version) for r in REVIEWS} == {(group, "v1") for group in ASKED}
+    if (fact.body_group, fact.body_version) != (fact.group, fact.version):
+        said |= {"group": fact.body_group, "version": fact.body_version}
+    return name, said
 
 
-async def test_versions_of_a_group_are_listed_as_a_real_server_lists_them() -> None:
-    groups = (await Cluster().ok("GET", "/apis"))["groups"]
-    listed = {each["name"]: [v["version"] for v in each["versions"]] for each in groups}
-    preferred = {each["name"]: each["preferredVersion"]["version"] for each in groups}
-    expected = {group: list(ENABLED[group]) for group in (*KINDS, *ASKED) if group}
-    for group, version in BESIDES:
-        expected[group].append(version)
-    # Shipped with the sandbox as a custom resource.
-    expected["scheduling.x-k8s.io"] = ["v1alpha1"]
+@pytest.mark.parametrize(("group", "version"), GROUP_VERSIONS)
+async def test_every_resource_and_subresource_is_discovered_with_its_verbs(group, version):
+    found = await Cluster().ok("GET", path_of(group, version))
+    keys = ("kind", "namespaced", "verbs", "group", "version")
+    listed = {
+        each["name"]: {key: each[key] for key in keys if key in each} for each in found["resources"]
+    }
+    expected = dict(
+        entry_of(each)
+        for each in facts.resources()
+        if (each.group, each.version) == (group, version) and each.subresource not in NOT_SERVED
+    )
     assert listed == expected
-    assert preferred == {group: versions[0] for group, versions in expected.items()}
+
+
+async def test_every_version_of_a_group_is_listed_and_the_best_is_preferred():
+    groups = (await Cluster().ok("GET", "/apis"))["groups"]
+    listed = {each["name"]: [v["groupVersion"] for v in each["versions"]] for each in groups}
+    expected: dict[str, list[str]] = {}
+    for group, version in GROUP_VERSIONS:
+        if group:
+            expected.setdefault(group, []).append(f"{group}/{version}")
+    # Custom resources that the sandbox ships.
+    expected["scheduling.x-k8s.io"] = ["scheduling.x-k8s.io/v1alpha1"]
+    assert listed == {name: sorted(found, key=version_rank) for name, found in expected.items()}
+    preferred = {each["name"]: each["preferredVersion"]["groupVersion"] for each in groups}
+    assert preferred == {name: versions[0] for name, versions in listed.items()}
+
+
+@pytest.mark.parametrize(
+    ("group", "versions"),
+    [
+        pytest.param("autoscaling", ["v2", "v1"], id="the newest stable version leads"),
+        pytest.param(
+            "resource.k8s.io",
+            ["v1", "v1beta2", "v1beta1", "v1alpha3"],
+            id="stable, then beta from new to old, then alpha",
+        ),
+    ],
+)
+async def test_the_order_of_versions(group, versions):
+    found = await Cluster().ok("GET", f"/apis/{group}")
+    assert [each["version"] for each in found["versions"]] == versions

@@ -8,6 +8,7 @@ from typing import Any
 
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.users import User
 from moorage.base.clock import Clock, ManualClock
 from moorage.base.rng import Random, Streams
 
@@ -30,6 +31,10 @@ class World:
     @property
     def rng(self) -> Random:
         return self._rng
+
+    @property
+    def caller(self) -> User:
+        return User("jane", ("developers",))
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
         for obj in self.objects(plural, namespace):

@@ -54,7 +54,10 @@ def test_an_unknown_group_has_no_document():
         openapi_v3(KINDS, "apis/nobody/v1")
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource.qualified)
+PATCHED = [kind for kind in KINDS if "patch" in kind.verbs]
+
+
+@pytest.mark.parametrize("kind", PATCHED, ids=lambda kind: kind.resource.qualified)
 def test_kubectl_finds_the_kind_and_strict_validation_of_its_patches(kind):
     resource = kind.resource
     document = openapi_v3(KINDS, resource.api_version)
@@ -130,8 +133,12 @@ def test_paths_of_pods():
     }
     assert found == {
         "/api/v1/pods": ["get"],
-        pods: ["get", "post"],
+        pods: ["delete", "get", "post"],
         f"{pods}/{{name}}": ["delete", "get", "patch", "put"],
+        f"{pods}/{{name}}/binding": ["post"],
+        f"{pods}/{{name}}/ephemeralcontainers": ["get", "patch", "put"],
+        f"{pods}/{{name}}/eviction": ["post"],
+        f"{pods}/{{name}}/resize": ["get", "patch", "put"],
         f"{pods}/{{name}}/status": ["get", "patch", "put"],
     }
     assert paths[pods]["post"]["parameters"][0] == {

@@ -253,9 +253,11 @@ def test_writing_the_status_leaves_the_rest_alone():
     new = copy.deepcopy(old)
     new["spec"]["replicas"] = 5
     new["metadata"]["labels"] = {"a": "b"}
+    new["metadata"]["annotations"] = {"c": "d"}
     new["status"] = {"replicas": 1}
     kind.prepare_update(new, old, subresource="status", ctx=World())
-    assert new == old | {"status": {"replicas": 1}}
+    metadata = old["metadata"] | {"annotations": {"c": "d"}}
+    assert new == old | {"metadata": metadata, "status": {"replicas": 1}}
 
 
 @pytest.mark.parametrize("plural", sorted(KINDS))
@@ -266,4 +268,3 @@ def test_every_kind_can_be_made_shown_and_selected(plural):
     fields = kind.selectable_fields(stored)
     assert fields.keys() == kind.selectable_fields({}).keys()
     assert fields["metadata.name"] == "x"
-    assert set(kind.subresources) <= {"status", "binding", "eviction", "scale", "token"}

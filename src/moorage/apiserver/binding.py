@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Obj, not_supported, required
 from moorage.apiserver.negotiate import JSON, content_type
 from moorage.apiserver.reading import get_record
@@ -20,10 +21,15 @@ from moorage.apiserver.status import (
     StatusError,
     bad_request,
     conflict,
+    method_not_allowed,
     unsupported_media_type,
 )
+from moorage.apiserver.views import Catalog
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
+
+BINDINGS = resource_type("v1", "bindings")
+"""The collection that bindings can be sent to, instead of to the pod."""
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,6 +50,29 @@ class _Binding(msgspec.Struct, frozen=True, rename="camel"):
     metadata: _Meta = _Meta()
     target: _Target = _Target()
     kind: str = "Binding"
+
+
+def pod_target(request: Request, catalog: Catalog) -> Target | None:
+    """Return the pod that a Binding sent to the collection ``bindings`` is about.
+
+    Returns
+    -------
+    Target or None
+        The subresource ``binding`` of that pod; None when the path is another.
+
+    Raises
+    ------
+    StatusError
+        400: not a Binding. 405: another method than POST.
+    """
+    match request.path.strip("/").split("/"):
+        case ["api", "v1", "namespaces", namespace, "bindings"]:
+            if request.method != "POST":
+                raise method_not_allowed()
+            name = _read(request).metadata.name
+            served = catalog.find("v1", "pods")
+            return Target(served=served, namespace=namespace, name=name, subresource="binding")
+    return None
 
 
 def bind(world: World, target: Target, request: Request, *, dry_run: bool) -> None:

@@ -36,9 +36,6 @@ NAMESPACES = "namespaces"
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _POLICIES = frozenset({"", "Background", "Foreground", "Orphan"})
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
-# Kinds without deletecollection: a namespace takes all in it along, so each is asked for by name
-# (kubernetes v1.36 pkg/registry/core/namespace/storage has no such verb either).
-ONE_BY_ONE = frozenset({NAMESPACES})
 # Kinds whose pods stay unless the caller says otherwise, for the sake of old clients
 # (kubernetes v1.36 DefaultGarbageCollectionPolicy of pkg/registry).
 _ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})

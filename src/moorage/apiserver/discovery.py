@@ -14,14 +14,12 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.deleting import ONE_BY_ONE
+from moorage.apiserver.built_in import subresource_body, version_rank
 from moorage.apiserver.kind import Kind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.status import StatusError
-from moorage.apiserver.views import Catalog, version_rank
-
-_OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+from moorage.apiserver.views import Catalog
 
 
 class Discovery:
@@ -35,9 +33,9 @@ class Discovery:
         Kinds that are answered and never stored.
     """
 
-    def __init__(self, catalog: Catalog, asked: Sequence[ResourceType] = ()) -> None:
+    def __init__(self, catalog: Catalog, asked: Sequence[Kind] = ()) -> None:
         self._catalog = catalog
-        self._asked = asked
+        self._asked = tuple(asked)
         self._kept: dict[str, bytes] = {}
         # API version -> its kinds, and the OpenAPI document made of them.
         self._openapi: dict[str, tuple[list[Kind], bytes]] = {}
@@ -59,24 +57,22 @@ class Discovery:
                 "serverAddressByClientCIDRs": [],
             },
             "/apis": self._groups,
-            "/openapi/v2": lambda: openapi_v2(catalog.kinds),
-            "/openapi/v3": lambda: openapi_v3_index(catalog.kinds, self._openapi_v3),
+            "/openapi/v2": lambda: openapi_v2(self._all_kinds()),
+            "/openapi/v3": lambda: openapi_v3_index(self._all_kinds(), self._openapi_v3),
         }
-        described = set(catalog.api_versions())
         for api_version in self._api_versions():
             prefix = "/apis/" if "/" in api_version else "/api/"
             self._makers[prefix + api_version] = self._resources_maker(api_version)
-            if api_version in described:
-                path = f"/openapi/v3{prefix}{api_version}"
-                self._makers[path] = self._openapi_maker(api_version)
+            path = f"/openapi/v3{prefix}{api_version}"
+            self._makers[path] = self._openapi_maker(api_version)
             group = api_version.partition("/")[0]
             if "/" in api_version:
                 self._makers[f"/apis/{group}"] = self._group_maker(group)
         self._makers["/"] = lambda: {"paths": sorted(path for path in self._makers if path != "/")}
 
     def _api_versions(self) -> list[str]:
-        versions = {*self._catalog.api_versions(), *(each.api_version for each in self._asked)}
-        return sorted(versions, key=version_rank)
+        asked = (each.resource.api_version for each in self._asked)
+        return sorted({*self._catalog.api_versions(), *asked}, key=version_rank)
 
     def document(self, path: str, accept: str = "") -> tuple[bytes, str] | None:
         """Return the document at a path and its content type.
@@ -173,22 +169,24 @@ class Discovery:
 
     def _entries(self, api_version: str) -> list[tuple[ResourceType, list[dict[str, Any]]]]:
         """Return every type of an API version with its entry and those of its subresources."""
-        found = [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
-        asked = [each for each in self._asked if each.api_version == api_version]
-        return [*found, *((each, [_resource_entry(each, ["create"])]) for each in asked)]
+        return [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
 
     def _kinds(self, api_version: str) -> list[Kind]:
-        found = [k for k in self._catalog.kinds if k.resource.api_version == api_version]
+        found = [k for k in self._all_kinds() if k.resource.api_version == api_version]
         return sorted(found, key=lambda kind: kind.resource.plural)
 
+    def _all_kinds(self) -> tuple[Kind, ...]:
+        return (*self._catalog.kinds, *self._asked)
 
-def _resource_entry(resource: ResourceType, verbs: list[str]) -> dict[str, Any]:
+
+def _resource_entry(kind: Kind) -> dict[str, Any]:
+    resource = kind.resource
     entry: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": verbs,
+        "verbs": sorted(kind.verbs),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -198,28 +196,23 @@ def _resource_entry(resource: ResourceType, verbs: list[str]) -> dict[str, Any]:
 
 
 def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
-    resource = kind.resource
-    object_verbs = list(_OBJECT_VERBS)
-    if resource.qualified in ONE_BY_ONE:
-        object_verbs.remove("deletecollection")
-    entries = [_resource_entry(resource, object_verbs)]
-    for name in sorted(kind.subresources):
-        sub = {"name": f"{resource.plural}/{name}", "singularName": ""}
-        sub_kind, verbs = resource.kind, ["get", "patch", "update"]
-        if name == "binding":
-            sub_kind, verbs = "Binding", ["create"]
-        elif name == "eviction":
-            # kubectl drain looks for exactly this before it evicts.
-            sub |= {"group": "policy", "version": "v1"}
-            sub_kind, verbs = "Eviction", ["create"]
-        elif name == "token":
-            sub |= {"group": "authentication.k8s.io", "version": "v1"}
-            sub_kind, verbs = "TokenRequest", ["create"]
-        elif name == "scale":
-            sub |= {"group": "autoscaling", "version": "v1"}
-            sub_kind = "Scale"
-        entries.append(sub | {"namespaced": resource.namespaced, "kind": sub_kind, "verbs": verbs})
-    return entries
+    return [
+        _resource_entry(kind),
+        *(_subresource_entry(kind.resource, name) for name in sorted(kind.subresources)),
+    ]
+
+
+def _subresource_entry(resource: ResourceType, name: str) -> dict[str, Any]:
+    body, verbs = subresource_body(resource, name)
+    entry: dict[str, Any] = {"name": f"{resource.plural}/{name}", "singularName": ""}
+    if (body.group, body.version) != (resource.group, resource.version):
+        # kubectl drain looks for exactly this before it evicts.
+        entry |= {"group": body.group, "version": body.version}
+    return entry | {
+        "namespaced": resource.namespaced,
+        "kind": body.kind,
+        "verbs": sorted(verbs),
+    }
 
 
 def _aggregated_entry(resource: ResourceType, entries: list[dict[str, Any]]) -> dict[str, Any]:

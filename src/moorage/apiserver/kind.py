@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from moorage.api.resources import ResourceType
+from moorage.apiserver.users import User
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
 
@@ -106,6 +107,12 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
 LayoutForm = Literal["atomic", "object", "keyed", "set"]
 """A value owned as a whole; one owned field by field; a list of objects told apart by keys; a list
 of scalars that each have owners."""
+
+
+VERBS = frozenset(
+    {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+)
+"""Every verb of discovery that a resource can have."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -200,6 +207,11 @@ class Context(Protocol):
         """The server's random stream (addresses, ports)."""
         ...
 
+    @property
+    def caller(self) -> User:
+        """The user whose call is being answered."""
+        ...
+
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
         """Return a stored object, None when there is none; read-only.
 
@@ -274,8 +286,13 @@ class Kind(Protocol):
         ...
 
     @property
+    def verbs(self) -> frozenset[str]:
+        """Verbs of discovery that the resource itself answers, out of `VERBS`."""
+        ...
+
+    @property
     def subresources(self) -> frozenset[str]:
-        """Names of subresources served, out of ``status``, ``scale``, ``binding``, ``eviction``."""
+        """Names of the subresources served, such as ``status`` and ``scale``."""
         ...
 
     @property
@@ -312,8 +329,8 @@ class Kind(Protocol):
     def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
         """Keep what this call may not change, in place on ``new``; bump the generation.
 
-        ``subresource`` is None for the object itself (status is kept from ``old``) or
-        ``status`` (everything but status is kept from ``old``).
+        ``subresource`` is None for the object itself (status is kept from ``old``), ``status``
+        (the rest is kept from ``old``), or another subresource that is a part of the object.
         """
         ...
 

@@ -28,6 +28,8 @@ _BACKGROUND = DeleteOptions(propagation_policy="Background")
 _LITTLE = 10
 _TOLD_EVERY_NS = NS_PER_SECOND
 
+FINALIZER = "kubernetes"
+"""What a namespace carries until its contents are deleted."""
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -114,9 +116,22 @@ class Namespaces:
         left = [each for each in self._namespaced() if self._any(each, namespace)]
         if left:
             self._tell(namespace, left)
-        elif not found["metadata"].get("finalizers"):
-            self._told_ns.pop(namespace, None)
-            self._world.remove(self._served, ("", namespace))
+            return
+        waits = [each for each in found["spec"].get("finalizers") or () if each != FINALIZER]
+        if waits or found["metadata"].get("finalizers"):
+            self._finalized(namespace, waits)
+            return
+        self._told_ns.pop(namespace, None)
+        self._world.remove(self._served, ("", namespace))
+
+    def _finalized(self, namespace: str, waits: list[str]) -> None:
+        """Take the server's own finalizer away from a namespace that waits for others."""
+        record = self._world.store.shelf(NAMESPACES).get(("", namespace))
+        assert record is not None, "the caller has just looked at the namespace"
+        obj = record.decode()
+        if obj["spec"].get("finalizers") != waits:
+            obj["spec"]["finalizers"] = waits
+            self._world.put(self._served, obj)
 
     def _any(self, served: Served, namespace: str) -> bool:
         return next(self._world.store.shelf(served.shelf).records(namespace), None) is not None

@@ -15,6 +15,7 @@ import msgspec
 
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.apiserver import facts
+from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.kind import Kind
 from moorage.apiserver.schema.catalog import (
     META,
@@ -185,14 +186,22 @@ def _definitions(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
     roots = {definition_name(kind.resource): kind for kind in kinds}
     custom = {name: kind.shape.schema(v3=style.v3) for name, kind in roots.items()}
     built_in = [name for name in roots if custom[name] is None]
-    names = closure([*built_in, STATUS, DELETE_OPTIONS, LIST_META, OBJECT_META])
+    bodies = [definition_name(body) for kind in kinds for body in _bodies(kind)]
+    shared = [STATUS, DELETE_OPTIONS, LIST_META, OBJECT_META]
+    names = closure([*built_in, *(each for each in bodies if each not in roots), *shared])
     rendered = {name: _definition(definition(name), style) for name in names}
     rendered |= {name: _named_scalar(name, style) for name in _scalars_of(names)}
     rendered |= {name: schema for name, schema in custom.items() if schema is not None}
     for name, kind in roots.items():
         rendered[name]["x-kubernetes-group-version-kind"] = [_gvk(kind.resource)]
-        rendered[f"{name}List"] = _list_definition(name, kind, style)
+        if "list" in kind.verbs:
+            rendered[f"{name}List"] = _list_definition(name, kind, style)
     return dict(sorted(rendered.items()))
+
+
+def _bodies(kind: Kind) -> list[ResourceType]:
+    """Return the types of the bodies of a kind's subresources."""
+    return [subresource_body(kind.resource, name)[0] for name in sorted(kind.subresources)]
 
 
 @cache
@@ -301,16 +310,28 @@ def _paths(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
         root = group_version_path(resource.group, resource.version)
         inside = f"{root}/namespaces/{{namespace}}" if resource.namespaced else root
         placed = ["namespace"] if resource.namespaced else []
-        if resource.namespaced:
+        if resource.namespaced and "list" in kind.verbs:
             paths[f"{root}/{resource.plural}"] = _path(resource, ["list"], [], style)
         collection = f"{inside}/{resource.plural}"
-        paths[collection] = _path(resource, ["list", "post"], placed, style)
-        verbs = ["get", "put", "patch", "delete"]
-        paths[f"{collection}/{{name}}"] = _path(resource, verbs, [*placed, "name"], style)
-        if "status" in kind.subresources:
-            status = f"{collection}/{{name}}/status"
-            paths[status] = _path(resource, verbs[:-1], [*placed, "name"], style)
+        if verbs := _actions(kind.verbs, _ON_COLLECTIONS):
+            paths[collection] = _path(resource, verbs, placed, style)
+        placed.append("name")
+        if verbs := _actions(kind.verbs, _ON_OBJECTS):
+            paths[f"{collection}/{{name}}"] = _path(resource, verbs, placed, style)
+        for name in kind.subresources:
+            body, allowed = subresource_body(resource, name)
+            actions = _actions(frozenset(allowed), {**_ON_OBJECTS, "create": "post"})
+            paths[f"{collection}/{{name}}/{name}"] = _path(body, actions, placed, style)
     return dict(sorted(paths.items()))
+
+
+# Verbs of discovery -> actions of OpenAPI.
+_ON_COLLECTIONS = {"list": "list", "create": "post", "deletecollection": "deletecollection"}
+_ON_OBJECTS = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}
+
+
+def _actions(verbs: frozenset[str], known: Mapping[str, str]) -> list[str]:
+    return [action for verb, action in known.items() if verb in verbs]
 
 
 def _path(
@@ -320,16 +341,16 @@ def _path(
         "parameters": [_parameter(name, "path", style) for name in placed],
     }
     for verb in verbs:
-        method = "get" if verb == "list" else verb
+        method = {"list": "get", "deletecollection": "delete"}.get(verb, verb)
         item[method] = _operation(resource, verb, style)
     return item
 
 
 def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, Any]:
     name = definition_name(resource)
-    answer = f"{name}List" if verb == "list" else STATUS if verb == "delete" else name
+    answer = f"{name}List" if verb == "list" else STATUS if verb.startswith("delete") else name
     queries: tuple[str, ...] = ()
-    if verb == "list":
+    if verb in ("list", "deletecollection"):
         queries = _LIST_PARAMETERS
     elif verb in ("post", "put", "patch"):
         queries = _WRITE_PARAMETERS
@@ -343,7 +364,8 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
     if body is not None:
         types = _patch_types(resource) if verb == "patch" else (JSON_TYPE,)
         if style.v3:
-            operation["requestBody"] = style.content(body, types) | {"required": verb != "delete"}
+            needed = not verb.startswith("delete")
+            operation["requestBody"] = style.content(body, types) | {"required": needed}
         else:
             parameters.insert(0, {"name": "body", "in": "body", "schema": body})
             operation["consumes"] = list(types)
@@ -365,7 +387,7 @@ def _body_schema(name: str, verb: str, style: _Style) -> dict[str, Any] | None:
         return style.ref(name)
     if verb == "patch":
         return {"type": "object"}
-    return style.ref(DELETE_OPTIONS) if verb == "delete" else None
+    return style.ref(DELETE_OPTIONS) if verb.startswith("delete") else None
 
 
 def _answer(name: str, style: _Style) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from collections.abc import AsyncIterator, Mapping
 import msgspec
 
 from moorage.apiserver.status import StatusError, bad_request
+from moorage.apiserver.users import User
+
+__all__ = ["Query", "Reply", "Request", "User"]
 
 _WHOLE = re.compile("[+-]?[0-9]+")
 _INT64 = range(-(2**63), 2**63)
@@ -26,21 +29,6 @@ def readable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-class User(msgspec.Struct, frozen=True):
-    """Who is calling.
-
-    Parameters
-    ----------
-    name
-        User name, such as ``kubernetes-admin``.
-    groups
-        Groups the user is in.
-    """
-
-    name: str
-    groups: tuple[str, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

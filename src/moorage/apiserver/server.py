@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.binding import bind
+from moorage.apiserver.binding import BINDINGS, bind, pod_target
+from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.custom.kinds import DEFINITIONS
-from moorage.apiserver.deleting import ONE_BY_ONE, DeleteOptions, Deleter, read_options
+from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
 from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.journal import Journal
 from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kinds.kept import kept_kind
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.negotiate import JSON, accepted_form
@@ -78,6 +80,9 @@ _log = logging.getLogger(__name__)
 # How often a read is answered anew because what it told of was taken back (a guess: once is rare).
 _READ_TRIES = 5
 
+# Kinds that are answered and never stored.
+_ASKED = (*REVIEWS, BINDINGS)
+
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
 _SHOWN_WHEN_DELETED = frozenset(
     {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
@@ -121,7 +126,7 @@ class ApiServer:
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
-        self._discovery = Discovery(self._catalog, REVIEWS)
+        self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED])
         self._pages = PageKeeper(clock)
         self._lister = Lister(self._store, self._pages)
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
@@ -288,6 +293,7 @@ class ApiServer:
 
     def _known(self, request: Request, user: User) -> Reply:
         """Answer somebody who is known and may ask."""
+        self._world.caller = user
         if request.fault is not None:
             raise request.fault
         request = call_in_json(request)
@@ -313,7 +319,7 @@ class ApiServer:
         return document_reply(request, body, media_type)
 
     def _resource(self, request: Request) -> Reply:
-        target = resource_target(request.path, self._catalog)
+        target = pod_target(request, self._catalog) or resource_target(request.path, self._catalog)
         query = Query(request.query)
         accept = request.headers.get("accept", "")
         form = accepted_form(accept, streamed=query.flag("watch"))
@@ -341,6 +347,8 @@ class ApiServer:
         raise method_not_allowed()
 
     def _read(self, target: Target, query: Query, renderer: Renderer) -> Reply:
+        if target.subresource and not _allowed(target, "get"):
+            raise method_not_allowed()
         if query.flag("watch") and not target.name:
             stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
             return Reply(status=200, body=stream)
@@ -351,12 +359,16 @@ class ApiServer:
         return Reply(status=200, body=self._lister.list(target, query, renderer))
 
     def _create(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        if not _allowed(target, "create"):
+            raise method_not_allowed()
         if target.served.kind.resource.namespaced and not target.namespace:
             raise method_not_allowed()
         written = self._writer.create(target, request, query)
         return written_reply(201, renderer, written.record, written.warnings)
 
     def _change(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        if not _allowed(target, "update" if request.method == "PUT" else "patch"):
+            raise method_not_allowed()
         write = self._writer.update if request.method == "PUT" else self._writer.patch
         written = write(target, request, query)
         status = 201 if written.created else 200
@@ -400,13 +412,21 @@ class ApiServer:
         self, target: Target, query: Query, renderer: Renderer, options: DeleteOptions
     ) -> Reply:
         namespaced = target.served.kind.resource.namespaced
-        if target.served.shelf in ONE_BY_ONE or (namespaced and not target.namespace):
+        if not _allowed(target, "deletecollection") or (namespaced and not target.namespace):
             raise method_not_allowed()
         records = []
         for record in list(self._lister.matching(target, read_selection(target, query))):
             one = Target(served=target.served, namespace=record.namespace, name=record.name)
             records.append(self._deleter.delete(one, options).record)
         return deleted_reply(renderer, records, self._store.version)
+
+
+def _allowed(target: Target, verb: str) -> bool:
+    """Whether a resource or subresource answers a verb of discovery."""
+    kind = target.served.kind
+    if target.subresource:
+        return verb in subresource_body(kind.resource, target.subresource)[1]
+    return verb in kind.verbs
 
 
 # What a successful binding or eviction answers, always the same.

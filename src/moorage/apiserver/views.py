@@ -9,11 +9,11 @@ only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
+from moorage.apiserver.built_in import version_rank
 from moorage.apiserver.kind import Kind, Obj, Translation
 from moorage.apiserver.record import Record
 from moorage.apiserver.status import unknown_path
@@ -234,19 +234,3 @@ class Catalog:
         """Return every served API version, ``v1`` first, then by group, the best version first."""
         versions = {api_version for api_version, _ in self._served}
         return sorted(versions, key=version_rank)
-
-
-_VERSION = re.compile("v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
-
-
-def version_rank(api_version: str) -> tuple[bool, str, int, int, int, str]:
-    """Order API versions: by group, and as upstream prefers them in it.
-
-    That is v2, v1, v1beta2, v1beta1, v1alpha1, others.
-    """
-    group, _, version = api_version.rpartition("/")
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return (bool(group), group, 3, 0, 0, version)
-    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return (bool(group), group, stage, -int(match[1]), -int(match[3] or 0), version)

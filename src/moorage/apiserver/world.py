@@ -13,6 +13,7 @@ import msgspec
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
+from moorage.apiserver.requests import User
 from moorage.apiserver.store import Key, Store
 from moorage.apiserver.views import Catalog, Served
 from moorage.base.clock import Clock
@@ -22,6 +23,9 @@ _log = logging.getLogger(__name__)
 
 # Namespaces and priority classes are looked at for every pod; equal bytes are decoded once.
 _read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
+
+SERVER = User("system:apiserver", ("system:masters",))
+"""The user that the server is when no client asks."""
 
 Tell = Callable[[Served, Record | None, Record | None], None]
 """Told of a write: what was served, and the records before and after."""
@@ -47,6 +51,8 @@ class World:
         self.store = store
         self.clock = clock
         self.rng = rng
+        # The user whose call is being answered; the server itself between calls.
+        self.caller = SERVER
         # Shelf -> told of every write to it, (record before, record after); see `on_write`.
         self._told: dict[str, Tell] = {}
         # Namespace -> told of every write in it.

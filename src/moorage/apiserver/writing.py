@@ -291,13 +291,13 @@ class Writer:
             return record
         if subresource is None:
             self._admission.check(served, new, old)
-        if dry_run or not _ends(new["metadata"]):
-            return self._save(served, new, dry_run=dry_run)
-        if served.shelf == NAMESPACES:
-            # A namespace also waits for what is in it.
+        if served.shelf == NAMESPACES and not dry_run:
+            # A namespace that is being deleted waits for its contents, too.
             saved = self._save(served, new, dry_run=False)
             self._namespaces.settle(saved.name)
             return saved
+        if dry_run or not _ends(new["metadata"]):
+            return self._save(served, new, dry_run=dry_run)
         return self._deleter.finish(served, record, served.stored_from_ruled(new))
 
     def _save(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:

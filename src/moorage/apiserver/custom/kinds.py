@@ -86,6 +86,7 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
         fields=_fields(version),
         has_status=subresources.get("status") is not None,
         counts_generations=True,
+        open_status=(),
         scale=_scale(subresources.get("scale")),
         custom_shape=CustomShape(resource, schema, names.get("listKind") or f"{resource.kind}List"),
     )

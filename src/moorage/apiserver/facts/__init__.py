@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -159,5 +159,5 @@ def _resource(path: str, entry: _KindEntry) -> ResourceFact:
 
 def _decode(name: str, form: Any) -> Any:
     """Decode one packed file into a msgspec type."""
-    packed = files(__package__).joinpath(f"{name}.json.gz").read_bytes()
+    packed = Path(__file__).with_name(f"{name}.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed), type=form)

@@ -13,5 +13,5 @@ __all__ = ["all_kinds"]
 
 
 def all_kinds() -> list[Kind]:
-    """Every kind the server serves, in the order of `moorage.api.resources.RESOURCES`."""
+    """Every kind the server serves, the kinds of `moorage.api.resources` first."""
     return list(registry.all_kinds())

@@ -11,7 +11,7 @@ from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
 from moorage.apiserver.kinds.core_defaults import claims_service_address
-from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
+from moorage.apiserver.kinds.tree import Json, attach, child, fill, items, number, objects, text
 from moorage.apiserver.kinds.workload_defaults import JOB_UID_LABEL, job_labels
 
 # The address and port ranges a cluster made by kubeadm gives to services.
@@ -30,6 +30,11 @@ def prepare_namespace(obj: Json, ctx: Context, resource: ResourceType) -> None:
     found = spec.get("finalizers") or []
     if "kubernetes" not in found:
         spec["finalizers"] = [*found, "kubernetes"]
+
+
+def take_finalizers(kept: Json, sent: Json) -> None:
+    """Take over what a namespace waits for, as the subresource ``finalize`` does."""
+    attach(kept, "spec")["finalizers"] = items(sent, "spec", "finalizers")
 
 
 def prepare_service(obj: Json, ctx: Context, resource: ResourceType) -> None:

@@ -13,6 +13,7 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.CUSTOM_RESOURCE_DEFINITIONS,
+        acted_on_by="the server, which serves their kinds",
         columns=check_definition.COLUMNS,
         cells=check_definition.cells,
         defaults=check_definition.default_definition,

@@ -13,6 +13,9 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.DEPLOYMENTS,
+        acted_on_by="the deployment controller",
+        # The labels of a deployment are kept as well (pkg/registry/apps/deployment/strategy.go).
+        open_status=("annotations", "finalizers"),
         columns=workload_columns.DEPLOYMENT_COLUMNS,
         cells=workload_columns.deployment_cells,
         defaults=workload_defaults.default_deployment,
@@ -23,6 +26,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.REPLICA_SETS,
+        acted_on_by="the replica set controller",
         columns=workload_columns.REPLICAS_COLUMNS,
         cells=workload_columns.replica_set_cells,
         defaults=workload_defaults.default_replica_set,
@@ -34,6 +38,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.STATEFUL_SETS,
+        acted_on_by="the stateful set controller",
         columns=workload_columns.STATEFUL_SET_COLUMNS,
         cells=workload_columns.stateful_set_cells,
         defaults=workload_defaults.default_stateful_set,
@@ -44,6 +49,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.DAEMON_SETS,
+        acted_on_by="the daemon set controller",
         columns=workload_columns.DAEMON_SET_COLUMNS,
         cells=workload_columns.daemon_set_cells,
         defaults=workload_defaults.default_daemon_set,
@@ -53,6 +59,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CONTROLLER_REVISIONS,
+        acted_on_by="the stateful and daemon set controllers",
         columns=workload_columns.REVISION_COLUMNS,
         cells=workload_columns.revision_cells,
         check=check_workload.check_revision,

@@ -18,6 +18,7 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.JOBS,
+        acted_on_by="the job controller",
         columns=workload_columns.JOB_COLUMNS,
         cells=workload_columns.job_cells,
         defaults=workload_defaults.default_job,
@@ -29,6 +30,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CRON_JOBS,
+        acted_on_by="the cron job controller",
         columns=workload_columns.CRON_JOB_COLUMNS,
         cells=workload_columns.cron_job_cells,
         defaults=workload_defaults.default_cron_job,

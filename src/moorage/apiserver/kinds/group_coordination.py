@@ -12,6 +12,7 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.LEASES,
+        acted_on_by="leader election, the node life controller",
         columns=core_columns.LEASE_COLUMNS,
         cells=core_columns.lease_cells,
         defaults=core_defaults.default_lease,

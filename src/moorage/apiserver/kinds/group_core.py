@@ -28,11 +28,13 @@ from moorage.apiserver.kinds import (
     workload_columns,
     workload_defaults,
 )
-from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.kinds.pod_parts import POD_PARTS
+from moorage.apiserver.kinds.served import Part, ServedKind
 
 KINDS = (
     ServedKind(
         resource=resources.PODS,
+        acted_on_by="the scheduler, node agents, controllers",
         columns=pod_columns.POD_COLUMNS,
         cells=pod_columns.pod_cells,
         defaults=pod_defaults.default_pod,
@@ -44,25 +46,26 @@ KINDS = (
         fields=fields.pod_fields,
         has_status=True,
         counts_generations=True,
-        open_status=True,
+        parts=POD_PARTS,
         more_subresources=frozenset({"binding", "eviction"}),
         check=check_pod.check_pod,
         check_status=check_pod.check_pod_status,
     ),
     ServedKind(
         resource=resources.NODES,
+        acted_on_by="the scheduler, node agents, the node life controller",
         columns=core_columns.NODE_COLUMNS,
         cells=core_columns.node_cells,
         defaults=core_defaults.default_node,
         fields=fields.node_fields,
         has_status=True,
         keeps_status=True,
-        open_status=True,
         check=check_core.check_node,
         check_status=check_core.check_node_status,
     ),
     ServedKind(
         resource=resources.NAMESPACES,
+        acted_on_by="the server, which empties a deleted one",
         columns=core_columns.NAMESPACE_COLUMNS,
         cells=core_columns.namespace_cells,
         defaults=core_defaults.default_namespace,
@@ -70,6 +73,7 @@ KINDS = (
         fields=fields.namespace_fields,
         name_rule=dns_label_faults,
         has_status=True,
+        parts={"finalize": Part(take=core_admission.take_finalizers)},
     ),
     ServedKind(
         resource=resources.SERVICES,
@@ -99,12 +103,14 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.SERVICE_ACCOUNTS,
+        acted_on_by="the account controller, authentication",
         columns=core_columns.SERVICE_ACCOUNT_COLUMNS,
         cells=core_columns.service_account_cells,
         more_subresources=frozenset({"token"}),
     ),
     ServedKind(
         resource=resources.CORE_EVENTS,
+        acted_on_by="the server, which lets them expire",
         columns=core_columns.EVENT_COLUMNS,
         cells=core_columns.event_cells,
         defaults=core_defaults.default_event,
@@ -114,6 +120,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.RESOURCE_QUOTAS,
+        acted_on_by="admission",
         columns=check_limits.QUOTA_COLUMNS,
         cells=check_limits.quota_cells,
         defaults=check_limits.default_quota,
@@ -122,6 +129,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.LIMIT_RANGES,
+        acted_on_by="admission of pods",
         columns=check_limits.LIMIT_RANGE_COLUMNS,
         cells=check_limits.limit_range_cells,
         defaults=check_limits.default_limit_range,
@@ -147,6 +155,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.PERSISTENT_VOLUMES,
+        acted_on_by="the volume controller, the scheduler",
         columns=storage_columns.VOLUME_COLUMNS,
         cells=storage_columns.volume_cells,
         defaults=core_defaults.default_persistent_volume,
@@ -155,6 +164,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.PERSISTENT_VOLUME_CLAIMS,
+        acted_on_by="the volume controller, the scheduler",
         columns=storage_columns.CLAIM_COLUMNS,
         cells=storage_columns.claim_cells,
         defaults=core_defaults.default_claim,

@@ -50,6 +50,7 @@ def event_from_core(obj: Obj) -> Obj:
 KINDS = (
     ServedKind(
         resource=resources.EVENTS,
+        acted_on_by="the server, which lets them expire",
         columns=core_columns.EVENT_COLUMNS,
         cells=core_columns.event_cells,
         defaults=core_defaults.default_event,

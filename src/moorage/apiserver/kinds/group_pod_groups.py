@@ -154,6 +154,7 @@ def _check_spec(spec: Json, where: str) -> list[FieldError]:
 KINDS = (
     ServedKind(
         resource=resources.POD_GROUPS,
+        acted_on_by="the scheduler, the pod group controller",
         columns=_GROUP_COLUMNS,
         cells=_group_cells,
         defaults=_default_group,
@@ -164,6 +165,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.WORKLOADS,
+        acted_on_by="the scheduler",
         columns=_WORKLOAD_COLUMNS,
         cells=_workload_cells,
         defaults=_default_workload,

@@ -12,6 +12,7 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.POD_DISRUPTION_BUDGETS,
+        acted_on_by="the disruption controller, eviction, preemption",
         columns=core_columns.BUDGET_COLUMNS,
         cells=core_columns.budget_cells,
         defaults=core_defaults.default_disruption_budget,

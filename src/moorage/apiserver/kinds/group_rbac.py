@@ -50,6 +50,7 @@ def _binding_cells(obj: Json, now_ns: int) -> list[Any]:
 KINDS = (
     ServedKind(
         resource=resources.ROLES,
+        acted_on_by="authorization",
         columns=_ROLE_COLUMNS,
         cells=_role_cells,
         name_rule=path_segment_name,
@@ -57,6 +58,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.ROLE_BINDINGS,
+        acted_on_by="authorization",
         columns=_BINDING_COLUMNS,
         cells=_binding_cells,
         defaults=check_rbac.default_binding,
@@ -65,6 +67,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CLUSTER_ROLES,
+        acted_on_by="authorization",
         columns=_ROLE_COLUMNS,
         cells=_role_cells,
         name_rule=path_segment_name,
@@ -72,6 +75,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CLUSTER_ROLE_BINDINGS,
+        acted_on_by="authorization",
         columns=_BINDING_COLUMNS,
         cells=_binding_cells,
         defaults=check_rbac.default_binding,

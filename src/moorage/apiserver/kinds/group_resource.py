@@ -82,6 +82,7 @@ def _default_requests(spec: Json) -> None:
 KINDS = (
     ServedKind(
         resource=resources.DEVICE_CLASSES,
+        acted_on_by="the scheduler",
         columns=_NAME_AND_AGE,
         cells=_name_and_age,
         counts_generations=True,
@@ -89,6 +90,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.RESOURCE_SLICES,
+        acted_on_by="the scheduler",
         columns=_SLICE_COLUMNS,
         cells=_slice_cells,
         fields=_slice_fields,
@@ -97,6 +99,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.RESOURCE_CLAIMS,
+        acted_on_by="the scheduler, the claim controller",
         columns=_CLAIM_COLUMNS,
         cells=_claim_cells,
         defaults=_default_claim,
@@ -106,6 +109,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.RESOURCE_CLAIM_TEMPLATES,
+        acted_on_by="the claim controller",
         columns=_NAME_AND_AGE,
         cells=_name_and_age,
         defaults=_default_template,

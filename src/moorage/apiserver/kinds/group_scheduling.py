@@ -12,6 +12,7 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.PRIORITY_CLASSES,
+        acted_on_by="admission of pods",
         columns=core_columns.PRIORITY_CLASS_COLUMNS,
         cells=core_columns.priority_class_cells,
         defaults=core_defaults.default_priority_class,

@@ -12,6 +12,7 @@ from moorage.apiserver.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.STORAGE_CLASSES,
+        acted_on_by="the volume controller, the scheduler",
         columns=storage_columns.STORAGE_CLASS_COLUMNS,
         cells=storage_columns.storage_class_cells,
         defaults=core_defaults.default_storage_class,
@@ -19,6 +20,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CSI_NODES,
+        acted_on_by="the scheduler",
         columns=storage_columns.CSI_NODE_COLUMNS,
         cells=storage_columns.csi_node_cells,
         defaults=core_defaults.default_csi_node,
@@ -26,6 +28,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CSI_DRIVERS,
+        acted_on_by="the scheduler",
         columns=storage_columns.CSI_DRIVER_COLUMNS,
         cells=storage_columns.csi_driver_cells,
         defaults=core_defaults.default_csi_driver,
@@ -33,6 +36,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.CSI_STORAGE_CAPACITIES,
+        acted_on_by="the scheduler",
         columns=storage_columns.STORAGE_CAPACITY_COLUMNS,
         cells=storage_columns.storage_capacity_cells,
         defaults=core_defaults.default_csi_storage_capacity,
@@ -40,6 +44,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.VOLUME_ATTACHMENTS,
+        acted_on_by="the scheduler",
         columns=storage_columns.ATTACHMENT_COLUMNS,
         cells=storage_columns.attachment_cells,
         defaults=core_defaults.default_volume_attachment,

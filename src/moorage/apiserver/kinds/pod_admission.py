@@ -14,6 +14,7 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
 from moorage.apiserver.kinds.limit_ranges import default_from_limit_ranges
+from moorage.apiserver.kinds.runtime_class import admit_runtime_class
 from moorage.apiserver.kinds.tree import Json, attach, child, containers, items, objects, text
 
 # Seconds a pod stays on a node that is not ready or cannot be reached, unless it says otherwise.
@@ -37,6 +38,7 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
     default_from_limit_ranges(obj, ctx)
     admit_priority(obj, ctx, resource)
     add_default_tolerations(spec)
+    admit_runtime_class(obj, ctx, resource)
     merge_label_keys(obj)
     pod_status: Json = {"phase": "Pending", "qosClass": qos_class(spec)}
     if objects(spec, "schedulingGates"):

@@ -1,13 +1,13 @@
 """Every kind the server serves, put together from one table for each API group.
 
 Place in the flow: `moorage.apiserver.kinds.all_kinds` hands this table to the server at start. A
-new kind takes a row in the table of its group (``group_*.py``), a row in
-`moorage.api.resources`, and its fields in the tables of `moorage.apiserver.schema`.
+kind without a row here is served from the facts alone; a kind with behaviour takes a row in the
+table of its group (``group_*.py``).
 """
 
 from __future__ import annotations
 
-from moorage.api import resources
+from moorage.apiserver.built_in import stored_resources
 from moorage.apiserver.kinds import (
     group_apiextensions,
     group_apps,
@@ -18,6 +18,7 @@ from moorage.apiserver.kinds import (
     group_events,
     group_extending,
     group_networking,
+    group_other,
     group_pod_groups,
     group_policy,
     group_rbac,
@@ -25,6 +26,7 @@ from moorage.apiserver.kinds import (
     group_scheduling,
     group_storage,
 )
+from moorage.apiserver.kinds.kept import with_other_versions
 from moorage.apiserver.kinds.served import ServedKind
 
 GROUPS: tuple[tuple[ServedKind, ...], ...] = (
@@ -43,11 +45,11 @@ GROUPS: tuple[tuple[ServedKind, ...], ...] = (
     group_pod_groups.KINDS,
     group_storage.KINDS,
     group_resource.KINDS,
+    group_other.KINDS,
 )
 
 
 def all_kinds() -> list[ServedKind]:
-    """Every served kind, in the order of `moorage.api.resources.RESOURCES`."""
-    order = {resource: index for index, resource in enumerate(resources.RESOURCES)}
-    found = [kind for group in GROUPS for kind in group]
-    return sorted(found, key=lambda kind: order[kind.resource])
+    """Every served kind, in the order of `moorage.apiserver.built_in.stored_resources`."""
+    own = {kind.resource: kind for group in GROUPS for kind in group}
+    return with_other_versions(own, stored_resources())

@@ -6,13 +6,24 @@ through the `moorage.apiserver.kind.Kind` protocol.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.api.names import dns_subdomain_faults
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Column, Context, FieldError, Obj, ScalePaths, Shape, Translation
+from moorage.apiserver.built_in import fact_of, verbs_of
+from moorage.apiserver.kind import (
+    VERBS,
+    Column,
+    Context,
+    FieldError,
+    Obj,
+    ScalePaths,
+    Shape,
+    Translation,
+)
 from moorage.apiserver.kinds.core_defaults import default_nothing
 from moorage.apiserver.kinds.fields import name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
@@ -41,6 +52,27 @@ def warn_of_nothing(obj: Obj) -> list[str]:
 def accept_all(new: Obj, old: Obj | None) -> list[FieldError]:
     """Accept whatever the schema accepts."""
     return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of an object that is written on its own, such as ``resize`` of a pod.
+
+    Parameters
+    ----------
+    take
+        Copies into the first object, a copy of the stored one, what a call may change of the
+        second, the one sent.
+    check
+        Rules of the result, compared with the stored object.
+    """
+
+    take: Callable[[Obj, Obj], None]
+    check: Check = accept_all
+
+
+# Metadata that a call to ``status`` may change, unless the kind says otherwise.
+OPEN_METADATA = ("annotations", "finalizers", "labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +108,23 @@ class ServedKind:
     counts_generations
         ``metadata.generation`` is kept.
     open_status
-        Labels and annotations may change together with the status.
+        Fields of the metadata that may change together with the status.
+    parts
+        Parts of the object that are written on their own, by the name of the subresource.
     more_subresources
-        Subresources besides ``status`` and ``scale``.
+        Subresources besides ``status``, ``scale`` and the parts.
+    verbs
+        Verbs of discovery that the resource answers; empty for those that the facts give.
     scale
         Where the counts are that the subresource ``scale`` shows; None without it.
     custom_shape
-        What objects look like; None for kinds of the field tables.
+        What objects look like; None for built-in kinds.
     translation
         What it is stored as, where that is another version.
     warn
         What a client that writes the object should know besides.
+    acted_on_by
+        The part of moorage that acts on objects of this kind; empty where nothing does.
     """
 
     resource: ResourceType
@@ -104,22 +142,29 @@ class ServedKind:
     has_status: bool = False
     keeps_status: bool = False
     counts_generations: bool = False
-    open_status: bool = False
+    open_status: tuple[str, ...] = OPEN_METADATA
+    parts: Mapping[str, Part] = field(default_factory=dict)
     more_subresources: frozenset[str] = field(default=frozenset())
     scale: ScalePaths | None = None
     custom_shape: Shape | None = None
     translation: Translation | None = None
     warn: Callable[[Obj], list[str]] = warn_of_nothing
+    verbs: frozenset[str] = frozenset()
+    acted_on_by: str = ""
 
     def __post_init__(self) -> None:
-        """Give a kind of the field tables its shape, once: it is asked for with every call."""
+        """Give a built-in kind its shape and verbs, once: each call asks for them."""
+        if not self.verbs:
+            fact = fact_of(self.resource)
+            verbs = VERBS if fact is None else frozenset(verbs_of(fact))
+            object.__setattr__(self, "verbs", verbs)
         if self.custom_shape is None:
             object.__setattr__(self, "custom_shape", builtin_shape(self.resource))
 
     @property
     def subresources(self) -> frozenset[str]:
         """Names of the subresources served."""
-        found = set(self.more_subresources)
+        found = {*self.more_subresources, *self.parts}
         if self.has_status:
             found.add("status")
         if self.scale is not None:
@@ -168,6 +213,8 @@ class ServedKind:
         """Keep what this call may not change; count the generation when the object changed."""
         if subresource == "status":
             self._keep_all_but_status(new, old)
+        elif subresource is not None and subresource in self.parts:
+            self._keep_all_but_part(new, old, self.parts[subresource])
         elif subresource is None:
             self.on_update(new, old, ctx)
             self._keep_status(new, old)
@@ -177,17 +224,25 @@ class ServedKind:
         metadata = dict(old["metadata"])
         if "resourceVersion" in new["metadata"]:
             metadata["resourceVersion"] = new["metadata"]["resourceVersion"]
-        if self.open_status:
-            for key in ("labels", "annotations"):
-                metadata.pop(key, None)
-                if new["metadata"].get(key) is not None:
-                    metadata[key] = new["metadata"][key]
+        for key in self.open_status:
+            metadata.pop(key, None)
+            if new["metadata"].get(key) is not None:
+                metadata[key] = new["metadata"][key]
         status = new.get("status", {})
         for key in [key for key in new if key not in ("apiVersion", "kind")]:
             del new[key]
         new.update({key: value for key, value in old.items() if key not in ("status", "metadata")})
         new["metadata"] = metadata
         new["status"] = status
+
+    def _keep_all_but_part(self, new: Obj, old: Obj, part: Part) -> None:
+        kept = copy.deepcopy(old)
+        part.take(kept, new)
+        kept["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
+        if self.counts_generations and _body(kept) != _body(old):
+            kept["metadata"]["generation"] = kept["metadata"].get("generation", 0) + 1
+        new.clear()
+        new.update(kept)
 
     def _keep_status(self, new: Obj, old: Obj) -> None:
         if self.has_status:
@@ -205,6 +260,8 @@ class ServedKind:
         errors = check_metadata(obj, old, namespaced=self.resource.namespaced, rule=self.name_rule)
         if subresource == "status":
             return errors + self.check_status(obj, old)
+        if subresource is not None and subresource in self.parts:
+            return errors + self.parts[subresource].check(obj, old)
         return errors + self.check(obj, old)
 
     def warnings(self, obj: Obj) -> list[str]:

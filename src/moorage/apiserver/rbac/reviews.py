@@ -11,6 +11,7 @@ from typing import Any
 
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.protobuf import PROTOBUF
@@ -27,19 +28,13 @@ TokenReview = Callable[[str, Sequence[str]], Obj]
 """Returns the status of a ``TokenReview``, of a token and the audiences it may be for."""
 
 
-def _type(api_version: str, kind: str, *, namespaced: bool = False) -> ResourceType:
-    group, _, version = api_version.partition("/")
-    word = kind.lower()
-    return ResourceType(group, version, kind, f"{word}s", word, namespaced)
-
-
 REVIEWS = (
-    _type("authentication.k8s.io/v1", "SelfSubjectReview"),
-    _type("authentication.k8s.io/v1", "TokenReview"),
-    _type("authorization.k8s.io/v1", "LocalSubjectAccessReview", namespaced=True),
-    _type("authorization.k8s.io/v1", "SelfSubjectAccessReview"),
-    _type("authorization.k8s.io/v1", "SelfSubjectRulesReview"),
-    _type("authorization.k8s.io/v1", "SubjectAccessReview"),
+    resource_type("authentication.k8s.io/v1", "selfsubjectreviews"),
+    resource_type("authentication.k8s.io/v1", "tokenreviews"),
+    resource_type("authorization.k8s.io/v1", "localsubjectaccessreviews"),
+    resource_type("authorization.k8s.io/v1", "selfsubjectaccessreviews"),
+    resource_type("authorization.k8s.io/v1", "selfsubjectrulesreviews"),
+    resource_type("authorization.k8s.io/v1", "subjectaccessreviews"),
 )
 """The kinds that are answered here."""
 _BY_PATH = {f"{group_version_path(r.group, r.version)}/{r.plural}": r for r in REVIEWS}

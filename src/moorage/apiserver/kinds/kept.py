@@ -1,0 +1,119 @@
+"""Kinds that nothing here acts on, and other versions of kinds: both follow from the facts.
+
+Place in the flow: `moorage.apiserver.kinds.registry` adds these to the kinds that have a module of
+their own. A kept kind is checked against its schema, stored, listed and watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.apiserver.built_in import fact_of
+from moorage.apiserver.kind import Obj, Translation
+from moorage.apiserver.kinds.cells import AGE, NAME, age, name_of
+from moorage.apiserver.kinds.name_rules import path_segment_name
+from moorage.apiserver.kinds.served import OPEN_METADATA, ServedKind
+from moorage.apiserver.kinds.tree import Json
+from moorage.apiserver.kinds.versions import CONVERSIONS
+from moorage.apiserver.schema.catalog import kind_definition
+
+# Kinds whose names may be anything that fits into a path (pkg/registry strategies of kubernetes
+# v1.36): names with colons are usual among them.
+_FREE_NAMES = frozenset({"certificatesigningrequests", "clustertrustbundles"})
+# Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
+_CLOSED_STATUS = frozenset(
+    {
+        "flowschemas",
+        "prioritylevelconfigurations",
+        "servicecidrs",
+        "storageversions",
+        "storageversionmigrations",
+        "validatingadmissionpolicies",
+    }
+)
+
+
+def name_and_age(obj: Json, now_ns: int) -> list[Any]:
+    """Cells of the row of a kind without columns of its own."""
+    return [name_of(obj), age(obj, now_ns)]
+
+
+def kept_kind(resource: ResourceType) -> ServedKind:
+    """Return the rules of a kind of which only the facts are known."""
+    plural = resource.plural
+    extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
+    return ServedKind(
+        resource=resource,
+        columns=(NAME, AGE),
+        cells=name_and_age,
+        has_status=fact_of(resource, "status") is not None,
+        open_status=() if plural in _CLOSED_STATUS else OPEN_METADATA,
+        counts_generations="spec" in kind_definition(resource).fields,
+        **extra,
+    )
+
+
+def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
+    """Return the rules of a kind in a version that is not the stored one.
+
+    Objects are judged in the stored version; the two forms differ in the version's name, and in
+    what `CONVERSIONS` says.
+    """
+    to_stored, from_stored = CONVERSIONS.get(
+        (resource.plural, resource.version), (_nothing, _nothing)
+    )
+
+    def cells(obj: Obj, now_ns: int) -> list[Any]:
+        return stored.cells(to_stored(obj), now_ns)
+
+    return ServedKind(
+        resource=resource,
+        columns=stored.columns,
+        cells=cells,
+        has_status=stored.has_status,
+        parts=stored.parts,
+        acted_on_by=stored.acted_on_by,
+        translation=Translation(
+            stored=stored.resource,
+            to_stored=_renaming(stored.resource.api_version, to_stored),
+            from_stored=_renaming(resource.api_version, from_stored),
+            stored_rules=True,
+        ),
+    )
+
+
+def _nothing(obj: Obj) -> Obj:
+    return obj
+
+
+def _renaming(api_version: str, convert: Callable[[Obj], Obj]) -> Callable[[Obj], Obj]:
+    def renamed(obj: Obj) -> Obj:
+        return convert(obj) | {"apiVersion": api_version}
+
+    return renamed
+
+
+def with_other_versions(
+    kinds: Mapping[ResourceType, ServedKind], resources: tuple[ResourceType, ...]
+) -> list[ServedKind]:
+    """Return one kind for each resource type, in order; the best version of each is stored.
+
+    Parameters
+    ----------
+    kinds
+        Kinds that have a module of their own.
+    resources
+        Every resource type, the best version of each group and plural first.
+    """
+    stored: dict[tuple[str, str], ServedKind] = {}
+    found = []
+    for resource in resources:
+        path = (resource.group, resource.plural)
+        kind = kinds.get(resource)
+        if kind is None:
+            kind = other_version(resource, stored[path]) if path in stored else kept_kind(resource)
+        stored.setdefault(path, kind)
+        found.append(kind)
+    return found
