@@ -139,7 +139,7 @@ class TestCertificateRequests:
         found = await cluster.ok("POST", REQUESTS, self.manifest(username="somebody else"))
         assert (found["spec"]["username"], found["spec"]["groups"]) == (
             "kubernetes-admin",
-            ["system:masters"],
+            ["system:masters", "system:authenticated"],
         )
 
     async def test_approval_writes_conditions_and_nothing_else(self):

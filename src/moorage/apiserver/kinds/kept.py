@@ -35,15 +35,26 @@ _CLOSED_STATUS = frozenset(
 )
 
 
+_NOT_EVALUATED = (
+    "admission policies are stored and not evaluated: objects are admitted without them"
+)
+
+
 def name_and_age(obj: Json, now_ns: int) -> list[Any]:
     """Cells of the row of a kind without columns of its own."""
     return [name_of(obj), age(obj, now_ns)]
+
+
+def _warn_of_policies(obj: Obj) -> list[str]:
+    return [_NOT_EVALUATED]
 
 
 def kept_kind(resource: ResourceType) -> ServedKind:
     """Return the rules of a kind of which only the facts are known."""
     plural = resource.plural
     extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
+    if plural.startswith(("validatingadmission", "mutatingadmission")):
+        extra["warn"] = _warn_of_policies
     return ServedKind(
         resource=resource,
         columns=(NAME, AGE),
@@ -75,6 +86,7 @@ def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
         has_status=stored.has_status,
         parts=stored.parts,
         acted_on_by=stored.acted_on_by,
+        warn=stored.warn,
         translation=Translation(
             stored=stored.resource,
             to_stored=_renaming(stored.resource.api_version, to_stored),
