@@ -17,7 +17,7 @@ from moorage.bench.engine_run import EngineRun
 from moorage.bench.objects import put_objects
 from moorage.bench.report import Result, make_result
 from moorage.bench.workload import CreateObjects, CreatePods
-from moorage.cli.bench import bench
+from moorage.cli.bench.workloads import bench
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.plugins.preemption.search import Search
 from moorage.service.core import build_core

@@ -14,7 +14,7 @@ from moorage.bench import plugin_costs
 from moorage.bench.plugin_cases import CASES, MIXES, NODES_LEAST
 from moorage.bench.plugin_costs import Laboratory, costs_json, costs_lines, machine, measure
 from moorage.bench.workload import default_pod
-from moorage.cli.bench import bench
+from moorage.cli.bench.workloads import bench
 from moorage.config.defaults import DEFAULT_MULTI_POINT
 from moorage.framework.registry import POINT_METHODS
 from moorage.plugins.in_tree import in_tree_registry

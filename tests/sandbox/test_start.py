@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from moorage.base.clock import process_age_seconds
-from moorage.cli.up import DEFAULT_NAMES
+from moorage.cli.up.command import DEFAULT_NAMES
 from moorage.config.own import LoadedConfiguration
 
 # Rooms a process has no use for, and libraries that take long to import.
@@ -61,10 +61,17 @@ def _modules(code: str, *arguments: str) -> set[str]:
             id="server, nodes and controllers",
         ),
         pytest.param(
-            IMPORTING.format("moorage.cli.main, moorage.cli.run, moorage.cli.scheduling"),
+            IMPORTING.format(
+                "moorage.cli.main, moorage.cli.run.command, moorage.cli.run.scheduling"
+            ),
             (
                 *("cryptography", "jsonpatch", "rich", "moorage.controllers", "moorage.nodeagent"),
-                *("moorage.apiserver", "moorage.bench", "moorage.sandbox.server", "moorage.cli.up"),
+                *(
+                    "moorage.apiserver",
+                    "moorage.bench",
+                    "moorage.sandbox.server",
+                    "moorage.cli.up.command",
+                ),
             ),
             "moorage.service.scheduler",
             id="the scheduler",

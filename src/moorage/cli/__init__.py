@@ -1,5 +1,6 @@
-"""The command line: one module for each command, and the only place that composes rooms.
+"""The command line: one module or package for each command; the only place that composes rooms.
 
 Start-up time matters here: modules import click at the top and everything heavy inside the
-command that needs it.
+command that needs it. A package has its command in `command`. Modules that several commands share
+stand beside them: `options`, `session`, `manifests`, `kinds`, `render`, `plugins` and `json_log`.
 """

@@ -41,7 +41,7 @@ def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: s
     """
     from moorage.base.errors import ConfigError, UsageError
     from moorage.cli.render import json_text
-    from moorage.cli.scheduling import check_config
+    from moorage.cli.run.scheduling import check_config
 
     found: dict[str, Any] = {"file": str(file), "valid": True, "faults": [], "profiles": []}
     try:

@@ -14,21 +14,21 @@ from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 
 # Where each command is. Only the one that is asked for is imported: `up` and `run` start others.
 _COMMANDS: Mapping[str, str] = {
-    "apply": "moorage.cli.apply:apply",
-    "bench": "moorage.cli.bench_commands:bench",
+    "apply": "moorage.cli.apply.command:apply",
+    "bench": "moorage.cli.bench.command:bench",
     "completion": "moorage.cli.completion:completion",
     "config": "moorage.cli.config:config",
     "conformance": "moorage.cli.conformance:conformance",
-    "delete": "moorage.cli.delete:delete",
-    "describe": "moorage.cli.describe:describe",
+    "delete": "moorage.cli.delete.command:delete",
+    "describe": "moorage.cli.describe.command:describe",
     "example-extender": "moorage.cli.example_extender:example_extender",
-    "get": "moorage.cli.get:get",
+    "get": "moorage.cli.get.command:get",
     "nodes": "moorage.cli.nodes:nodes",
     "plot": "moorage.cli.plot:plot",
-    "run": "moorage.cli.run:run",
-    "snapshot": "moorage.cli.snapshot:snapshot",
+    "run": "moorage.cli.run.command:run",
+    "snapshot": "moorage.cli.snapshot.command:snapshot",
     "time": "moorage.cli.time_control:time",
-    "up": "moorage.cli.up:up",
+    "up": "moorage.cli.up.command:up",
     "version": "moorage.cli.version:version",
 }
 

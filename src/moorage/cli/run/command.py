@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from moorage.base.importing import without_collecting
-from moorage.cli.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
 from moorage.cli.options import (
     kubeconfig_option,
     plugin_option,
@@ -17,6 +16,7 @@ from moorage.cli.options import (
     start_logging,
     verbose_option,
 )
+from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
 
 _EPILOG = """
 \b
@@ -69,8 +69,8 @@ def run(
     effect are not listed here, and are warned of.
     """
     with without_collecting():
-        from moorage.cli.scheduler_options import SchedulerOptions
-        from moorage.cli.scheduling import schedule, write_config
+        from moorage.cli.run.scheduler_options import SchedulerOptions
+        from moorage.cli.run.scheduling import schedule, write_config
         from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     given = given_flags(flags)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import click
 
 from moorage.cli.options import plugin_option, seed_option
-from moorage.cli.up_server import ServerOptions, server_options, server_settings
+from moorage.cli.up.server_options import ServerOptions, server_options, server_settings
 
 if TYPE_CHECKING:
-    from moorage.cli.scheduler_options import SchedulerOptions
+    from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage.sandbox.lines import View
     from moorage.sandbox.parts import Parts
     from moorage.sandbox.settings import ServerSettings
@@ -137,7 +137,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         )
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.cli.scheduler_options import SchedulerOptions
+    from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.up import UpPlan
     from moorage.sandbox.up import up as run_up
@@ -184,7 +184,7 @@ def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> froze
     if config is None and not plugins:
         # What the scheduler needs takes a second to import; the defaults have no mistakes.
         return DEFAULT_NAMES
-    from moorage.cli.scheduling import check_config
+    from moorage.cli.run.scheduling import check_config
 
     loaded = check_config(config, plugins)
     return frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
@@ -244,7 +244,7 @@ def _parts(
 
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
-    from moorage.cli.scheduling import schedule
+    from moorage.cli.run.scheduling import schedule
     from moorage.sandbox.loop_parts import LoopParts
 
     clock = settings.pace.clock()
@@ -270,7 +270,7 @@ def _first_objects() -> list[dict[str, object]]:
     from importlib import resources
 
     from moorage.api.resources import by_kind
-    from moorage.cli.applying import with_last_applied
+    from moorage.cli.apply.patch import with_last_applied
     from moorage.cli.manifests import parse_manifests
 
     text = resources.files("moorage.sandbox").joinpath("first.yaml").read_bytes()

@@ -14,7 +14,7 @@ import pytest
 from moorage.apiserver.requests import User
 from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Streams
-from moorage.cli.snapshots import (
+from moorage.cli.snapshot.transfer import (
     Loaded,
     load_snapshot,
     read_snapshot,

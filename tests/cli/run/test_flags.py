@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import ConfigError, UsageError
 from moorage.base.rng import Streams
-from moorage.cli.flags import (
+from moorage.cli.run.command import run
+from moorage.cli.run.flags import (
     FLAGS,
     Effect,
     RunCommand,
@@ -25,11 +26,10 @@ from moorage.cli.flags import (
     values_in_force,
     warnings,
 )
-from moorage.cli.overrides import with_flags
-from moorage.cli.run import run
-from moorage.cli.scheduler_options import SchedulerOptions
-from moorage.cli.scheduling import scheduler_access
-from moorage.cli.serving import health_server, serving_of
+from moorage.cli.run.overrides import with_flags
+from moorage.cli.run.scheduler_options import SchedulerOptions
+from moorage.cli.run.scheduling import scheduler_access
+from moorage.cli.run.serving import health_server, serving_of
 from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, MoorageConfiguration
@@ -37,7 +37,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.service.health import Serving
 from tests.cli.conftest import Type
-from tests.cli.test_run import kubeconfig
+from tests.cli.run.test_scheduling import kubeconfig
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_flags.txt")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.cli.applying import LAST_APPLIED, last_applied, three_way_patch, with_last_applied
+from moorage.cli.apply.patch import LAST_APPLIED, last_applied, three_way_patch, with_last_applied
 
 
 @pytest.mark.parametrize(

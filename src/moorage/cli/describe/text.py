@@ -12,7 +12,7 @@ from moorage.api.requests import pod_requests
 from moorage.api.resources import CORE_EVENTS, NODES, PODS, ResourceType
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
-from moorage.cli.applying import LAST_APPLIED
+from moorage.cli.apply.patch import LAST_APPLIED
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
 from moorage.cli.session import Session

@@ -85,7 +85,7 @@ async def _apply_one(
     """Apply one object; return ``kind/name``, what was done, and the object as stored."""
     from moorage.api.codec import encode
     from moorage.base.errors import NotFoundError, UsageError
-    from moorage.cli.applying import last_applied, three_way_patch, with_last_applied
+    from moorage.cli.apply.patch import last_applied, three_way_patch, with_last_applied
     from moorage.cli.kinds import manifest_kind
     from moorage.client import requests
 

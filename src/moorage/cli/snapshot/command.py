@@ -36,7 +36,7 @@ def save(*, file: Path, output: Literal["text", "json"], kubeconfig: str, contex
     Events are left out. Secrets are not, so the file is readable by its owner alone.
     """
     from moorage.cli.session import run_session
-    from moorage.cli.snapshots import save_snapshot, tell_saved
+    from moorage.cli.snapshot.transfer import save_snapshot, tell_saved
 
     saved = run_session(
         lambda session: save_snapshot(session.transport, session.client, file),
@@ -70,7 +70,7 @@ def load(
     the others are loaded.
     """
     from moorage.cli.session import run_session
-    from moorage.cli.snapshots import load_snapshot, read_snapshot, tell_faults, tell_loaded
+    from moorage.cli.snapshot.transfer import load_snapshot, read_snapshot, tell_faults, tell_loaded
 
     content = read_snapshot(file)
     loaded = run_session(

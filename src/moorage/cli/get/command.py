@@ -51,7 +51,7 @@ def get(  # noqa: PLR0913 - one parameter an option
     context: str,
 ) -> None:
     """List objects, or show named ones."""
-    from moorage.cli.getting import GetQuery, Getter
+    from moorage.cli.get.getter import GetQuery, Getter
     from moorage.cli.session import run_session
 
     query = GetQuery(

@@ -24,7 +24,7 @@ def describe(
     *, words: tuple[str, ...], selector: str, namespace: str, kubeconfig: str, context: str
 ) -> None:
     """Show objects in full, with their Events."""
-    from moorage.cli.describing import describe_all
+    from moorage.cli.describe.text import describe_all
     from moorage.cli.session import Session, run_session
 
     async def work(session: Session) -> None:

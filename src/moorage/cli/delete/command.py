@@ -59,7 +59,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
     context: str,
 ) -> None:
     """Delete objects by name, by label, by manifest, or all of a kind."""
-    from moorage.cli.deleting import Deletion, delete_objects
+    from moorage.cli.delete.deletion import Deletion, delete_objects
     from moorage.cli.manifests import read_manifests
     from moorage.cli.session import run_session
 

@@ -18,12 +18,12 @@ from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
-from moorage.cli.flags import values_in_force
-from moorage.cli.overrides import with_flags
 from moorage.cli.plugins import with_plugins
 from moorage.cli.render import yaml_text
-from moorage.cli.scheduler_options import SchedulerOptions
-from moorage.cli.serving import health_server, metric_pages, serving_of
+from moorage.cli.run.flags import values_in_force
+from moorage.cli.run.overrides import with_flags
+from moorage.cli.run.scheduler_options import SchedulerOptions
+from moorage.cli.run.serving import health_server, metric_pages, serving_of
 from moorage.client.auth import ServerAccess
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport

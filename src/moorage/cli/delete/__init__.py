@@ -1,0 +1,1 @@
+"""``moorage delete``: the command in `command`; `deletion` finds and deletes objects, and waits."""

@@ -1,0 +1,1 @@
+"""``moorage describe``: the command in `command`; `text` writes the lines about an object."""

@@ -1,0 +1,1 @@
+"""``moorage up``: the command in `command`; `server_options` are the options of its API server."""
