@@ -20,6 +20,7 @@ from moorage.snapshot.table import NodeTable
 from moorage.state.cache import Cache, Hold, Move
 from moorage.state.contracts import Hint, RegisteredHint
 from moorage.state.lifecycle import TRANSITIONS, mermaid
+from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
@@ -87,7 +88,7 @@ class _Queue:
                     RegisteredHint("Gate", _GATES),
                 ]
             },
-            pod_lookup=lambda _namespace, _name: _pod(),
+            nominator=Nominator(lambda _namespace, _name: _pod()),
             version=version,
         )
 

@@ -130,7 +130,7 @@ def test_a_gate_keeps_the_pod_out(answer: Any, gated: tuple[str, tuple[str, ...]
 
 def test_the_snapshot_reads_nominations_as_they_are_now() -> None:
     world = World()
-    nominations, nominator = world.core.nominations, world.queue.nominator
+    nominations, nominator = world.core.snapshot.nominations, world.queue.nominator
 
     def read() -> dict[str, list[tuple[str, int]]]:
         return {
@@ -143,14 +143,13 @@ def test_the_snapshot_reads_nominations_as_they_are_now() -> None:
         one = pod(name, priority=3)
         world.store.put(one)
         world.queue.add(one)
-        nominator.add(one, NominatingInfo(node_name))
+        world.queue.nominate(one, NominatingInfo(node_name))
     assert read() == {"n1": [("a", 3), ("b", 3)], "n2": [("c", 3)]}
     nominator.delete(pod("a"))
     nominator.delete(pod("c"))
     assert (read(), len(nominations), "n2" in nominations) == ({"n1": [("b", 3)]}, 1, False)
     world.queue.update(pod("b"), pod("b", version="2", priority=8))
     assert read() == {"n1": [("b", 8)]}
-    assert world.core.snapshot.nominations is nominations
 
 
 @pytest.mark.parametrize(

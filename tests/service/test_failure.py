@@ -37,13 +37,13 @@ def fail(
     else:
         world.store.put(shown)
     world.watch_queue("done", "add_unschedulable_if_not_present")
-    nominate = world.queue.nominator.add
+    nominate = world.queue.nominate
 
     def add(one: Pod, info: Any) -> None:
         world.log.append(f"nominate {None if info is None else info.node_name!r}")
         nominate(one, info)
 
-    setattr(world.queue.nominator, "add", add)  # noqa: B010 - mypy forbids the plain form
+    setattr(world.queue, "nominate", add)  # noqa: B010 - mypy forbids the plain form
     status = status or unschedulable(WHY)
     world.handler().handle(queued, status, diagnosis, message=status.message, nomination=nomination)
     world.queue.validate()

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Container, Pod, PodSpec
-from moorage.service.core import Nominations
+from moorage.service.nominations import Nominations
+from moorage.snapshot.key_log import KeyLog
 from moorage.state.nominations import NominatingInfo, Nominator
 
 _PODS = {
@@ -37,10 +38,10 @@ class _Reader:
         self.position = 0
         self.seen: dict[str, list[Pod]] = {}
 
-    def catch_up(self, nominations: Nominations) -> None:
-        names = nominations.log.since(self.position)
+    def catch_up(self, log: KeyLog[str], nominations: Nominations) -> None:
+        names = log.since(self.position)
         assert names is not None, "the log is long enough"
-        self.position = nominations.log.position
+        self.position = log.position
         for name in names:
             self.seen[name] = [info.pod for info in nominations.get(name, ())]
 
@@ -49,27 +50,38 @@ class _Reader:
 def test_a_reader_of_the_log_sees_what_the_nominator_says(history):
     queued = dict(_PODS)
     by_key = {pod.key: pod for pod in _PODS.values()}
-    nominator = Nominator(
-        lambda namespace, name: by_key[namespace, name], lambda key: queued.get(key[1])
-    )
+    nominator = Nominator(lambda namespace, name: by_key[namespace, name])
     nominations = Nominations(nominator)
     readers = {"first reader": _Reader(), "second reader": _Reader()}
     for what, name, node_name in (*history, *((each, "", "") for each in readers)):
         match what:
             case "nominate":
-                nominator.add(_PODS[name], NominatingInfo(node_name))
+                nominator.add(_PODS[name], NominatingInfo(node_name), queued=queued.get(name))
             case "withdraw":
                 nominator.delete(_PODS[name])
             case "pop":
                 queued.pop(name, None)
-                nominator.touch(_PODS[name].uid)
+                nominator.left(_PODS[name].uid)
             case "queue":
                 queued[name] = _PODS[name]
-                nominator.touch(_PODS[name].uid)
+                nominator.entered(_PODS[name])
             case "count":
                 assert len(nominations) == len({at for _, at in nominator if at})
             case _:
                 reader = readers[what]
-                reader.catch_up(nominations)
+                reader.catch_up(nominator.log, nominations)
                 for node in ("n1", "n2"):
                     assert reader.seen.get(node, []) == nominator.for_node(node)
+
+
+def test_a_view_that_fell_far_behind_the_log_is_read_afresh():
+    nominator = Nominator(lambda namespace, name: _PODS[name])
+    nominations = Nominations(nominator)
+    nominator.add(_PODS["a"], NominatingInfo("n1"), queued=None)
+    assert list(nominations) == ["n1"]
+    for i in range(10_000):
+        nominator.add(_PODS["a"], NominatingInfo(f"n{i % 3 + 2}"), queued=_PODS["a"])
+    assert nominator.log.since(1) is None
+    assert {name: [info.pod for info in infos] for name, infos in nominations.items()} == {
+        "n2": [_PODS["a"]]
+    }

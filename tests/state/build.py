@@ -20,6 +20,7 @@ from moorage.state.contracts import (
     RegisteredHint,
 )
 from moorage.state.lifecycle import Lifecycle
+from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
@@ -148,7 +149,7 @@ class World:
             sort_key=by_priority,
             pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
             hints={PROFILE: hints} if isinstance(hints, list) else hints,
-            pod_lookup=lambda namespace, name: self.api.get((namespace, name)),
+            nominator=Nominator(lambda namespace, name: self.api.get((namespace, name))),
             version=version,
             settings=settings,
             observer=self.seen,

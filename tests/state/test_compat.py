@@ -261,7 +261,7 @@ def test_the_moment_of_release(version, held, released):
     world.at(10.5)
     world.waiting()
     world.queue.move_all(NODE_ADD, None, None)
-    next_ns = world.queue.next_backoff_expiry_ns()
+    next_ns = world.queue._sub_queues.backoff.next_release_ns()
     assert next_ns is not None
     assert world.seconds(next_ns) == released
     found = []

@@ -4,7 +4,7 @@ import pytest
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
-from moorage.state.nominations import NominatingInfo
+from moorage.state.nominations import NominatingInfo, Nominator
 from tests.state.build import NODE_ADD, World, pod
 
 
@@ -42,7 +42,7 @@ def test_add(in_api, given, info, expected):
     world = World()
     if in_api is not None:
         world.api[in_api.key] = in_api
-    world.queue.nominator.add(given, info)
+    world.queue.nominate(given, info)
     assert nominations(world) == expected
 
 
@@ -56,11 +56,11 @@ def test_add(in_api, given, info, expected):
     ],
 )
 def test_update_of_one_only_we_know_of(old, new, expected):
-    world = World()
-    world.api["ns", "a"] = new
-    world.queue.nominator.add(pod(), NominatingInfo("n1"))
-    world.queue.nominator.update(old, new)
-    assert nominations(world) == expected
+    nominator = Nominator(lambda _namespace, _name: new)
+    nominator.add(pod(), NominatingInfo("n1"), queued=None)
+    nominator.update(old, new)
+    nominator.validate()
+    assert dict(nominator) == expected
 
 
 def test_a_new_pod_is_nominated_as_its_status_says():
@@ -84,47 +84,85 @@ def test_an_update_moves_the_nomination_wherever_the_pod_waits(where):
     assert nominations(world) == {}
 
 
-def test_others_see_the_queued_version_and_little_of_one_in_flight():
+class Log:
+    """Reads what the nominator's log tells anew, each name as often as it was told."""
+
+    def __init__(self, world: World) -> None:
+        self._log = world.queue.nominator.log
+        self._position = self._log.position
+
+    def told(self) -> tuple[int, list[str]]:
+        """How many entries are new, and the names in them."""
+        names = self._log.since(self._position)
+        count, self._position = self._log.position - self._position, self._log.position
+        assert names is not None
+        return count, names
+
+
+def test_for_node_gives_the_queued_version_and_the_bare_name_of_a_pod_in_flight():
     world = World()
-    changed: list[str] = []
-    world.queue.nominator.on_change = changed.append
-    nominator = world.queue.nominator
+    log, nominator = Log(world), world.queue.nominator
     world.add(pod(nominated="n1", priority=5))
     assert nominator.for_node("n1") == [pod(nominated="n1", priority=5)]
     assert nominator.for_node("n2") == []
-    changed.clear()
+    log.told()
     queued = world.pop()
     assert nominator.for_node("n1") == [BARE]
-    assert changed == ["n1"]
+    assert log.told() == (1, ["n1"])
     world.fail(queued, "Fit")
     assert nominator.for_node("n1") == [pod(nominated="n1", priority=5)]
-    assert changed == ["n1", "n1"]
+    assert log.told() == (1, ["n1"])
     world.queue.move_all(NODE_ADD, None, None)
     assert nominator.for_node("n1") == [pod(nominated="n1", priority=5)]
 
 
-def test_nobody_is_told_of_nominations_to_no_node():
+def test_the_log_does_not_tell_of_nominations_to_no_node():
     world = World()
-    changed: list[str] = []
-    world.queue.nominator.on_change = changed.append
+    log = Log(world)
     world.add(pod(nominated="n1"))
     queued = world.pop()
-    assert changed == ["n1", "n1"]
-    changed.clear()
-    world.queue.nominator.add(pod(nominated="n1"), NominatingInfo(""))
-    assert changed == ["n1"]
+    assert log.told() == (2, ["n1"])
+    world.queue.nominate(pod(nominated="n1"), NominatingInfo(""))
+    assert log.told() == (1, ["n1"])
     world.fail(queued, "Fit")
-    world.queue.nominator.add(pod(), NominatingInfo(""))
+    world.queue.nominate(pod(), NominatingInfo(""))
     world.queue.delete(pod())
-    assert changed == ["n1"]
+    assert log.told() == (0, [])
     assert nominations(world) == {}
+
+
+@pytest.mark.parametrize(
+    ("steps", "seen"),
+    [
+        pytest.param(["nominate"], "the bare name", id="a pod in flight is nominated"),
+        pytest.param(["fail", "nominate"], "the pod", id="a pod that went back is nominated"),
+        pytest.param(["nominate", "fail"], "the pod", id="a nominated pod goes back"),
+        pytest.param(["nominate", "fail", "pop"], "the bare name", id="it is popped again"),
+    ],
+)
+def test_which_version_of_a_nominated_pod_is_counted(steps, seen):
+    world = World()
+    world.add(pod(priority=5))
+    queued = world.pop()
+    for step in steps:
+        match step:
+            case "nominate":
+                world.queue.nominate(queued.pod, NominatingInfo("n1"))
+            case "fail":
+                world.fail(queued, "Fit")
+            case _:
+                world.queue.move_all(NODE_ADD, None, None)
+                assert world.queue.pop() is not None
+    world.queue.validate()
+    expected = [BARE] if seen == "the bare name" else [pod(priority=5)]
+    assert world.queue.nominator.for_node("n1") == expected
 
 
 def test_pods_of_a_node_come_in_order_of_nomination():
     world = World()
     for name in "cab":
         world.add(pod(name, nominated="n1"))
-    world.queue.nominator.add(pod("c"), NominatingInfo("n1"))
+    world.queue.nominate(pod("c"), NominatingInfo("n1"))
     assert [each.name for each in world.queue.nominator.for_node("n1")] == ["a", "b", "c"]
     world.queue.nominator.delete(pod("b"))
     assert [each.name for each in world.queue.nominator.for_node("n1")] == ["a", "c"]

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import GENERIC_WORKLOAD, FeatureGates
@@ -30,6 +29,7 @@ from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
 from moorage.service.ingest import PodStore
+from moorage.service.nominations import Nominations
 from moorage.service.plugin_effects import LivePluginEffects
 from moorage.service.queue_of_profiles import build_queue
 from moorage.service.waiting import PreBinding, WaitingPods
@@ -41,9 +41,8 @@ from moorage.snapshot.group_labels import (
     SeveralSources,
 )
 from moorage.snapshot.group_sources import API_SOURCE, ApiGroups
-from moorage.snapshot.key_log import KeyLog
-from moorage.snapshot.pod_groups import GroupSource
-from moorage.snapshot.pod_info import PodInfo, info_of
+from moorage.snapshot.listers import Listers
+from moorage.snapshot.pod_groups import GroupSource, MembersByGroup, PodGroups
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.cache import Cache
 from moorage.state.lifecycle import Lifecycle
@@ -60,7 +59,6 @@ class Core(msgspec.Struct, frozen=True):
     cache: Cache
     queue: SchedulingQueue
     store: PodStore
-    nominations: Nominations
     evictions: EvictionLedger
     waiting: WaitingPods
     pre_binding: PreBinding
@@ -88,52 +86,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     client: BindingClient | None = None
     extenders: Sequence[Extender] = ()
     on_wake: Callable[[], None] | None = None
-
-
-class Nominations(Mapping[str, Sequence[PodInfo]]):
-    """The nominator as the snapshot reads it: compiled pods by node, brought up to date lazily."""
-
-    def __init__(self, nominator: Nominator) -> None:
-        self._nominator = nominator
-        self._by_node: dict[str, tuple[PodInfo, ...]] = {}
-        self._moved: dict[str, None] = {}
-        self._named: PodInfo | None = None
-        self.log: KeyLog[str] = KeyLog()
-        nominator.on_change = self._note
-
-    def _note(self, node_name: str) -> None:
-        # Told once until somebody looks: whoever read the log to here has yet to look at the node.
-        if node_name not in self._moved:
-            self._moved[node_name] = None
-            self.log.append(node_name)
-
-    def _current(self) -> dict[str, tuple[PodInfo, ...]]:
-        if not self._moved:
-            return self._by_node
-        for node_name in self._moved:
-            pods = tuple(map(self._info, self._nominator.for_node(node_name)))
-            if pods:
-                self._by_node[node_name] = pods
-            else:
-                self._by_node.pop(node_name, None)
-        self._moved.clear()
-        return self._by_node
-
-    def _info(self, pod: Pod) -> PodInfo:
-        if pod.spec.containers:
-            return info_of(pod)
-        # Given by name alone, as each is while it is tried: all there is to such pods is alike.
-        self._named = info_of(pod, like=self._named)
-        return self._named
-
-    def __getitem__(self, node_name: str) -> Sequence[PodInfo]:
-        return self._current()[node_name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._current())
-
-    def __len__(self) -> int:
-        return len(self._current())
 
 
 def build_core(
@@ -170,7 +122,8 @@ def build_core(
     """
     around = Surroundings() if surroundings is None else surroundings
     specs = expand_profiles(config.scheduler, registry, gates=config.gates)
-    snapshot = _snapshot(config.gates, specs)
+    nominator = Nominator(around.store.get)
+    snapshot = _snapshot(nominator, config.gates, specs)
     evictions = EvictionLedger(around.store.get)
     waiting = WaitingPods()
     effects = LivePluginEffects(waiting)
@@ -193,16 +146,13 @@ def build_core(
         config,
         profiles,
         clock=clock,
-        pod_lookup=around.store.get,
+        nominator=nominator,
         namespaces=snapshot.listers.namespaces,
         facts=queue_facts,
         lifecycle=lifecycle,
         on_wake=around.on_wake,
     )
     effects.activate_pods = queue.activate
-    nominations = Nominations(queue.nominator)
-    snapshot.nominations, snapshot.nominations_log = nominations, nominations.log
-    snapshot.only_nominated = queue.nominator.only_one
     return Core(
         snapshot=snapshot,
         profiles=profiles,
@@ -210,7 +160,6 @@ def build_core(
         cache=Cache(snapshot.table, clock, lifecycle=lifecycle, groups=snapshot.groups),
         queue=queue,
         store=around.store,
-        nominations=nominations,
         evictions=evictions,
         waiting=waiting,
         pre_binding=PreBinding(),
@@ -238,21 +187,24 @@ def _profiles(
     return profiles
 
 
-def _snapshot(gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
+def _snapshot(nominator: Nominator, gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
     """Return an empty cluster, with the group sources that feature gates and plugins add."""
-    snapshot, sources = Snapshot(), dict[str, GroupSource]()
-    groups, listers = snapshot.groups, snapshot.listers
+    listers, members = Listers(), MembersByGroup()
+    sources: dict[str, GroupSource] = {}
     if gates(GENERIC_WORKLOAD):
         sources[API_SOURCE] = ApiGroups(listers.pod_groups)
     coscheduled = [s.scheduler_name for s in specs if COSCHEDULING in s.points["permit"]]
     if coscheduled:
-        sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, groups.members)
-        sources[LABEL_SOURCE] = LabelledGroups(groups.members)
-    if sources:
-        groups.source = SeveralSources(
-            sources, {CUSTOM_SOURCE: coscheduled, LABEL_SOURCE: coscheduled}
-        )
-    return snapshot
+        sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.of)
+        sources[LABEL_SOURCE] = LabelledGroups(members.of)
+    open_to = {CUSTOM_SOURCE: coscheduled, LABEL_SOURCE: coscheduled}
+    return Snapshot(
+        listers=listers,
+        nominations=Nominations(nominator),
+        nominations_log=nominator.log,
+        only_nominated=nominator.only_one,
+        groups=PodGroups(SeveralSources(sources, open_to) if sources else None, members),
+    )
 
 
 def _cycles(

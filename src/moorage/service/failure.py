@@ -99,7 +99,7 @@ class FailureHandler:
             queued.update(current)
             self._queue.add_unschedulable_if_not_present(queued)
         info = None if nomination is None else NominatingInfo(nomination.node_name)
-        self._queue.nominator.add(queued.pod, info)
+        self._queue.nominate(queued.pod, info)
         if current is not None and self._tells:
             self._report(current, status, message=sendable(message), nomination=nomination)
 

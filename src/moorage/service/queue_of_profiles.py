@@ -23,8 +23,9 @@ from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.hint_map import build_hints
 from moorage.snapshot.listers import Lister
-from moorage.state.contracts import PodLookup, PreEnqueueFn, QueueSettings, SortKey
+from moorage.state.contracts import PreEnqueueFn, QueueSettings, SortKey
 from moorage.state.lifecycle import Lifecycle
+from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
@@ -38,7 +39,7 @@ def build_queue(
     profiles: Mapping[str, Profile],
     *,
     clock: Clock,
-    pod_lookup: PodLookup,
+    nominator: Nominator,
     namespaces: Lister[Namespace],
     facts: QueueFacts,
     lifecycle: Lifecycle,
@@ -54,8 +55,8 @@ def build_queue(
         Their plugins are asked; the first profile's QueueSort orders the queue.
     clock
         Source of the current time.
-    pod_lookup
-        The API's newest version of a pod.
+    nominator
+        The nominations, which the snapshot reads as well.
     namespaces
         The namespaces' labels, for the queue of v1.20.
     facts
@@ -73,7 +74,7 @@ def build_queue(
             name: _pre_enqueue(profile, facts.plugins) for name, profile in profiles.items()
         },
         hints={name: build_hints(profile) for name, profile in profiles.items()},
-        pod_lookup=pod_lookup,
+        nominator=nominator,
         version=version,
         settings=_settings(config, version),
         observer=facts,

@@ -160,18 +160,30 @@ class GroupMembers:
 _NOBODY: Final = GroupMembers()
 
 
+class MembersByGroup(dict[GroupKey, GroupMembers]):
+    """The members of every group; `PodGroups` writes them, and a `GroupSource` may read them."""
+
+    def of(self, key: GroupKey) -> GroupMembers:
+        """Return the members of a group, not to be changed; nobody where none is known."""
+        return self.get(key, _NOBODY)
+
+
 class PodGroups:
-    """The members of every group.
+    """The groups, and where each of their members stands.
 
     Parameters
     ----------
     source
-        Says which group a pod belongs to.
+        Says which group a pod belongs to; None where no pod belongs to one.
+    members
+        The members, empty; shared with a source that reads them, new when not given.
     """
 
-    def __init__(self, source: GroupSource | None = None) -> None:
+    def __init__(
+        self, source: GroupSource | None = None, members: MembersByGroup | None = None
+    ) -> None:
         self.source: GroupSource = NoGroups() if source is None else source
-        self._groups: dict[GroupKey, GroupMembers] = {}
+        self._groups = MembersByGroup() if members is None else members
         # uid -> the group the pod was counted in: labels may change, membership is booked once.
         self._key_of: dict[str, GroupKey] = {}
 
@@ -188,7 +200,7 @@ class PodGroups:
 
     def members(self, key: GroupKey) -> GroupMembers:
         """Return the members of a group, not to be changed; nobody where none is known."""
-        return self._groups.get(key, _NOBODY)
+        return self._groups.of(key)
 
     def all(self) -> Mapping[GroupKey, GroupMembers]:
         """Return every group that has members."""

@@ -41,32 +41,41 @@ class Snapshot(ResourceColumns):
     table
         The columns; a new, empty table when not given.
     listers
-        Indexes of the other kinds.
-
-    Attributes
-    ----------
+        Indexes of the other kinds; new, empty ones when not given.
     nominations
-        Pods nominated to a node, by node name; set by whoever owns the nominator.
+        Pods nominated to a node, by node name.
     nominations_log
         Names of nodes whose nominated pods changed; None where nobody keeps it.
     only_nominated
         Whether the pod of this uid is the only one nominated to a node of this name, told without
         looking at the nominations; None where nobody can.
     groups
-        Pod groups and who of their members has a place; none until somebody sets a source.
+        Pod groups, and which of their members have a place; without a source when not given.
+
+    Attributes
+    ----------
     claims
         Resource claims with what is known beyond the lister.
     """
 
-    def __init__(self, table: NodeTable | None = None, listers: Listers | None = None) -> None:
+    def __init__(
+        self,
+        table: NodeTable | None = None,
+        listers: Listers | None = None,
+        *,
+        nominations: Nominations | None = None,
+        nominations_log: KeyLog[str] | None = None,
+        only_nominated: Callable[[str, str], bool] | None = None,
+        groups: PodGroups | None = None,
+    ) -> None:
         super().__init__(NodeTable() if table is None else table)
         self.listers = Listers() if listers is None else listers
         self.claims = ClaimTable(self.listers.resource_claims)
-        self.nominations: Nominations = {}
-        self.nominations_log: KeyLog[str] | None = None
-        self.only_nominated: Callable[[str, str], bool] | None = None
+        self.nominations: Nominations = {} if nominations is None else nominations
+        self.nominations_log = nominations_log
+        self.only_nominated = only_nominated
         self._nominated = NominatedRows(self.table)
-        self.groups = PodGroups()
+        self.groups = PodGroups() if groups is None else groups
 
     # -- rows ----------------------------------------------------------------------------------
 

@@ -1,24 +1,22 @@
 """Nominations: which pods hope to get which node, so that others leave them the room.
 
-A preemptor is nominated to the node it freed; the Filter step counts nominated pods of equal or
-higher priority as if they were there already. Written by the queue and the failure handler, read
-(through a narrow view) by the engine.
+A preemptor is nominated to the node it freed. The Filter step counts nominated pods of equal or
+higher priority as if they were on the node already. The queue writes nominations, and tells
+which version of a nominated pod waits in a sub-queue; the snapshot reads them (`Nominator.log`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
+from moorage.snapshot.key_log import KeyLog
 from moorage.state.contracts import PodLookup
 from moorage.state.queued_pod import PodKey
-
-QueuedLookup: TypeAlias = Callable[[PodKey], Pod | None]
-"""Key of a pod -> the pod if it waits in some sub-queue, else None."""
 
 
 class NominatingInfo(msgspec.Struct, frozen=True):
@@ -40,36 +38,32 @@ class _Ref(NamedTuple):
 
 
 class Nominator:
-    """Who is nominated where.
+    """The nominations of all pods.
 
     Parameters
     ----------
     pod_lookup
-        The API's newest version of a pod; one that is gone or bound is not nominated.
-    queued_lookup
-        The queue's version of a pod.
-    on_change
-        Called with a node's name whenever `for_node` may answer differently for it; not for "",
-        where withdrawn nominations are.
+        The API's newest version of a pod. A pod that is gone or bound is not nominated.
+
+    Attributes
+    ----------
+    log
+        Names of the nodes for which the answer of `for_node` changed. The name "" of withdrawn
+        nominations never occurs.
 
     Notes
     -----
     Kubernetes v1.36 ``pkg/scheduler/backend/queue/nominator.go``.
     """
 
-    def __init__(
-        self,
-        pod_lookup: PodLookup,
-        queued_lookup: QueuedLookup,
-        *,
-        on_change: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, pod_lookup: PodLookup) -> None:
         self._pod_lookup = pod_lookup
-        self._queued_lookup = queued_lookup
-        self.on_change = on_change
+        self.log: KeyLog[str] = KeyLog()
         self._by_uid: dict[str, _Ref] = {}
         # Node name -> refs by uid, in order of nomination. The same refs as above; none is empty.
         self._by_node: dict[str, dict[str, _Ref]] = {}
+        # uid -> the version in a sub-queue, of the nominated pods that are in one.
+        self._queued: dict[str, Pod] = {}
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -91,7 +85,7 @@ class Nominator:
         refs = self._by_node.get(node_name)
         return refs is not None and len(refs) == 1 and uid in refs
 
-    def add(self, pod: Pod, info: NominatingInfo | None) -> None:
+    def add(self, pod: Pod, info: NominatingInfo | None, *, queued: Pod | None) -> None:
         """Nominate a pod, replacing an earlier nomination of it.
 
         Parameters
@@ -100,6 +94,8 @@ class Nominator:
             The pod.
         info
             The attempt's decision; None takes ``status.nominatedNodeName``.
+        queued
+            The version of the pod that is in a sub-queue; None while it is in none.
         """
         if pod.metadata.uid in self._by_uid:
             self.delete(pod)
@@ -114,13 +110,15 @@ class Nominator:
         ref = _Ref(uid, (metadata.namespace, metadata.name), node_name)
         self._by_uid[uid] = ref
         self._by_node.setdefault(node_name, {})[uid] = ref
+        if queued is not None:
+            self._queued[uid] = queued
         self._changed(node_name)
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """Follow a new version of a pod, keeping a nomination that only we know of.
+        """Follow a new version of a queued pod, keeping a nomination that only we know of.
 
         Between the decision and its appearance in the pod's status, updates come that do not show
-        it yet; they must not withdraw it.
+        it yet. Such an update must not withdraw the nomination.
         """
         uid = new.metadata.uid
         known = self._by_uid.get(uid)
@@ -128,7 +126,7 @@ class Nominator:
         info = None if told or known is None else NominatingInfo(known.node_name)
         if old is not None and old.metadata.uid != uid:
             self.delete(old)
-        self.add(new, info)
+        self.add(new, info, queued=new)
 
     def delete(self, pod: Pod) -> None:
         """Withdraw a pod's nomination; does nothing if there is none."""
@@ -137,6 +135,7 @@ class Nominator:
             return
         refs = self._by_node[ref.node_name]
         del refs[ref.uid]
+        self._queued.pop(ref.uid, None)
         if not refs:
             del self._by_node[ref.node_name]
         self._changed(ref.node_name)
@@ -149,27 +148,41 @@ class Nominator:
         """
         return [self._pod(ref) for ref in self._by_node.get(node_name, {}).values()]
 
-    def touch(self, uid: str) -> None:
-        """Tell listeners that a pod entered or left the sub-queues, if it is nominated."""
+    def entered(self, pod: Pod) -> None:
+        """Note that a pod entered a sub-queue, in this version."""
+        ref = self._by_uid.get(pod.metadata.uid)
+        if ref is not None:
+            self._queued[ref.uid] = pod
+            self._changed(ref.node_name)
+
+    def left(self, uid: str) -> None:
+        """Note that a pod left the sub-queues."""
         ref = self._by_uid.get(uid)
-        if ref is not None and ref.node_name and self.on_change is not None:
-            self.on_change(ref.node_name)
+        if ref is not None:
+            self._queued.pop(uid, None)
+            self._changed(ref.node_name)
+
+    def queued_version(self, uid: str) -> Pod | None:
+        """Return the version of a nominated pod that is in a sub-queue, None while none is."""
+        return self._queued.get(uid)
 
     def validate(self) -> None:
-        """Check that both arrangements hold the same nominations."""
+        """Check that all arrangements hold the same nominations."""
         by_node = {uid: ref for refs in self._by_node.values() for uid, ref in refs.items()}
         assert by_node == self._by_uid, "nominations by node and by pod differ"
         assert all(self._by_node.values()), "a node without nominations was kept"
+        strays = self._queued.keys() - self._by_uid.keys()
+        assert not strays, f"the queued version of pods that are not nominated: {sorted(strays)}"
 
     def _pod(self, ref: _Ref) -> Pod:
+        queued = self._queued.get(ref.uid)
+        if queued is not None:
+            return queued
         namespace, name = ref.key
-        found = self._queued_lookup(ref.key)
-        if found is not None and found.uid == ref.uid:
-            return found
         return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=ref.uid))
 
     def _changed(self, node_name: str) -> None:
         # A withdrawn nomination is kept as one to no node, as upstream does. Every pod that fits
         # nowhere is there: telling of it would make each failed attempt cost them all.
-        if node_name and self.on_change is not None:
-            self.on_change(node_name)
+        if node_name:
+            self.log.append(node_name)

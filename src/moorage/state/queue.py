@@ -36,7 +36,6 @@ from moorage.state.attempts import Attempts
 from moorage.state.contracts import (
     HintMap,
     NullObserver,
-    PodLookup,
     Precheck,
     PreEnqueueMap,
     QueueObserver,
@@ -46,6 +45,7 @@ from moorage.state.contracts import (
 from moorage.state.hints import HintIndex
 from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
+from moorage.state.nominations import NominatingInfo, Nominator
 from moorage.state.pending import PendingSummary, QueueCounts, pending_pod
 from moorage.state.pre_enqueue import PreEnqueueGates
 from moorage.state.queue_version import V1_36, QueueVersion
@@ -73,8 +73,8 @@ class SchedulingQueue:
         The PreEnqueue plugins of each profile.
     hints
         The requeue hints of each profile.
-    pod_lookup
-        The API's newest version of a pod; a nomination of one that is gone or bound is refused.
+    nominator
+        The nominations, which the snapshot reads as well.
     version
         The Kubernetes version whose queue this is.
     settings
@@ -94,7 +94,7 @@ class SchedulingQueue:
         sort_key: SortKey,
         pre_enqueue: PreEnqueueMap,
         hints: HintMap,
-        pod_lookup: PodLookup,
+        nominator: Nominator,
         version: QueueVersion = V1_36,
         settings: QueueSettings | None = None,
         observer: QueueObserver | None = None,
@@ -114,7 +114,7 @@ class SchedulingQueue:
             sort_key=sort_key,
             pre_enqueue=PreEnqueueGates(pre_enqueue, index, watching),
             lifecycle=self.lifecycle,
-            pod_lookup=pod_lookup,
+            nominator=nominator,
             observer=watching,
         )
         self._in_flight = InFlight(
@@ -127,7 +127,7 @@ class SchedulingQueue:
             wakeups=self._wakeups,
             lifecycle=self.lifecycle,
         )
-        self.nominator = self._sub_queues.nominator
+        self.nominator = nominator
         self._on_wake = on_wake
 
     def __len__(self) -> int:
@@ -226,6 +226,12 @@ class SchedulingQueue:
         """
         self._attempts.done(uid)
 
+    def nominate(self, pod: Pod, info: NominatingInfo | None) -> None:
+        """Nominate a pod, queued or in flight, as an attempt decided; None: as its status says."""
+        queued = self._sub_queues.find(pod.key)
+        same = queued is not None and queued.uid == pod.uid
+        self.nominator.add(pod, info, queued=queued.pod if same and queued is not None else None)
+
     # --- what moves waiting pods -----------------------------------------------------------------
 
     def move_all(
@@ -301,13 +307,6 @@ class SchedulingQueue:
         if overdue:
             self._in_flight.record_move(UNSCHEDULABLE_TIMEOUT, None, None)
             self._move(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
-
-    def next_backoff_expiry_ns(self) -> int | None:
-        """Return when `flush_backoff` will next move a pod, wall-clock nanoseconds, or None.
-
-        With pop_from_backoff this is the first whole second *after* the pod's backoff ends.
-        """
-        return self._sub_queues.backoff.next_release_ns()
 
     # --- looking ---------------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from moorage.state.contracts import (
     ACTIVE,
     BACKOFF,
     UNSCHEDULABLE,
-    PodLookup,
     QueueObserver,
     QueueSettings,
     SortKey,
@@ -66,8 +65,8 @@ class SubQueues:
         Asked before a pod enters activeQ or backoffQ.
     lifecycle
         Told where each pod went.
-    pod_lookup
-        The API's newest version of a pod, for nominations.
+    nominator
+        The nominations; told which nominated pods are here.
     observer
         Told about numbers.
     """
@@ -81,7 +80,7 @@ class SubQueues:
         sort_key: SortKey,
         pre_enqueue: PreEnqueueGates,
         lifecycle: Lifecycle,
-        pod_lookup: PodLookup,
+        nominator: Nominator,
         observer: QueueObserver,
     ) -> None:
         self._clock = clock
@@ -98,7 +97,7 @@ class SubQueues:
             popped_early=settings.pop_from_backoff,
         )
         self.unschedulable = UnschedulablePods(observer)
-        self.nominator = Nominator(pod_lookup, self._queued_version)
+        self.nominator = nominator
 
     def __len__(self) -> int:
         return len(self.active) + len(self.backoff) + len(self.unschedulable)
@@ -134,7 +133,7 @@ class SubQueues:
         self._entered(queued, _ACTIVE, cause)
         self._observer.incoming(ACTIVE, cause)
         if cause in _NOMINATING:
-            self.nominator.add(queued.pod, None)
+            self.nominator.add(queued.pod, None, queued=queued.pod)
         return True
 
     def to_backoff(self, queued: QueuedPod, cause: str) -> bool:
@@ -221,6 +220,10 @@ class SubQueues:
             assert queued.counted_rejectors == queued.rejectors, f"{queued!r} is miscounted"
             if place is not PodState.GATED:
                 assert not queued.gated, f"{queued!r} is gated in {place}"
+        here = {queued.uid: queued.pod for queued in self.pods()}
+        for uid, _ in self.nominator:
+            told = self.nominator.queued_version(uid)
+            assert told is here.get(uid), f"the nominator has {told} of pod {uid}"
 
     def _refused(self, queued: QueuedPod, cause: str) -> None:
         # Only a fresh copy of a queued pod can find itself there already: the one queued stays.
@@ -242,11 +245,11 @@ class SubQueues:
             lifecycle.note(queued.pod, f"second copy -> {state.value}", cause=cause)
         else:
             lifecycle.move(queued.pod, state, cause=cause)
-        self.nominator.touch(uid)
+        self.nominator.entered(queued.pod)
 
     def _left(self, queued: QueuedPod) -> None:
         self._recount(queued, frozenset())
-        self.nominator.touch(queued.uid)
+        self.nominator.left(queued.uid)
 
     def _displaced(self, displaced: QueuedPod | None, by: QueuedPod) -> None:
         """Settle accounts of what was found in a place that another pod object takes."""
@@ -274,10 +277,6 @@ class SubQueues:
         for plugin in sorted(counted - rejectors) if counted else ():
             observer.unschedulable_pods(plugin, profile, -1)
         queued.counted_rejectors = rejectors
-
-    def _queued_version(self, key: PodKey) -> Pod | None:
-        queued = self.find(key)
-        return queued.pod if queued is not None else None
 
 
 def _waiting_state(queued: QueuedPod) -> PodState:
