@@ -95,8 +95,8 @@ SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable
         pytest.param(
             {"metadata": {"finalizers": ["a", "b"]}},
             {"metadata": {"finalizers": ["c"], "$deleteFromPrimitiveList/finalizers": ["a"]}},
-            {"metadata": {"finalizers": ["b", "c"]}},
-            id="finalizers are a set",
+            {"metadata": {"finalizers": ["c", "b"]}},
+            id="finalizers are a set, a new one first",
         ),
         pytest.param(
             {"metadata": {"finalizers": ["a"]}},
@@ -124,6 +124,18 @@ SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable
             },
             spec({"name": "b"}, {"name": "a", "image": "x"}, {"name": "mine"}),
             id="$setElementOrder orders, what it does not name stays",
+        ),
+        pytest.param(
+            spec({"name": "a"}, {"name": "b"}, {"name": "c"}),
+            spec({"name": "new"}, {"name": "b", "image": "x"}),
+            spec({"name": "new"}, {"name": "a"}, {"name": "b", "image": "x"}, {"name": "c"}),
+            id="an element the server had before one of the patch stays before it",
+        ),
+        pytest.param(
+            spec({"name": "a"}, {"name": "b"}),
+            spec({"name": "b", "image": "x"}, {"name": "a", "image": "y"}),
+            spec({"name": "b", "image": "x"}, {"name": "a", "image": "y"}),
+            id="elements of the patch stand in the patch's order",
         ),
         pytest.param(
             {},
@@ -162,12 +174,12 @@ def test_merges_pods(original, patch, result):
             {
                 "status": {
                     "addresses": [
-                        {"type": "InternalIP", "address": "1"},
                         {"type": "Hostname", "address": "n"},
+                        {"type": "InternalIP", "address": "1"},
                     ]
                 }
             },
-            id="addresses merge by type",
+            id="addresses merge by type, a new one first",
         ),
         pytest.param(
             "services",
@@ -199,7 +211,7 @@ def test_merges_pods(original, patch, result):
                     "template": spec(
                         {
                             "name": "a",
-                            "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}],
+                            "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}],
                         }
                     )
                 }

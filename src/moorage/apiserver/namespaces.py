@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import chain, islice
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.deleting import NAMESPACES, DeleteOptions, Deleter
+from moorage.apiserver.deleting import NAMESPACES, PODS, DeleteOptions, Deleter
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
@@ -48,8 +48,11 @@ class Namespaces:
         self._world = world
         self._deleter = deleter
         self._served = world.catalog.by_plural(NAMESPACES)
+        self._pods = world.catalog.by_plural(PODS)
         # Namespaces whose objects are being deleted one after another right now.
         self._emptying: set[str] = set()
+        # Terminating namespaces whose pods have gone, so that everything else is deleted.
+        self._without_pods: set[str] = set()
         # Namespace -> when its conditions were written last.
         self._told_ns: dict[str, int] = {}
         deleter.on_gone = self.settle
@@ -88,23 +91,33 @@ class Namespaces:
                 self._empty(record.name)
 
     def _empty(self, namespace: str) -> None:
-        """Delete all there is in a namespace, then the namespace when nothing is left."""
+        """Delete all there is in a namespace, then the namespace when nothing is left.
+
+        Pods go first, and the rest when the last pod has gone: what a pod uses stays as long as
+        the pod (OrderedNamespaceDeletion of kubernetes v1.36, pkg/controller/namespace/deletion).
+        """
         if namespace in self._emptying:
             return
         self._emptying.add(namespace)
         try:
-            for served in self._namespaced():
-                for record in list(self._world.store.shelf(served.shelf).records(namespace)):
-                    target = Target(served=served, namespace=namespace, name=record.name)
-                    try:
-                        self._deleter.delete(target, _BACKGROUND)
-                    except StatusError as error:
-                        # Deleting one may have removed another; everything else is a fault.
-                        if error.code != 404:
-                            raise
+            self._delete_all(self._pods, namespace)
+            if not self._any(self._pods, namespace):
+                self._without_pods.add(namespace)
+                for served in self._namespaced():
+                    self._delete_all(served, namespace)
         finally:
             self._emptying.discard(namespace)
         self.settle(namespace)
+
+    def _delete_all(self, served: Served, namespace: str) -> None:
+        for record in list(self._world.store.shelf(served.shelf).records(namespace)):
+            target = Target(served=served, namespace=namespace, name=record.name)
+            try:
+                self._deleter.delete(target, _BACKGROUND)
+            except StatusError as error:
+                # Deleting one may have removed another; everything else is a fault.
+                if error.code != 404:
+                    raise
 
     def settle(self, namespace: str) -> None:
         """Remove a terminating namespace if nothing is in it and nothing holds it any more."""
@@ -112,6 +125,13 @@ class Namespaces:
         if found is None or not found["metadata"].get("deletionTimestamp"):
             return
         if namespace in self._emptying:
+            return
+        if self._any(self._pods, namespace):
+            self._tell(namespace, [self._pods])
+            return
+        if namespace not in self._without_pods:
+            # The last pod has just gone.
+            self._empty(namespace)
             return
         left = [each for each in self._namespaced() if self._any(each, namespace)]
         if left:
@@ -122,6 +142,7 @@ class Namespaces:
             self._finalized(namespace, waits)
             return
         self._told_ns.pop(namespace, None)
+        self._without_pods.discard(namespace)
         self._world.remove(self._served, ("", namespace))
 
     def _finalized(self, namespace: str, waits: list[str]) -> None:

@@ -12,7 +12,11 @@ element of a list, ``$retainKeys``, ``$setElementOrder/<list>`` and
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from typing import Any
+
+import msgspec
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
@@ -139,7 +143,7 @@ def _merge_list(old: Any, patch: list[Any], field: Field | None, *, order: Any) 
     if not field.merge_key:
         known = set(old)
         merged = old + [value for value in patch if value not in known]
-        return _ordered(merged, patch, order, "")
+        return _ordered(merged, _Order(old, patch, order, ""))
     return _merge_by_key(old, patch, field, order=order)
 
 
@@ -178,7 +182,9 @@ def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any)
             merged.append(_merge_object({}, entry, definition))
         else:
             merged[found[0]] = _merge_object(merged[found[0]], entry, definition)
-    return _ordered([each for each in merged if each is not _GONE], patch, order, key)
+    kept = [each for each in patch if each.get(_DIRECTIVE) != "delete"]
+    merged = [each for each in merged if each is not _GONE]
+    return _ordered(merged, _Order(old, kept, order, key))
 
 
 # Stands where an element of a list was.
@@ -189,47 +195,64 @@ def _key_of(entry: Any, key: str) -> Any:
     return entry.get(key) if isinstance(entry, dict) and key else entry
 
 
-def _ordered(merged: list[Any], patch: list[Any], order: Any, key: str) -> list[Any]:
-    """Put the elements ``$setElementOrder`` lists into its order, the others where they were.
+class _Order(msgspec.Struct, frozen=True):
+    """In which order the elements of a merged list stand.
+
+    Parameters
+    ----------
+    server
+        The list as it was.
+    patch
+        Elements of the patch, without those that are deleted.
+    asked
+        ``$setElementOrder`` for the list; None where the patch has none.
+    key
+        Merge key; empty for a list of scalars.
+    """
+
+    server: list[Any]
+    patch: list[Any]
+    asked: Any
+    key: str
+
+
+def _ordered(merged: list[Any], order: _Order) -> list[Any]:
+    """Put the elements of the patch into its order, the others into the server's.
 
     Notes
     -----
-    Elements of the server that the list does not name keep their place relative to the named
-    element they followed, as upstream's merge of the two orders does.
+    An element of the patch comes first, unless the server had the other element before it
+    (normalizeElementOrder and mergeSortedSlice of apimachinery v1.36 pkg/util/strategicpatch).
     """
-    if not isinstance(order, list):
-        return merged
-    wanted: dict[Any, int] = {}
-    for index, entry in enumerate(order):
-        wanted.setdefault(_key_of(entry, key), index)
-    missing = [
-        _key_of(entry, key)
-        for entry in patch
-        if not (isinstance(entry, dict) and entry.get(_DIRECTIVE) == "delete")
-        and _key_of(entry, key) not in wanted
-    ]
+    asked = order.asked if isinstance(order.asked, list) else order.patch
+    wanted = _places(asked, order.key)
+    missing = [name for name in _places(order.patch, order.key) if name not in wanted]
     if missing:
         raise PatchError(
             f"The order in patch list:\n{missing}\n doesn't match {_ORDER} list:\n{list(wanted)}\n"
         )
-    named = sorted(
-        (each for each in merged if _key_of(each, key) in wanted),
-        key=lambda each: wanted[_key_of(each, key)],
-    )
-    unnamed = [each for each in merged if _key_of(each, key) not in wanted]
-    return _interleave(named, unnamed, merged)
-
-
-def _interleave(named: list[Any], unnamed: list[Any], original: list[Any]) -> list[Any]:
-    """Merge two lists: an unnamed element goes before the first named one it stood before."""
-    place = {id(each): index for index, each in enumerate(original)}
+    keyed = [(_key_of(each, order.key), each) for each in merged]
+    named = sorted((each for each in keyed if each[0] in wanted), key=lambda each: wanted[each[0]])
+    before = _places(order.server, order.key)
     result: list[Any] = []
-    left = list(unnamed)
-    for each in named:
-        while left and place[id(left[0])] < place[id(each)]:
-            result.append(left.pop(0))
-        result.append(each)
-    return result + left
+    waiting = deque(each for each in keyed if each[0] not in wanted)
+    for name, element in named:
+        while waiting and name in before and before.get(waiting[0][0], _LAST) < before[name]:
+            result.append(waiting.popleft()[1])
+        result.append(element)
+    return result + [element for _, element in waiting]
+
+
+# Place of an element that the server did not have.
+_LAST = sys.maxsize
+
+
+def _places(elements: list[Any], key: str) -> dict[Any, int]:
+    """Return the first index of each element, by its key."""
+    found: dict[Any, int] = {}
+    for index, entry in enumerate(elements):
+        found.setdefault(_key_of(entry, key), index)
+    return found
 
 
 def _apply_list_directives(target: Obj, patch: Obj, definition: Definition) -> None:
@@ -245,7 +268,8 @@ def _apply_list_directives(target: Obj, patch: Obj, definition: Definition) -> N
             key = name.removeprefix(_ORDER)
             field = definition.fields.get(key)
             if key not in patch and field is not None and isinstance(target.get(key), list):
-                target[key] = _ordered(target[key], [], value, field.merge_key)
+                order = _Order(target[key], [], value, field.merge_key)
+                target[key] = _ordered(target[key], order)
 
 
 def _without_directives(value: Any) -> Any:
