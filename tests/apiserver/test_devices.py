@@ -132,7 +132,7 @@ async def test_a_claim_goes_from_pending_to_reserved_and_its_spec_stays():
     await cluster.ok("PATCH", f"{path}/status", given, content_type=STRATEGIC)
     more = {"status": {"reservedFor": [reservation("u2")]}}
     found = await cluster.ok("PATCH", f"{path}/status", more, content_type=STRATEGIC)
-    assert [each["uid"] for each in found["status"]["reservedFor"]] == ["u1", "u2"]
+    assert [each["uid"] for each in found["status"]["reservedFor"]] == ["u2", "u1"]
     assert await state() == "allocated,reserved"
     less = {"status": {"reservedFor": [{"$patch": "delete", "uid": "u1"}]}}
     found = await cluster.ok("PATCH", f"{path}/status", less, content_type=STRATEGIC)

@@ -60,7 +60,7 @@ ALWAYS = {
 @st.composite
 def obj_of(draw: st.DrawFn, name: str, depth: int) -> Obj:
     fields = catalog.definition(name).fields
-    if depth <= 0:
+    if depth <= 0 or not fields:
         return {}
     short = catalog.short_name(name)
     most = 10 if short in ("PodSpec", "Container") else 4
