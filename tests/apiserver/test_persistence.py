@@ -1,13 +1,12 @@
 """A cluster on disk: what is answered is kept, what is not kept was never seen, what is damaged.
 
-Not here: a server killed under load (tests/sandbox/test_crash.py), and the data directory around
-the file (tests/sandbox/test_data_directory.py).
+Not here: a server killed under load (tests/sandbox/test_crash.py), the data directory around the
+files (tests/sandbox/test_data_directory.py), and disks with faults (tests/attack/test_disk.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -18,11 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.journal import Journal, kept_moment
+from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureError
+from moorage.apiserver.journal.files import Directory
+from moorage.apiserver.journal.kept import Journal
+from moorage.apiserver.journal.reading import load, newest_moment
 from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.base.errors import UsageError
+from moorage.base.errors import MoorageError, UsageError
 from tests.apiserver.crd import definition
 from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
 
@@ -31,9 +33,9 @@ class GatedJournal(Journal):
     """A journal whose commits wait for the test, and fail when told to."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        super().__init__(_files(path))
         self.gate = threading.Semaphore(0)
-        self.fault: sqlite3.Error | None = None
+        self.fault: MoorageError | None = None
         self.groups: list[int] = []
 
     def commit(self, writes: Sequence[Write]) -> None:
@@ -44,16 +46,23 @@ class GatedJournal(Journal):
         super().commit(writes)
 
 
-def _full() -> sqlite3.Error:
-    error = sqlite3.OperationalError("database or disk is full")
-    error.sqlite_errorname = "SQLITE_FULL"
-    return error
+def _files(path: Path) -> Directory:
+    path.mkdir(exist_ok=True)
+    return Directory(path)
+
+
+def _open(path: Path) -> Journal:
+    return Journal(_files(path))
+
+
+def _full() -> NoRoomError:
+    return NoRoomError("No space left on device")
 
 
 class Kept:
     """A cluster kept in a file."""
 
-    def __init__(self, path: Path, make: Callable[[Path], Journal] = Journal) -> None:
+    def __init__(self, path: Path, make: Callable[[Path], Journal] = _open) -> None:
         self.journal = make(path)
         self.cluster = Cluster(bootstrapped=False)
         server = self.cluster.server
@@ -209,28 +218,45 @@ async def test_writes_that_come_during_a_commit_share_the_next(tmp_path):
     await kept.close()
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "reason", "words"),
-    [
-        pytest.param(_full(), 507, "InsufficientStorage", "is full", id="a full disk"),
-        pytest.param(
-            sqlite3.OperationalError("disk I/O error"),
-            500,
-            "InternalError",
-            "disk I/O error",
-            id="a disk that fails otherwise",
-        ),
-    ],
-)
-async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(
-    tmp_path, caplog, fault, code, reason, words
-):
+async def test_after_a_failed_fsync_nothing_is_said_that_is_not_known(tmp_path, caplog):
+    kept = Kept(tmp_path / "db", GatedJournal)
+    gated, cluster = kept.journal, kept.cluster
+    assert isinstance(gated, GatedJournal)
+    gated.fault = UnsureError("Input/output error")
+    gated.gate.release()
+    calls = [
+        cluster.call("POST", CONFIG_MAPS, config_map("a")),
+        cluster.call("DELETE", f"{CONFIG_MAPS}/a"),
+        cluster.call("GET", CONFIG_MAPS),
+    ]
+    answers = await asyncio.gather(*calls)
+    # Whatever the disk says later: no call is answered, and no write reaches it any more.
+    gated.fault = None
+    gated.gate.release(5)
+    answers.append(await cluster.call("POST", CONFIG_MAPS, config_map("b")))
+    answers.append(await cluster.call("GET", CONFIG_MAPS))
+    for status, body in answers:
+        assert (status, body["reason"]) == (500, "InternalError")
+        assert "whether the last writes are kept is not known" in body["message"]
+        assert "nothing was changed" not in body["message"]
+    assert len(gated.groups) == 1
+    with pytest.raises(MoorageError, match="Input/output error"):
+        await kept.persistence.failed()
+    await kept.close()
+    assert caplog.records
+    # It did not end in good order, so the next server takes nothing for granted.
+    found = load(_files(tmp_path / "db"))
+    assert found is not None
+    assert not found.mark.clean
+
+
+async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(tmp_path, caplog):
     kept = Kept(tmp_path / "db", GatedJournal)
     gated, cluster = kept.journal, kept.cluster
     assert isinstance(gated, GatedJournal)
     before, version = _everything(kept), cluster.server.store.version
     watch = await cluster.watch(CONFIG_MAPS, resourceVersion=str(version))
-    gated.fault = fault
+    gated.fault = _full()
     gated.gate.release()
     calls = [
         cluster.call("POST", CONFIG_MAPS, config_map("a")),
@@ -239,8 +265,8 @@ async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(
     ]
     created, deleted, listed = await asyncio.gather(*calls)
     for status, body in (created, deleted):
-        assert (status, body["code"], body["reason"]) == (code, code, reason)
-        assert words in body["message"]
+        assert (status, body["code"], body["reason"]) == (507, 507, "InsufficientStorage")
+        assert "No space left on device; nothing was changed" in body["message"]
     assert (listed[0], listed[1]["items"]) == (200, [])
     assert (_everything(kept), cluster.server.store.version) == (before, version)
 
@@ -255,7 +281,7 @@ async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(
     ]
     await watch.close()
     await kept.close()
-    with closing(Journal(tmp_path / "db")) as journal:
+    with closing(_open(tmp_path / "db")) as journal:
         assert [r.name for n, r in journal.records() if n == "configmaps"] == ["b"]
 
 
@@ -293,95 +319,41 @@ async def test_what_follows_from_a_refused_write_is_taken_back_too(tmp_path, cap
     await kept.close()
 
 
-# --- the file ---------------------------------------------------------------------------------
+# --- the files --------------------------------------------------------------------------------
 
 
 async def test_the_time_of_a_cluster_is_kept_with_each_commit_and_at_the_end(tmp_path):
-    file = tmp_path / "cluster.db"
+    path = tmp_path / "db"
+    files = _files(path)
     clock = ManualClock()
-    assert kept_moment(file) == 0
-    kept = Kept(file, lambda path: Journal(path, clock))
+    assert newest_moment(files) == 0
+    kept = Kept(path, lambda path: Journal(_files(path), clock))
     first = clock.now_ns()
-    assert kept_moment(file) == first
+    assert newest_moment(files) == first
     clock.advance(60)
-    assert kept_moment(file) == first
+    assert newest_moment(files) == first
     await kept.cluster.ok("POST", CONFIG_MAPS, config_map())
-    assert kept_moment(file) == first + 60 * NS_PER_SECOND
+    assert newest_moment(files) == first + 60 * NS_PER_SECOND
     clock.advance(60)
     await kept.close()
-    assert kept_moment(file) == first + 120 * NS_PER_SECOND
+    assert newest_moment(files) == first + 120 * NS_PER_SECOND
     # By the machine's time there is nothing to keep, and what was kept stays.
-    await Kept(file).close()
-    assert kept_moment(file) == first + 120 * NS_PER_SECOND
+    await Kept(path).close()
+    assert newest_moment(files) == first + 120 * NS_PER_SECOND
 
 
-def test_a_file_that_is_none_has_no_time(tmp_path):
-    (tmp_path / "cluster.db").write_bytes(b"not a database, whatever its name says")
-    assert kept_moment(tmp_path / "cluster.db") == 0
+def test_a_mark_that_is_none_has_no_time(tmp_path):
+    (tmp_path / "mark").write_bytes(b"not a mark, whatever its name says")
+    assert newest_moment(_files(tmp_path)) == 0
 
 
-def _serve(path: Path) -> None:
-    journal = Journal(path)
-    try:
-        Cluster(bootstrapped=False).server.restore(journal)
-    finally:
-        journal.close()
-
-
-def _overwrite(path: Path) -> None:
-    path.write_bytes(b"this is no database, whatever its name says" * 50)
-
-
-def _another_program(path: Path) -> None:
-    database = sqlite3.connect(path)
-    database.executescript("CREATE TABLE theirs (x);")
-    database.close()
-
-
-def _later_format(path: Path) -> None:
-    Journal(path).close()
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 99")
-    database.close()
-
-
-def _flip_a_letter(path: Path) -> None:
-    journal = Journal(path)
-    store = Store()
-    store.put("configmaps", {"metadata": {"namespace": "default", "name": "a", "x": "needle"}}, {})
-    journal.fill(list(store.all_records()), store.version)
-    journal.close()
-    content = path.read_bytes()
-    assert content.count(b"needle") == 1
-    path.write_bytes(content.replace(b"needle", b"nEedle"))
-
-
-def _cut_off(path: Path) -> None:
-    _flip_a_letter(path)
-    path.write_bytes(path.read_bytes()[: 4096 * 2])
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        pytest.param(_overwrite, "damaged: file is not a database", id="no database at all"),
-        pytest.param(_another_program, "a database of another program", id="someone else's"),
-        pytest.param(_later_format, "has format 99", id="written by a later version"),
-        pytest.param(
-            _flip_a_letter,
-            "damaged: configmaps default/a is not what was written",
-            id="one letter of one object",
-        ),
-        pytest.param(_cut_off, "damaged: database disk image is malformed", id="half of it"),
-    ],
-)
-def test_a_file_that_cannot_be_served_is_told_by_name_and_reason(tmp_path, spoil, words):
-    path = tmp_path / "db"
-    spoil(path)
-    with pytest.raises(UsageError) as caught:
-        _serve(path)
-    assert words in str(caught.value)
-    assert str(path) in str(caught.value)
+def test_files_of_a_later_version_are_refused(tmp_path):
+    journal = _open(tmp_path)
+    journal.fill([], 1)
+    journal._set_mark(format=99)
+    with pytest.raises(UsageError, match="has format 99") as caught:
+        _open(tmp_path)
+    assert not isinstance(caught.value, DamagedError)
 
 
 _steps = st.lists(
@@ -392,9 +364,11 @@ _steps = st.lists(
 
 @given(st.lists(st.tuples(_steps, st.booleans()), max_size=6))
 @settings(max_examples=40, deadline=None)
-def test_the_file_and_the_store_hold_what_the_kept_groups_say(tmp_path_factory, groups):
-    journal = Journal(tmp_path_factory.mktemp("journal") / "db")
+def test_the_files_and_the_store_hold_what_the_kept_groups_say(tmp_path_factory, groups):
+    files = _files(tmp_path_factory.mktemp("journal") / "db")
+    journal = Journal(files)
     store = Store()
+    journal.fill([], store.version)
     held: list[Write] = []
     store.hold_back(held.append)
     model: dict[str, int] = {}
@@ -417,8 +391,9 @@ def test_the_file_and_the_store_hold_what_the_kept_groups_say(tmp_path_factory, 
         held.clear()
         in_memory = [(r.name, r.decode()["value"]) for r in store.shelf("things").records()]
         assert in_memory == sorted(model.items())
-        again = Store()
-        again.restore(journal.records(), journal.version())
-        assert list(again.all_records()) == list(store.all_records())
-        assert again.version in (0, store.version)
+        kept = load(files)
+        assert kept is not None
+        found = [(each.resource, each.record) for _, each in sorted(kept.entries.items())]
+        assert found == list(store.all_records())
+        assert kept.version == store.version
     journal.close()

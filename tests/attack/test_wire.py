@@ -199,6 +199,8 @@ async def test_a_write_whose_caller_has_gone_is_in_the_audit_log(tmp_path: Path)
         never = asyncio.Event()
 
         class Disk:
+            stopped = None
+
             async def durable(self) -> None:
                 await never.wait()
 

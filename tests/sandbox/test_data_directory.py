@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sqlite3
 import stat
+import zlib
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from moorage.base.clock import ManualClock
+from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import UsageError
-from moorage.sandbox.data_directory import DataDirectory, Identity
+from moorage.sandbox.data_directory import DataDirectory, Identity, newest_moment
 from tests.sandbox.process import Up
 
 
@@ -18,11 +22,18 @@ def _open(path: Path) -> DataDirectory:
     return DataDirectory(path, clock=ManualClock())
 
 
+def _fill(directory: DataDirectory) -> None:
+    """Keep a cluster without objects."""
+    journal = directory.open_journal(ManualClock())
+    journal.fill([], 1)
+    journal.close()
+
+
 def test_who_the_cluster_is_stays_the_same_and_private(tmp_path):
     path = tmp_path / "new" / "data"
     first = _open(path)
+    _fill(first)
     first.keep_port(1234)
-    first.open_journal(ManualClock()).close()
     first.close()
     second = _open(path)
     assert second.identity == first.identity
@@ -30,9 +41,44 @@ def test_who_the_cluster_is_stays_the_same_and_private(tmp_path):
     clock = ManualClock()
     assert second.identity.authority(clock).certificate == first.identity.certificate
     second.close()
-    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.iterdir()}
-    assert modes == {"identity.json": 0o600, "cluster.db": 0o600, "lock": 0o600}
+    assert set(_modes(path).values()) == {0o600}
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def _modes(path: Path) -> dict[str, int]:
+    return {each.name: stat.S_IMODE(each.stat().st_mode) for each in sorted(path.iterdir())}
+
+
+def test_no_file_can_be_read_by_others_in_a_directory_that_was_there_before(tmp_path, caplog):
+    path = tmp_path / "data"
+    path.mkdir(mode=0o755)
+    before = os.umask(0)
+    try:
+        directory = _open(path)
+        _fill(directory)
+        directory.keep_port(1234)
+        directory.close()
+    finally:
+        os.umask(before)
+    modes = _modes(path)
+    assert sorted(modes) == ["identity.json", "lock", "log-1", "mark", "reserve", "snapshot-1"]
+    assert set(modes.values()) == {0o600}
+    assert caplog.text == ""
+    # Rights that were given since are taken away, and told.
+    (path / "log-1").chmod(0o644)
+    _open(path).close()
+    assert set(_modes(path).values()) == {0o600}
+    assert "log-1 could be read by others" in caplog.text
+
+
+def test_a_link_is_not_followed(tmp_path):
+    path = tmp_path / "data"
+    path.mkdir()
+    (tmp_path / "other").write_text("theirs")
+    (path / "snapshot-1").symlink_to(tmp_path / "other")
+    with pytest.raises(UsageError, match="snapshot-1 is a link"):
+        _open(path)
+    assert (tmp_path / "other").read_text() == "theirs"
 
 
 def test_a_second_server_is_told_who_has_the_directory(tmp_path):
@@ -68,7 +114,7 @@ def _later(path: Path) -> None:
 )
 def test_an_identity_that_cannot_be_used_is_told(tmp_path, spoil, words):
     directory = _open(tmp_path)
-    directory.open_journal(ManualClock()).close()
+    _fill(directory)
     directory.close()
     spoil(tmp_path / "identity.json")
     with pytest.raises(UsageError, match=words):
@@ -82,6 +128,57 @@ def test_a_place_where_nothing_can_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot keep a cluster in"):
         _open(tmp_path / "file" / "data")
+
+
+_OLD_TABLES = """
+PRAGMA application_id = 1836019570; PRAGMA user_version = 1;
+CREATE TABLE objects (resource TEXT, namespace TEXT, name TEXT, version INTEGER, about BLOB,
+    data BLOB, checksum INTEGER, PRIMARY KEY (resource, namespace, name));
+CREATE TABLE newest (version INTEGER NOT NULL);
+CREATE TABLE moment (id INTEGER PRIMARY KEY, now_ns INTEGER NOT NULL);
+INSERT INTO newest VALUES (41);
+INSERT INTO moment VALUES (0, 7);
+"""
+
+
+def _keep_in_format_1(path: Path, *, checksum: int | None = None) -> None:
+    """Write what version 2 of moorage would have written."""
+    data = b'{"metadata":{"name":"a","namespace":"default","uid":"u"}}'
+    about = json.dumps(["u", {"app": "web"}, {"metadata.name": "a"}]).encode()
+    found = zlib.crc32(data, zlib.crc32(about)) if checksum is None else checksum
+    database = sqlite3.connect(path / "cluster.db")
+    database.executescript(_OLD_TABLES)
+    row = ("configmaps", "default", "a", 40, about, data, found)
+    database.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    database.commit()
+    database.close()
+
+
+def test_a_cluster_of_an_earlier_version_is_written_anew(tmp_path, caplog):
+    directory = _open(tmp_path)
+    _keep_in_format_1(tmp_path)
+    assert newest_moment(tmp_path) == 7
+    for _ in range(2):
+        journal = directory.open_journal(SystemClock())
+        ((resource, record),) = journal.records()
+        assert (journal.version(), resource, record.key) == (41, "configmaps", ("default", "a"))
+        assert (record.uid, record.version, record.labels) == ("u", 40, {"app": "web"})
+        assert record.decode()["metadata"]["name"] == "a"
+        assert newest_moment(tmp_path) == 7
+        journal.close()
+    assert (tmp_path / "format-1" / "cluster.db").exists()
+    assert not (tmp_path / "cluster.db").exists()
+    assert "was written anew, in format 2" in caplog.text
+    directory.close()
+
+
+def test_a_damaged_cluster_of_an_earlier_version_is_refused_and_stays(tmp_path):
+    directory = _open(tmp_path)
+    _keep_in_format_1(tmp_path, checksum=1)
+    with pytest.raises(UsageError, match="configmaps default/a is not what was written"):
+        directory.open_journal(ManualClock())
+    assert (tmp_path / "cluster.db").exists()
+    directory.close()
 
 
 def test_up_goes_on_with_the_nodes_and_pods_it_had_under_the_kubeconfig_it_gave(tmp_path):

@@ -15,6 +15,7 @@ from moorage.apiserver.kinds.core_admission import SERVICE_NETWORK
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.status import StatusError
 
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
 _SYSTEM_PRIORITY_CLASSES = (
@@ -32,8 +33,10 @@ _SYSTEM_PRIORITY_CLASSES = (
 )
 
 
-def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
-    """Put into an empty server what every cluster has.
+def bootstrap(
+    server: ApiServer, *, authority_certificate: bytes = b"", missing: bool = False
+) -> list[str]:
+    """Put into a server what every cluster has.
 
     Parameters
     ----------
@@ -43,22 +46,40 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
         What signs client certificates, PEM; where it is given, components that check their own
         callers against it (a real kube-scheduler does) find it where they look, and users the
         service of the API server.
+    missing
+        The server has objects, perhaps not all of these; what is there stays as it is.
+
+    Returns
+    -------
+    list[str]
+        Kind and name of each object made.
     """
-    for obj in (*initial_objects(), *bootstrap_roles(), *shipped_definitions()):
-        server.create(obj)
-    if authority_certificate:
-        server.create(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {
-                    "name": "extension-apiserver-authentication",
-                    "namespace": "kube-system",
-                },
-                "data": {"client-ca-file": authority_certificate.decode()},
-            }
-        )
-        server.create(_own_service())
+    made = []
+    for obj in _all_objects(authority_certificate):
+        try:
+            server.create(obj)
+        except StatusError as error:
+            if not (missing and error.code == 409):
+                raise
+        else:
+            made.append(f"{obj['kind']} {obj['metadata']['name']}")
+    return made
+
+
+def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
+    yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions())
+    if not authority_certificate:
+        return
+    yield {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "extension-apiserver-authentication",
+            "namespace": "kube-system",
+        },
+        "data": {"client-ca-file": authority_certificate.decode()},
+    }
+    yield _own_service()
 
 
 def _own_service() -> Obj:

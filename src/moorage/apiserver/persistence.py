@@ -2,26 +2,27 @@
 
 The store applies a write in memory at once and hands it over; while one group is being committed
 in a thread, the next gathers. Callers wait in `durable`, watchers are told after the commit. A
-group that cannot be committed (the disk is full) is taken back together with all that was written
-on top of it: nobody has seen any of it, so the store goes on from what is on the disk.
+group for which the disk has no room is taken back together with all that was written on top of it:
+nobody has seen any of it, so the store goes on from what is on the disk. After any other failure
+nobody knows what is on the disk, so nothing more is written or answered, and the server ends; it
+reads its directory again at the next start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from moorage.apiserver.journal import Journal
+from moorage.apiserver.journal.faults import NoRoomError, UnsureError
+from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
+from moorage.base.errors import MoorageError
 
 _log = logging.getLogger(__name__)
-
-_FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 
 
 class _Group:
@@ -69,7 +70,29 @@ class Persistence:
         self._current: _Group | None = None
         self._committing = False
         self._refusing = False
+        # What is answered to everybody once nobody knows what is on the disk.
+        self._stopped: StatusError | None = None
+        self._failed = asyncio.Event()
+        self._compacting = False
+        self._compactor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compaction")
         store.hold_back(self._written)
+
+    @property
+    def stopped(self) -> StatusError | None:
+        """What to answer to every call, once writing has been given up."""
+        return self._stopped
+
+    async def failed(self) -> None:
+        """Wait until writing is given up, and raise why.
+
+        Raises
+        ------
+        MoorageError
+            The disk failed.
+        """
+        await self._failed.wait()
+        assert self._stopped is not None, "set before the event"
+        raise MoorageError(self._stopped.message)
 
     async def durable(self) -> None:
         """Wait until everything written so far is on the disk.
@@ -77,8 +100,11 @@ class Persistence:
         Raises
         ------
         StatusError
-            507 or 500: it could not be written, and has been taken back.
+            507: there is no room for it, and it has been taken back. 500: the disk failed, and
+            nobody knows whether it is there.
         """
+        if self._stopped is not None:
+            raise self._stopped
         group = self._next if self._next.writes else self._current
         if group is None:
             return
@@ -87,19 +113,24 @@ class Persistence:
         await future
 
     async def close(self) -> None:
-        """Commit what is left and let the file go."""
+        """Commit what is left and let the files go."""
+        self._journal.end()
         try:
             await self.durable()
         except StatusError as error:
-            _log.error("the last writes are lost: %s", error)
+            if self._stopped is None:
+                _log.error("the last writes are lost: %s", error)
         await self._tasks.cancel_all()
+        # A compaction under way ends soon, as it was told to.
+        await asyncio.to_thread(self._compactor.shutdown)
+        sure = self._stopped is None
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._journal.close)
+        await loop.run_in_executor(self._thread, lambda: self._journal.close(sure=sure))
         self._thread.shutdown()
 
     def _written(self, write: Write) -> None:
         self._next.writes.append(write)
-        if not self._committing:
+        if not self._committing and self._stopped is None:
             self._committing = True
             self._tasks.spawn(self._commit_all(), name="commit writes")
 
@@ -107,17 +138,29 @@ class Persistence:
         """Commit groups until nothing is left."""
         loop = asyncio.get_running_loop()
         try:
-            while self._next.writes:
+            while self._next.writes and self._stopped is None:
                 group, self._next = self._next, _Group()
                 self._current = group
                 try:
                     await loop.run_in_executor(self._thread, self._journal.commit, group.writes)
-                except sqlite3.Error as error:
+                except NoRoomError as error:
                     self._refuse(group, error)
+                except Exception as error:
+                    # Of a fault of ours nobody knows either what it left on the disk.
+                    if not isinstance(error, UnsureError):
+                        _log.exception("the journal failed")
+                    self._stop(group, error)
                 else:
                     self._accept(group)
         finally:
             self._committing = False
+
+    async def _compact(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._compactor, self._journal.compact)
+        finally:
+            self._compacting = False
 
     def _accept(self, group: _Group) -> None:
         self._current = None
@@ -126,8 +169,26 @@ class Persistence:
             _log.warning("writes are kept again")
         self._store.publish(group.writes)
         group.settle(None)
+        if self._journal.compaction_due and not self._compacting:
+            self._compacting = True
+            self._tasks.spawn(self._compact(), name="compact the journal")
 
-    def _refuse(self, group: _Group, error: sqlite3.Error) -> None:
+    def _stop(self, group: _Group, error: Exception) -> None:
+        """Give up writing: nobody knows what of a group is on the disk."""
+        above, self._next, self._current = self._next, _Group(), None
+        self._stopped = StatusError(
+            500,
+            "InternalError",
+            f"Internal error occurred: the disk failed in a write: {error}; whether the last "
+            "writes are kept is not known, so the server ends; start it again to read what is "
+            "there",
+        )
+        _log.error("%s", self._stopped.message)
+        group.settle(self._stopped)
+        above.settle(self._stopped)
+        self._failed.set()
+
+    def _refuse(self, group: _Group, error: NoRoomError) -> None:
         """Take back a group and everything written on top of it."""
         above, self._next, self._current = self._next, _Group(), None
         undone = group.writes + above.writes
@@ -140,23 +201,11 @@ class Persistence:
             # What the server itself wrote to settle things would be refused as well, for ever.
             self._store.undo(self._next.writes)
             self._next = _Group()
-        refusal = _refusal(error)
-        group.settle(refusal)
-        above.settle(refusal)
-
-
-def _refusal(error: sqlite3.Error) -> StatusError:
-    name = getattr(error, "sqlite_errorname", "")
-    if name in _FULL:
-        return StatusError(
+        refusal = StatusError(
             507,
             "InsufficientStorage",
             f"the data directory takes no more writes: {error}; nothing was changed, "
             "make room and try again",
         )
-    return StatusError(
-        500,
-        "InternalError",
-        f"Internal error occurred: the write could not be made durable: {error}; "
-        "nothing was changed",
-    )
+        group.settle(refusal)
+        above.settle(refusal)

@@ -22,7 +22,7 @@ from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
 from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
-from moorage.apiserver.journal import Journal
+from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.kinds.kept import kept_kind
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
@@ -165,8 +165,9 @@ class ApiServer:
         received = self._audit.now() if self._audit is not None else ""
         # Noted for a caller who does not wait for the answer: what was written may stay written.
         reply = status_reply(timed_out())
+        stopped = self._persistence.stopped if self._persistence is not None else None
         try:
-            made = self._reply(request)
+            made = status_reply(stopped) if stopped is not None else self._reply(request)
             if self._persistence is not None:
                 made = await self._once_durable(self._persistence, request, made)
             reply = made
@@ -182,7 +183,7 @@ class ApiServer:
             try:
                 await persistence.durable()
             except StatusError as error:
-                if request.method != "GET":
+                if request.method != "GET" or persistence.stopped is not None:
                     return status_reply(error)
                 # It told of writes that have been taken back; without them it can be told.
                 reply = self._reply(request)

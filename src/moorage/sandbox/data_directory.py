@@ -1,25 +1,35 @@
 """The directory a cluster is kept in: ``moorage up --data DIR``.
 
-It holds the cluster's objects (``cluster.db``), its authority and secrets (``identity.json``,
-readable by its owner alone), and a lock, so that no two servers write to it.
+It holds the cluster's journal (`moorage.apiserver.journal`), its authority and secrets
+(``identity.json``), and a lock, so that no two servers write to it. All of it is readable by its
+owner alone, from the moment a file is there.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import stat
 from pathlib import Path
 
 import msgspec
 
 from moorage.apiserver.certs import Authority, KeyPair
-from moorage.apiserver.journal import Journal, kept_moment
+from moorage.apiserver.journal import format_1
+from moorage.apiserver.journal.files import Directory, put
+from moorage.apiserver.journal.kept import Journal
+from moorage.apiserver.journal.mark import MARK
+from moorage.apiserver.journal.reading import newest_moment as moment_in
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 
 FORMAT = 1
 """Version of ``identity.json``."""
-_OBJECTS = "cluster.db"
+_IDENTITY = "identity.json"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_log = logging.getLogger(__name__)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +60,9 @@ def newest_moment(path: Path) -> int:
 
     0 where it has always been the machine's, or there is no cluster in the directory.
     """
-    return kept_moment(path / _OBJECTS)
+    if not path.is_dir():
+        return 0
+    return moment_in(Directory(path)) or format_1.old_moment(path / format_1.NAME)
 
 
 def new_identity(clock: Clock) -> Identity:
@@ -78,10 +90,12 @@ class DataDirectory:
     def __init__(self, path: Path, *, clock: Clock) -> None:
         self._path = path
         self._lock = -1
+        self._files = Directory(path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             self._take_lock()
+            _make_private(path)
             self.identity = self._read_identity(clock)
         except OSError as error:
             self.close()
@@ -90,23 +104,43 @@ class DataDirectory:
             self.close()
             raise
 
-    def open_journal(self, clock: Clock) -> Journal:
-        """Open the cluster's objects.
+    def open_journal(self, clock: Clock, *, salvaging: bool = False) -> Journal:
+        """Open the cluster's objects; those that an earlier version kept are written anew.
 
         Parameters
         ----------
         clock
             Of the cluster; where it is not the machine's, its time is kept as well.
+        salvaging
+            Take what can be read of damaged files.
 
         Raises
         ------
         UsageError
             They are damaged, or of another version.
         """
-        file = self._path / _OBJECTS
-        journal = Journal(file, None if isinstance(clock, SystemClock) else clock)
-        file.chmod(0o600)
-        return journal
+        kept_clock = None if isinstance(clock, SystemClock) else clock
+        try:
+            self._take_over_old()
+        except OSError as error:
+            raise UsageError(f"cannot write to {self._path}: {error.strerror}") from error
+        served = self.identity.port != 0
+        return Journal(self._files, kept_clock, served=served, salvaging=salvaging)
+
+    def _take_over_old(self) -> None:
+        """Write a cluster of format 1 in the form of today, and put its database aside."""
+        database = self._path / format_1.NAME
+        if not database.exists():
+            return
+        if not (self._path / MARK).exists():
+            old = format_1.read_old(database)
+            if old.version:
+                journal = Journal(self._files)
+                journal.fill(old.records, old.version, moment_ns=old.moment_ns)
+                journal.close()
+                _log.warning("the cluster in %s was written anew, in format 2", self._path)
+        for each in sorted(self._path.glob(f"{format_1.NAME}*")):
+            self._files.rename(each.name, f"format-1/{each.name}")
 
     def keep_port(self, port: int) -> None:
         """Remember where the cluster listens, so that kubeconfigs stay valid.
@@ -126,6 +160,7 @@ class DataDirectory:
 
     def close(self) -> None:
         """Let the directory go."""
+        self._files.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -143,9 +178,9 @@ class DataDirectory:
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def _read_identity(self, clock: Clock) -> Identity:
-        file = self._path / "identity.json"
+        file = self._path / _IDENTITY
         if not file.exists():
-            if (self._path / _OBJECTS).exists():
+            if (self._path / MARK).exists() or (self._path / format_1.NAME).exists():
                 raise UsageError(
                     f"{file} is missing, without which the cluster in {self._path} cannot be "
                     "served under its old credentials; put it back, or name another directory"
@@ -163,11 +198,15 @@ class DataDirectory:
         return found
 
     def _write_identity(self) -> None:
-        """Replace the file as a whole: a crash leaves the old one or the new one."""
-        draft = self._path / "identity.json.new"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(self.identity))
-            file.flush()
-            os.fsync(descriptor)
-        draft.replace(self._path / "identity.json")
+        put(self._files, _IDENTITY, msgspec.json.encode(self.identity))
+
+
+def _make_private(path: Path) -> None:
+    """Take from all others what rights they have to the files of a directory."""
+    for each in sorted(path.rglob("*")):
+        if each.is_symlink():
+            raise UsageError(f"{each} is a link; put the file itself in its place")
+        mode = stat.S_IMODE(each.stat().st_mode)
+        if mode & _OTHERS:
+            each.chmod(mode & ~_OTHERS)
+            _log.warning("%s could be read by others; now it can be read by its owner alone", each)

@@ -137,6 +137,8 @@ class SandboxServer:
         ------
         ApiError
             A node, or the default storage class, was refused.
+        MoorageError
+            The disk failed, and the cluster can no longer be kept.
         """
         client = Client(
             self._transport(_CONTROLLERS, "moorage-controllers"),
@@ -159,7 +161,10 @@ class SandboxServer:
             first=controllers.ready.wait,
             adopt=True,
         )
-        await together(controllers.run(), budgets.run(), workloads.run(), nodes)
+        works = [controllers.run(), budgets.run(), workloads.run(), nodes]
+        if self._persistence is not None:
+            works.append(self._persistence.failed())
+        await together(*works)
 
     async def stop(self) -> None:
         """End every stream, close every connection, commit what is left."""
@@ -176,12 +181,19 @@ class SandboxServer:
         if self._directory is None:
             bootstrap(self._api, authority_certificate=self._authority.certificate)
             return False
-        journal = self._directory.open_journal(self._clock)
+        salvaging = self._settings.salvage
+        journal = self._directory.open_journal(self._clock, salvaging=salvaging)
+        for line in journal.report or (["nothing is damaged"] if salvaging else []):
+            _log.warning("salvage: %s", line)
         restored = self._api.restore(journal)
         if not restored:
             bootstrap(self._api, authority_certificate=self._authority.certificate)
             journal.fill(list(self._api.store.all_records()), self._api.store.version)
         self._persistence = self._api.keep_in(journal)
+        if journal.report:
+            certificate = self._authority.certificate
+            for name in bootstrap(self._api, authority_certificate=certificate, missing=True):
+                _log.warning("salvage: made anew: %s", name)
         return restored
 
     def _with_stored_nodes(self) -> list[NodeTemplate]:

@@ -29,6 +29,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Of all its random streams.
     data
         Directory to keep the cluster in; empty for a cluster in memory.
+    salvage
+        Go on with what can be read of damaged data.
     rbac
         Users may do what roles allow.
     audit_log
@@ -44,6 +46,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     nodes_of_new: bool = False
     seed: int = 0
     data: str = ""
+    salvage: bool = False
     rbac: bool = False
     audit_log: str = ""
     pace: Pace = Pace()

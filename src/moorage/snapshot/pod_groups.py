@@ -262,7 +262,7 @@ class PodGroups:
         return None if key is None else self._groups[key]
 
     def validate(self) -> None:
-        """Check every invariant; for tests.
+        """Check every invariant; for tests and simulation.
 
         Raises
         ------

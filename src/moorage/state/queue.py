@@ -336,7 +336,7 @@ class SchedulingQueue:
         )
 
     def validate(self) -> None:
-        """Check every invariant of the queue; for tests.
+        """Check every invariant of the queue; for tests and simulation.
 
         Raises
         ------

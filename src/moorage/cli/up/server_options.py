@@ -23,6 +23,7 @@ class ServerOptions(TypedDict):
     names: tuple[str, ...]
     port: int
     data: Path | None
+    salvage: bool
     rbac: bool
     speed: float
     audit_log: Path | None
@@ -60,6 +61,12 @@ _OPTIONS = (
         metavar="DIR",
         help="Keep the cluster in DIR, and go on from what is there. A write is answered once it "
         "is on the disk.",
+    ),
+    click.option(
+        "--salvage",
+        is_flag=True,
+        help="Where the files in --data DIR are damaged, keep what can be read, and tell what "
+        "cannot; the damaged files are put aside in DIR.",
     ),
     click.option(
         "--rbac",
@@ -112,6 +119,8 @@ def server_settings(
     from moorage.sandbox.settings import ServerSettings
 
     data, speed, audit_log = options["data"], options["speed"], options["audit_log"]
+    if options["salvage"] and data is None:
+        raise click.UsageError("--salvage is about the directory that --data names")
     if 0 < speed < 1:
         raise click.UsageError(f"--speed {speed:g}: time stands still (0) or runs (1 and more)")
     return ServerSettings(
@@ -122,6 +131,7 @@ def server_settings(
         nodes_of_new=default_nodes,
         seed=seed,
         data=str(data.absolute()) if data else "",
+        salvage=options["salvage"],
         rbac=options["rbac"],
         audit_log=str(audit_log.absolute()) if audit_log else "",
         pace=_pace(speed, data),

@@ -1,0 +1,38 @@
+"""What can be wrong with a journal, or go wrong with a write to it."""
+
+from __future__ import annotations
+
+from moorage.base.errors import MoorageError, UsageError
+
+
+class NoRoomError(MoorageError):
+    """The disk takes no more; what was to be written is known not to be there."""
+
+
+class UnsureError(MoorageError):
+    """The disk failed in a write: what was written may be there after a restart, or not.
+
+    Notes
+    -----
+    After a failed fsync the system may show pages that are not on the disk, so reading the file
+    again decides nothing while the process lives. etcd ends itself, and so does the server.
+    """
+
+
+class DamagedError(UsageError):
+    """The files are not as they were written; the message names the file and the place.
+
+    Parameters
+    ----------
+    what
+        What is damaged.
+    where
+        The directory, as the user names it.
+    """
+
+    def __init__(self, what: str, where: object) -> None:
+        super().__init__(
+            f"{where} is damaged: {what}; `moorage up --data {where} --salvage` keeps what can be "
+            "read and tells what cannot; or put back a copy of the directory"
+        )
+        self.what = what

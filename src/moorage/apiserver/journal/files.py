@@ -1,0 +1,202 @@
+"""The few things a journal does to files; tests put a disk with faults in their place.
+
+Every file is made readable for its owner alone, before there is anything in it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+_MODE = 0o600
+
+
+class File(Protocol):
+    """A file that grows at its end."""
+
+    def write(self, data: bytes) -> None:
+        """Append all of the data.
+
+        Raises
+        ------
+        OSError
+            A part of it may be there.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Return when everything appended is on the disk.
+
+        Raises
+        ------
+        OSError
+            It is not known what of it is there.
+        """
+        ...
+
+    def cut(self, size: int) -> None:
+        """Drop everything behind a size in bytes.
+
+        Raises
+        ------
+        OSError
+            It may still be there.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let the file go."""
+        ...
+
+
+class Files(Protocol):
+    """The files of one directory; each method raises `OSError` where the disk does not do it."""
+
+    @property
+    def where(self) -> str:
+        """The directory, for messages."""
+        ...
+
+    def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
+        ...
+
+    def read(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        ...
+
+    def open(self, name: str, *, new: bool) -> File:
+        """Open a file for appending; a new one is empty, whatever was there."""
+        ...
+
+    def note(self, name: str, data: bytes) -> None:
+        """Overwrite the beginning of a file without waiting for the disk."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, perhaps in a folder that is made for it."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        ...
+
+    def sync_names(self) -> None:
+        """Return when new, changed and removed names are on the disk."""
+        ...
+
+
+def put(files: Files, name: str, data: bytes) -> None:
+    """Replace a file as a whole and durably: a crash leaves the old one or the new one.
+
+    Raises
+    ------
+    OSError
+        It is the old one, or after a restart perhaps the new one.
+    """
+    draft = f"{name}.new"
+    file = files.open(draft, new=True)
+    try:
+        file.write(data)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(draft, name)
+    files.sync_names()
+
+
+class Directory:
+    """Implements `Files` by a directory of the machine.
+
+    Parameters
+    ----------
+    path
+        The directory; it exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # The file of `note`, kept open: it is written with each commit.
+        self._noted: tuple[str, int] | None = None
+
+    @property
+    def where(self) -> str:
+        """The path as it was given."""
+        return str(self._path)
+
+    def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
+        return sorted(each.name for each in self._path.iterdir() if each.is_file())
+
+    def read(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return (self._path / name).open("rb")
+
+    def open(self, name: str, *, new: bool) -> File:
+        """Open a file for appending."""
+        flags = os.O_TRUNC if new else 0
+        return _OpenFile(self._descriptor(name, os.O_APPEND | flags))
+
+    def note(self, name: str, data: bytes) -> None:
+        """Overwrite the beginning of a file without waiting for the disk."""
+        if self._noted is None or self._noted[0] != name:
+            self._let_go()
+            self._noted = (name, self._descriptor(name, 0))
+        os.pwrite(self._noted[1], data, 0)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        to = self._path / new
+        to.parent.mkdir(mode=0o700, exist_ok=True)
+        (self._path / old).replace(to)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        if self._noted is not None and self._noted[0] == name:
+            self._let_go()
+        (self._path / name).unlink(missing_ok=True)
+
+    def sync_names(self) -> None:
+        """Wait for the directory's own entry on the disk."""
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Let go of the file that is kept open."""
+        self._let_go()
+
+    def _descriptor(self, name: str, flags: int) -> int:
+        # No links: somebody else's file must not be written in its place.
+        return os.open(
+            self._path / name,
+            os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags,
+            _MODE,
+        )
+
+    def _let_go(self) -> None:
+        if self._noted is not None:
+            os.close(self._noted[1])
+            self._noted = None
+
+
+class _OpenFile:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def sync(self) -> None:
+        os.fsync(self._descriptor)
+
+    def cut(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,124 @@
+"""What is kept apart from the chain: which files are its own, and how far it goes.
+
+``mark`` is durable before anything depends on it. ``progress`` is not waited for: it is exact after
+a process was killed, and after a power cut it tells of no more than the disk had then.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from hashlib import blake2b
+
+import msgspec
+
+from moorage.apiserver.journal.faults import DamagedError
+from moorage.apiserver.journal.files import Files
+
+MARK = "mark"
+PROGRESS = "progress"
+# sequence, version, digest
+_PROGRESS = struct.Struct("<QQ16s")
+_CHECKSUM = struct.Struct("<I")
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The durable part.
+
+    Parameters
+    ----------
+    format
+        Version of the files' form.
+    snapshot
+        Generation of the snapshot, and of the first log behind it.
+    log
+        Generation of the log that grows.
+    ceiling
+        No resourceVersion above was given out.
+    clean
+        Whether the server ended in good order: the chain ends at ``sequence`` then.
+    sequence, version, moment_ns
+        Of the last group, when the mark was written.
+    """
+
+    format: int
+    snapshot: int
+    log: int
+    ceiling: int
+    clean: bool
+    sequence: int
+    version: int
+    moment_ns: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far the chain went after the last commit."""
+
+    sequence: int
+    version: int
+    digest: bytes
+
+
+def encode_mark(mark: Mark) -> bytes:
+    """Return a mark as two lines: what it says, and the checksum."""
+    text = msgspec.json.encode(mark)
+    return text + b"\n" + _checksum(text) + b"\n"
+
+
+def read_mark(files: Files) -> Mark | None:
+    """Return the mark; None where there is none.
+
+    Raises
+    ------
+    DamagedError
+        It is not what was written.
+    """
+    if MARK not in files.names():
+        return None
+    with files.read(MARK) as file:
+        text, _, checksum = file.read().partition(b"\n")
+    if checksum != _checksum(text) + b"\n":
+        raise DamagedError(f"{MARK} is not what was written", files.where)
+    return msgspec.json.decode(text, type=Mark)
+
+
+def encode_progress(progress: Progress) -> bytes:
+    """Return progress as bytes, always as many."""
+    plain = _PROGRESS.pack(progress.sequence, progress.version, progress.digest)
+    return plain + _CHECKSUM.pack(zlib.crc32(plain))
+
+
+def read_progress(files: Files) -> Progress | None:
+    """Return the progress; None where there is none that is whole."""
+    if PROGRESS not in files.names():
+        return None
+    with files.read(PROGRESS) as file:
+        data = file.read(_PROGRESS.size + _CHECKSUM.size)
+    plain = data[: _PROGRESS.size]
+    if len(data) != _PROGRESS.size + _CHECKSUM.size:
+        return None
+    if _CHECKSUM.unpack_from(data, _PROGRESS.size) != (zlib.crc32(plain),):
+        return None
+    return Progress(*_PROGRESS.unpack(plain))
+
+
+def snapshot_name(generation: int) -> str:
+    """Return the name of a snapshot."""
+    return f"snapshot-{generation}"
+
+
+def log_name(generation: int) -> str:
+    """Return the name of a log."""
+    return f"log-{generation}"
+
+
+def generation_of(name: str) -> int | None:
+    """Return the generation of a snapshot or log, drafts included; None for other files."""
+    kind, dash, number = name.removesuffix(".new").partition("-")
+    if kind not in ("snapshot", "log") or not dash or not number.isdecimal():
+        return None
+    return int(number)
+
+
+def _checksum(text: bytes) -> bytes:
+    return blake2b(text, digest_size=16).hexdigest().encode()

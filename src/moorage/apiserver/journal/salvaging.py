@@ -1,0 +1,256 @@
+"""Taking what can be read of a damaged journal, and telling what cannot.
+
+A group that cannot be read takes with it what was written in it, and no more: each of the others
+vouches for itself. What is missing is told by place and by resourceVersion, because the names in a
+group that cannot be read are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from moorage.apiserver.journal.faults import DamagedError
+from moorage.apiserver.journal.files import Files, put
+from moorage.apiserver.journal.groups import (
+    FORMAT,
+    Chain,
+    Group,
+    GroupKind,
+    find_group,
+    is_torn,
+)
+from moorage.apiserver.journal.mark import (
+    Mark,
+    generation_of,
+    log_name,
+    read_mark,
+    read_progress,
+    snapshot_name,
+)
+from moorage.apiserver.journal.reading import Entries, Kept, apply
+
+# How far the versions are set ahead where nothing says which were given out: more than a server
+# gives out in a day.
+_VERSIONS_UNKNOWN = 1_000_000_000
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A part of a file that cannot be read, in bytes."""
+
+    start: int
+    end: int
+
+
+class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be read, and what could not.
+
+    Parameters
+    ----------
+    kept
+        Objects, and the version to go on from.
+    report
+        Lines for people.
+    folder
+        Where the damaged files go.
+    damaged
+        Their names.
+    """
+
+    kept: Kept
+    report: list[str]
+    folder: str
+    damaged: list[str]
+
+    def set_aside(self, files: Files) -> None:
+        """Move the damaged files out of the way, once what they held is written anew.
+
+        Raises
+        ------
+        OSError
+            They are still where they were.
+        """
+        for name in self.damaged:
+            files.rename(name, f"{self.folder}/{name}")
+        text = "".join(f"{line}\n" for line in self.report).encode()
+        draft = "report.txt.new"
+        put(files, draft, text)
+        files.rename(draft, f"{self.folder}/report.txt")
+        files.sync_names()
+
+
+def salvage(files: Files, damage: DamagedError) -> Salvaged:
+    """Read what can be read.
+
+    Parameters
+    ----------
+    files
+        The damaged journal; nothing in it changes.
+    damage
+        Why it could not be read whole.
+
+    Raises
+    ------
+    OSError
+        The disk cannot be read.
+    """
+    return _Salvage(files, damage).salvaged()
+
+
+class _Salvage:
+    def __init__(self, files: Files, damage: DamagedError) -> None:
+        self._files = files
+        self._report = [f"damaged: {damage.what}"]
+        self._entries: Entries = {}
+        self._sequence = self._version = self._moment_ns = 0
+        names = files.names()
+        self._damaged = [name for name in names if generation_of(name) is not None]
+        self._newest = max((generation_of(name) or 0 for name in self._damaged), default=0)
+        self._mark = self._read_mark()
+
+    def salvaged(self) -> Salvaged:
+        first = self._read_snapshot()
+        last = self._mark.log if self._mark is not None else self._newest
+        for generation in range(first, last + 1):
+            self._read_log(generation, last=generation == last)
+        mark, progress = self._mark, read_progress(self._files)
+        if progress is not None:
+            lost = progress.sequence - self._sequence
+            if lost > 0:
+                self._report.append(f"lost: the last {lost} groups of writes")
+            self._sequence = max(self._sequence, progress.sequence)
+            self._version = max(self._version, progress.version)
+        if mark is None:
+            version = self._version + _VERSIONS_UNKNOWN
+        else:
+            version = max(mark.ceiling, self._version)
+            self._sequence = max(self._sequence, mark.sequence)
+            self._newest = max(self._newest, mark.log)
+        folder = f"damaged-{self._newest + 1}"
+        self._report.append(f"kept: {len(self._entries)} objects")
+        self._report.append(
+            f"resourceVersions go on above {version}; the damaged files are in "
+            f"{self._files.where}/{folder}"
+        )
+        kept = Kept(
+            entries=self._entries,
+            mark=Mark(
+                format=FORMAT,
+                snapshot=self._newest,
+                log=self._newest,
+                ceiling=version,
+                clean=False,
+                sequence=self._sequence,
+                version=version,
+                moment_ns=self._moment_ns,
+            ),
+            version=version,
+            moment_ns=self._moment_ns,
+            chain=Chain(self._sequence),
+            log_bytes=0,
+            snapshot_bytes=0,
+        )
+        return Salvaged(kept=kept, report=self._report, folder=folder, damaged=self._damaged)
+
+    def _read_mark(self) -> Mark | None:
+        try:
+            mark = read_mark(self._files)
+        except DamagedError:
+            return None
+        if mark is not None:
+            self._moment_ns = mark.moment_ns
+        return mark
+
+    def _read_snapshot(self) -> int:
+        """Take the objects of the snapshot; return the generation of the first log behind it."""
+        there = [
+            generation_of(name) or 0
+            for name in self._damaged
+            if name.startswith("snapshot-") and not name.endswith(".new")
+        ]
+        generation = max(there, default=0)
+        if self._mark is not None:
+            generation = self._mark.snapshot
+        name = snapshot_name(generation)
+        if generation not in there:
+            if generation:
+                self._report.append(f"lost: {name} is missing, with all it held")
+            return max(generation, 1)
+        before = "the first"
+        gap: Gap | None = None
+        for part in self._parts(name):
+            if isinstance(part, Gap):
+                gap = part
+                continue
+            found = part.entries() if part.kind is GroupKind.WRITES else []
+            if gap is not None:
+                behind = _shown(found[0].key) if found else "the last"
+                self._report.append(_lost_objects(name, gap, before, behind))
+                gap = None
+            if found:
+                before = _shown(found[-1].key)
+            self._take(part)
+        if gap is not None:
+            self._report.append(_lost_objects(name, gap, before, "the last"))
+        # Groups of a snapshot are counted apart from those of the logs.
+        self._sequence = 0
+        return generation
+
+    def _read_log(self, generation: int, *, last: bool) -> None:
+        name = log_name(generation)
+        if name not in self._damaged:
+            self._report.append(f"lost: {name} is missing, with all that was written in it")
+            return
+        before = self._version
+        gap: Gap | None = None
+        for part in self._parts(name, may_be_torn=last):
+            if isinstance(part, Gap):
+                gap = part
+                continue
+            if gap is not None:
+                self._report.append(_lost_writes(name, gap, before, part.version))
+                gap = None
+            self._take(part)
+            before = part.version
+        if gap is not None:
+            self._report.append(_lost_writes(name, gap, before, None))
+
+    def _take(self, group: Group) -> None:
+        apply(self._entries, group)
+        self._sequence = max(self._sequence, group.sequence)
+        self._version = max(self._version, group.version)
+        self._moment_ns = max(self._moment_ns, group.moment_ns)
+
+    def _parts(self, name: str, *, may_be_torn: bool = False) -> Iterator[Group | Gap]:
+        with self._files.read(name) as file:
+            data = file.read()
+        offset = 0
+        while (found := find_group(data, offset)) is not None:
+            start, group = found
+            if start > offset:
+                yield Gap(offset, start)
+            yield group
+            offset = start + group.size
+        if offset < len(data) and not (may_be_torn and is_torn(offset, data[offset:])):
+            yield Gap(offset, len(data))
+
+
+def _lost_objects(name: str, gap: Gap, before: str, behind: str) -> str:
+    return (
+        f"lost: bytes {gap.start} to {gap.end} of {name}: objects between {before} and {behind} "
+        "that were not written since"
+    )
+
+
+def _lost_writes(name: str, gap: Gap, before: int, after: int | None) -> str:
+    versions = f"above {before}" if after is None else f"{before + 1} to at most {after}"
+    return (
+        f"lost: bytes {gap.start} to {gap.end} of {name}: writes of resourceVersion {versions}; "
+        "an object changed there is as it was before, one removed there is back"
+    )
+
+
+def _shown(key: tuple[str, str, str]) -> str:
+    resource, namespace, name = key
+    return f"{resource} {namespace}/{name}" if namespace else f"{resource} {name}"
