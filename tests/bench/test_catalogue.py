@@ -46,7 +46,7 @@ def test_placements_are_the_same_without_reuse(name: str, monkeypatch: pytest.Mo
 
     def without_reuse(*args: Any, **kwargs: Any) -> Any:
         core = build_core(*args, reuse=False, **kwargs)
-        reused.append(any(cycle.shapes is not None for cycle in core.cycles.values()))
+        reused.append(any(cycle.reuse is not None for cycle in core.cycles.values()))
         return core
 
     expected = run(name).digest

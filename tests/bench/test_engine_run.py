@@ -41,7 +41,7 @@ def test_the_digest_is_the_same_without_reuse(monkeypatch: pytest.MonkeyPatch) -
 
     def without_reuse(*args: Any, **kwargs: Any) -> Any:
         core = build_core(*args, reuse=False, **kwargs)
-        reused.append(any(cycle.shapes is not None for cycle in core.cycles.values()))
+        reused.append(any(cycle.reuse is not None for cycle in core.cycles.values()))
         return core
 
     expected = run().digest

@@ -19,7 +19,6 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.sampling import Rotation, num_to_find
 from moorage.engine.select_node import TieBreak, heap_order, positional, smallest_name
 from moorage.framework.capabilities import Reads
-from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterResult
 from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Status, unschedulable
@@ -312,11 +311,11 @@ def test_rows_looked_at_are_told_in_ascending_order_and_found_in_theirs():
     made = profile_of(snapshot, Plan(fixed=3), percentage=1, among=None)
     cycle = Cycle(made, snapshot, smallest_name, rotation=Rotation())
     cycle.decide(waiting(0))
-    search = cycle.search(CycleState(), waiting(0))
+    search = cycle.search(cycle.begin(waiting(0)))
     rows = search.view.row_numbers()
     assert rows.tolist() == sorted(rows.tolist())
     feasible = rows[search.verdict.passed]
-    found = [snapshot.names[int(row)] for row in cycle.found(search, feasible)]
+    found = [snapshot.names[int(row)] for row in cycle.in_order(search, feasible)]
     names = order_of(snapshot)
     every = [name for name in names if number_of(name) % 3 != 1]
     assert len(every) == 100  # so the first search came round to its start

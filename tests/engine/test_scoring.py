@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from moorage.engine.attempt import Attempt
 from moorage.engine.scoring import run_scores
 from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
@@ -35,7 +36,7 @@ def test_raw_normalized_weighted_and_summed():
         snapshot=snapshot,
         weights={"A": 3, "B": 2, "C": 50},
     )
-    table = run_scores(given, CycleState(), POD, snapshot.rows([0, 2]))
+    table = run_scores(Attempt(given, snapshot, CycleState(), POD), snapshot.rows([0, 2]))
     assert {
         name: (each.weight, each.raw_n.tolist(), each.normalized_n.tolist())
         for name, each in table.plugins.items()

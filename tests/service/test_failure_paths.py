@@ -15,7 +15,7 @@ from docs.failure_paths import PATHS, FailurePath
 from moorage.api.changes import ClusterEvent
 from moorage.base import aio
 from moorage.base.errors import ExtenderError
-from moorage.engine.extended import ExtendedCycle
+from moorage.engine.extenders.cycle import ExtendedCycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
@@ -27,7 +27,7 @@ from moorage.service.pump import Pump
 from moorage.service.waiting import call_off
 from moorage.testing.virtual_loop import run_virtual
 from tests.engine.builders import filterer, scorer
-from tests.engine.test_extended import Scripted
+from tests.engine.extenders.test_cycle import Scripted
 from tests.framework.builders import Fake, profile
 from tests.service.build import World, node, pod
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.meta import Condition
-from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.status import SUCCESS, error, unschedulable
 from moorage.service.group_status import condition_after
 

@@ -23,8 +23,8 @@ from moorage.bench.report import digest
 from moorage.bench.workload import CreateNodes, basic
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.engine.group import GroupCycle
-from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.registry import Registry
 from moorage.service.core import build_core
 from moorage.snapshot.pod_groups import GroupKey

@@ -28,6 +28,7 @@ from moorage.bench.objects import put_objects
 from moorage.bench.plugin_cases import CASES, MIXES, NODES_LEAST, claims_and_volumes, node, resident
 from moorage.bench.workload import CreateObjects, Template
 from moorage.config.own import LoadedConfiguration
+from moorage.engine.attempt import Attempt
 from moorage.engine.cycle import Cycle
 from moorage.engine.scoring import ask_score, normalized
 from moorage.engine.select_node import seeded
@@ -132,7 +133,7 @@ class Laboratory:
             if index >= _WARM_UP:
                 filter_ns += [] if first is None else [first]
                 score_ns += [] if second is None else [second]
-            search = self._full.search(CycleState(), pod)
+            search = self._full.search(self._full.begin(pod))
             fits = search.view.row_numbers()[search.verdict.passed]
             if len(fits) == 0:
                 raise UsageError(f"the pod for {name} fits nowhere: take more nodes")
@@ -196,16 +197,15 @@ class Laboratory:
     def _scored(self, name: str, state: CycleState, pod: PodInfo, rows: NodeView) -> int | None:
         """Time PreScore, Score and NormalizeScore; None when the plugin does not score."""
         ask = next((each for each in self._profile.pre_scores if each.name == name), None)
-        judge = next((each for each in self._profile.scores if each.name == name), None)
+        judge = next((each for each in self._profile.score_forms if each.name == name), None)
         if judge is None:
             return None
-        status = Status()
+        attempt, status = Attempt(self._profile, self._snapshot, state, pod), Status()
         start = self._clock.monotonic_ns()
         if ask is not None:
             status = ask.pre_score(state, pod, rows)
         if status.code is not Code.SKIP:
-            raw_n = ask_score(judge, state, pod, rows)
-            normalized(self._profile, judge, state, pod, raw_n=raw_n)
+            normalized(attempt, judge, ask_score(attempt, judge, rows))
         spent = self._clock.monotonic_ns() - start
         if status.code is Code.SKIP and name == "VolumeBinding":
             return None  # scoring by capacity belongs to a feature gate that is off

@@ -24,11 +24,11 @@ from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.extenders import Extender
 from moorage.conformance.recordings import Json, Scenario
 from moorage.conformance.world import World
+from moorage.engine.answers import Answers, Rows
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.extended import ExtendedCycle, Heard, Rows
+from moorage.engine.extenders.cycle import ExtendedCycle, Heard
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
-from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import in_order
 from moorage.framework.preemption import EXPLAIN, NARROWING, PREEMPTION
 from moorage.framework.profile import Profile
@@ -206,25 +206,23 @@ class _ToldCycle(ExtendedCycle):
     preemption: Json
     sent: Sequence[Json] = ()
 
-    def _taken(
-        self, pod: PodInfo, state: CycleState, search: Search, *, rows: Rows, heard: Heard
-    ) -> Decision:
+    def choose(self, search: Search, rows: Rows, heard: Heard) -> Decision:
+        """Choose among the rows, scored as kube-scheduler would score them."""
         filters = _of(self.sent, "filter")
         if not any(call["body"]["Nodes"] and "answer" in call for call in filters):
-            return super()._taken(pod, state, search, rows=rows, heard=heard)
-        search = msgspec.structs.replace(search, entry=None)
+            return super().choose(search, rows, heard)
+        search = msgspec.structs.replace(search, answers=Answers(search.attempt))
         with self.snapshot.trial() as trial:
             for row in rows.tolist():
                 for other in [*self.snapshot.pods(row)]:
                     trial.remove_pod(other.uid)
-            return super()._taken(pod, state, search, rows=rows, heard=heard)
+            return super().choose(search, rows, heard)
 
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, search: Search, *, ask: AskPostFilter | None = None
-    ) -> PostFilterOutcome:
+    def post_filter(self, search: Search, *, ask: AskPostFilter | None = None) -> PostFilterOutcome:
         """Let the PostFilter plugins look for a way, and keep the outcome as recorded."""
+        state = search.attempt.state
         state.write(EXPLAIN, True)
-        outcome = super().post_filter(state, pod, search, ask=ask)
+        outcome = super().post_filter(search, ask=ask)
         narrowing, report = state.find(NARROWING), state.find(PREEMPTION)
         row: Json = {"code": outcome.status.code.text}
         result = outcome.result

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.conformance.recordings import Json
 from moorage.conformance.world import World, failed
+from moorage.engine.attempt import Scope
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.group import GroupCycle
-from moorage.engine.group_decision import GroupDecision, Verdict
-from moorage.engine.scope import Scope
+from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.decision import GroupDecision, Verdict
 from moorage.framework.preemption import PREEMPTION
 from moorage.service.group_status import condition_after
 from moorage.snapshot.pod_groups import GroupKey

@@ -40,7 +40,8 @@ from moorage.config.args import default_args
 from moorage.config.merge import ProfileSpec
 from moorage.conformance.recordings import Json, ObjectEvent, RecordedObjects, Scenario
 from moorage.conformance.world import World, build_snapshot
-from moorage.engine.filtering import ask_filter
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.asking import ask_filter
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, EventsToRegister
@@ -178,19 +179,20 @@ class _Admission:
         """Return why the node would not take the pod, sorted; nothing if it would."""
         profile = self._profile(node)
         state, snapshot = CycleState(), profile.handle.snapshot
+        attempt = Attempt(profile, snapshot, state, info)
         skipped = {
             plugin.name
             for plugin in profile.pre_filters
             if pre_filter_one(plugin, state, info, snapshot)[1].code is Code.SKIP
         }
         found = []
-        for plugin in profile.filters:
-            if plugin.name in skipped:
+        for forms in profile.filter_forms:
+            if forms.name in skipped:
                 continue
-            answer = ask_filter(profile, plugin, state, info, snapshot.all())
+            answer = ask_filter(attempt, forms, snapshot.all())
             if answer is not None and answer.code_n[0]:
                 texts = profile.handle.reasons.reasons(int(answer.reason_n[0]))
-                found += _admission_reasons(plugin.name, texts)
+                found += _admission_reasons(forms.name, texts)
         return sorted(found)
 
     def _profile(self, node: Node) -> Profile:

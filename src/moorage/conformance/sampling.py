@@ -19,7 +19,6 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.sampling import Rotation
 from moorage.engine.scoring import run_scores
 from moorage.engine.select_node import smallest_name
-from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
 
@@ -80,14 +79,15 @@ def _scheduled(world: World, info: PodInfo) -> Json:
 
 def _chosen(world: World, profile: Profile, decision: Decision, before: Rotation) -> Json:
     """Search and score again with nothing reused, and tell that, and whether it agrees."""
-    snapshot, info, state = world.snapshot, decision.pod, CycleState()
+    snapshot = world.snapshot
     cycle = Cycle(profile, snapshot, smallest_name, reuse=False, rotation=before)
-    search = cycle.search(state, info)
+    attempt = cycle.begin(decision.pod)
+    search = cycle.search(attempt)
     feasible = snapshot.rows(search.view.row_numbers()[search.verdict.passed])
-    order = cycle.found(search, feasible.row_numbers())
+    order = cycle.in_order(search, feasible.row_numbers())
     found = [snapshot.names[int(row)] for row in order]
     scored = sorted(found, key=str.encode)
-    total_n = run_scores(profile, state, info, feasible).total_n
+    total_n = run_scores(attempt, feasible).total_n
     best = feasible.row_numbers()[np.flatnonzero(total_n == total_n.max())]
     winners = sorted((snapshot.names[int(row)] for row in best), key=str.encode)
     row: Json = {

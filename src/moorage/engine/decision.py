@@ -7,9 +7,11 @@ from enum import Enum
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.engine.answers import Rejection
+from moorage.engine.attempt import Attempt
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.status import Status
+from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 
 
@@ -81,3 +83,72 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def message(self) -> str:
         """The text of the event and the condition of a failed attempt."""
         return self.status.message if self.diagnosis is None else self.diagnosis.message
+
+
+def chosen(
+    attempt: Attempt,
+    node_name: str,
+    *,
+    total_score: int | None,
+    feasible: int,
+    evaluated: int,
+    ties: int,
+) -> Decision:
+    """Return the decision of an attempt that found a node; parameters as of `Decision`."""
+    return Decision(
+        outcome=Outcome.BIND,
+        pod=attempt.pod,
+        state=attempt.state,
+        status=SUCCESS,
+        node_name=node_name,
+        total_score=total_score,
+        feasible=feasible,
+        evaluated=evaluated,
+        ties=ties,
+    )
+
+
+def rejected(
+    attempt: Attempt, found: Rejection, *, victims: tuple[Pod, ...], spared: str, evaluated: int
+) -> Decision:
+    """Return the decision of an attempt for which no node was found.
+
+    Parameters
+    ----------
+    attempt, found
+        The attempt, and why.
+    victims
+        The pods to evict: those that PostFilter proposed, and what belongs to them.
+    spared
+        Why the pods that PostFilter proposed are not evicted after all; "" where they are.
+    evaluated
+        Number of nodes filtered.
+    """
+    diagnosis, after = found
+    nomination: Nomination | None = CLEAR_NOMINATION
+    if after is not None:
+        proposed = None if after.result is None else after.result.nominated_node
+        diagnosis = diagnosis.with_post_filter(spared or after.message)
+        nomination = None if proposed is None else Nomination("" if spared else proposed)
+    return Decision(
+        outcome=Outcome.REJECT,
+        pod=attempt.pod,
+        state=attempt.state,
+        status=unschedulable(diagnosis.message),
+        evaluated=evaluated,
+        diagnosis=diagnosis,
+        nomination=nomination,
+        victims=victims,
+    )
+
+
+def failed(attempt: Attempt, status: Status) -> Decision:
+    """Return the decision of an attempt that ended before nodes were found or not."""
+    outcome = Outcome.REJECT if status.rejected else Outcome.ERROR
+    return Decision(
+        outcome=outcome,
+        pod=attempt.pod,
+        state=attempt.state,
+        status=status,
+        nomination=CLEAR_NOMINATION,
+    )

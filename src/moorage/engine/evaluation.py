@@ -11,14 +11,10 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.cycle import Cycle
-from moorage.engine.filter_pass import FilterPass
-from moorage.engine.filtering import (
-    CycleError,
-    ask_filter,
-    filter_nominated,
-    run_filters,
-)
+from moorage.engine.filters.asking import ask_filter
+from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.search import Search, diagnose
 from moorage.engine.select_node import smallest_name
@@ -97,50 +93,42 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
     gate = run_pre_enqueue(profile, pod.pod)
     if not gate.ok:
         return Evaluation(pre_enqueue=gate)
-    state = CycleState()
     cycle = Cycle(profile, snapshot, smallest_name, reuse=False)
-    search = cycle.search(state, pod)
+    attempt = cycle.begin(pod)
+    state, search = attempt.state, cycle.search(attempt)
     outcome = search.pre_filter
     if outcome.status.rejected:
-        diagnosis = diagnose(profile, snapshot, search)
-        return _with_post_filter(
-            Evaluation(pre_filter=outcome, diagnosis=diagnosis, state=state),
-            cycle,
-            state,
-            pod,
-            search=search,
-        )
+        diagnosis = diagnose(search)
+        found = Evaluation(pre_filter=outcome, diagnosis=diagnosis, state=state)
+        return _with_post_filter(found, cycle, search)
     candidates = _candidates(snapshot, outcome)
-    full = _with_nominated(profile, state, pod, snapshot, view=candidates)
-    feasible = _feasible(snapshot, search, candidates, full)
-    scores = _scores(profile, state, pod, snapshot, feasible=feasible)
+    full = search.answers.filter_view(candidates)
+    feasible = _feasible(search, candidates, full)
+    scores = _scores(attempt, feasible)
     passing = int(full.passed.sum())
     found = Evaluation(
         pre_filter=outcome,
-        filter=_failures(profile, snapshot, search, candidates=candidates, verdict=full),
+        filter=_failures(search, candidates, full),
         excluded=_excluded(snapshot, candidates),
-        by_plugin=_by_plugin(profile, state, pod, snapshot, view=candidates),
+        by_plugin=_by_plugin(attempt, candidates),
         feasible=feasible,
         nominated_shortcut=search.nominated_row is not None and passing > 1,
         score_skipped=tuple(sorted(_skipped(profile, state))) if feasible else (),
         scores=scores,
         winners=_winners(feasible, scores),
-        diagnosis=None if feasible else diagnose(profile, snapshot, search),
+        diagnosis=None if feasible else diagnose(search),
         state=state,
     )
-    return found if feasible else _with_post_filter(found, cycle, state, pod, search=search)
+    return found if feasible else _with_post_filter(found, cycle, search)
 
 
-def _with_post_filter(
-    found: Evaluation, cycle: Cycle, state: CycleState, pod: PodInfo, *, search: Search
-) -> Evaluation:
+def _with_post_filter(found: Evaluation, cycle: Cycle, search: Search) -> Evaluation:
     if not cycle.profile.post_filters:
         return found
+    state = search.attempt.state
     state.write(EXPLAIN, True)
     return msgspec.structs.replace(
-        found,
-        post_filter=cycle.post_filter(state, pod, search),
-        preemption=state.find(PREEMPTION),
+        found, post_filter=cycle.post_filter(search), preemption=state.find(PREEMPTION)
     )
 
 
@@ -151,36 +139,21 @@ def _candidates(snapshot: Snapshot, outcome: PreFilterOutcome) -> NodeView:
     return snapshot.rows(sorted(row for row in rows if row is not None))
 
 
-def _with_nominated(
-    profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot, *, view: NodeView
-) -> FilterPass:
-    verdict = run_filters(profile, state, pod, view)
-    filter_nominated(profile, state, pod, snapshot, view=view, verdict=verdict)
-    return verdict
-
-
-def _feasible(
-    snapshot: Snapshot, search: Search, candidates: NodeView, full: FilterPass
-) -> tuple[str, ...]:
+def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[str, ...]:
+    names = search.attempt.snapshot.names
     if search.nominated_row is not None:
-        return (snapshot.names[search.nominated_row],)
+        return (names[search.nominated_row],)
     rows = candidates.row_numbers()[full.passed]
-    return tuple(sorted((snapshot.names[int(row)] for row in rows), key=str.encode))
+    return tuple(sorted((names[int(row)] for row in rows), key=str.encode))
 
 
-def _failures(
-    profile: Profile,
-    snapshot: Snapshot,
-    search: Search,
-    *,
-    candidates: NodeView,
-    verdict: FilterPass,
-) -> dict[str, Status]:
+def _failures(search: Search, candidates: NodeView, verdict: FilterPass) -> dict[str, Status]:
+    profile, names = search.attempt.profile, search.attempt.snapshot.names
     found: dict[str, Status] = {}
     for view, judged in ((candidates, verdict), (search.view, search.verdict)):
         rows = view.row_numbers()
         for position in np.flatnonzero(~judged.passed):
-            name = snapshot.names[int(rows[position])]
+            name = names[int(rows[position])]
             found.setdefault(name, judged.status(profile, int(position)))
     return found
 
@@ -191,21 +164,23 @@ def _excluded(snapshot: Snapshot, candidates: NodeView) -> tuple[str, ...]:
     return tuple(sorted(outside, key=str.encode))
 
 
-def _by_plugin(
-    profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot, *, view: NodeView
-) -> dict[str, dict[str, Status]]:
-    reasons, rows = profile.handle.reasons, view.row_numbers()
+def _by_plugin(attempt: Attempt, view: NodeView) -> dict[str, dict[str, Status]]:
+    reasons, rows, names = (
+        attempt.profile.handle.reasons,
+        view.row_numbers(),
+        attempt.snapshot.names,
+    )
     found: dict[str, dict[str, Status]] = {}
-    for plugin in profile.filters:
-        if plugin.name in state.skip_filter:
+    for forms in attempt.profile.filter_forms:
+        if forms.name in attempt.state.skip_filter:
             continue
-        answer = ask_filter(profile, plugin, state, pod, view)
+        answer = ask_filter(attempt, forms, view)
         if answer is None:
             continue
         failing = np.flatnonzero(answer.code_n)
         if len(failing):
-            found[plugin.name] = {
-                snapshot.names[int(rows[i])]: Status(
+            found[forms.name] = {
+                names[int(rows[i])]: Status(
                     Code(int(answer.code_n[i])), reasons.reasons(int(answer.reason_n[i]))
                 )
                 for i in failing
@@ -213,18 +188,11 @@ def _by_plugin(
     return found
 
 
-def _scores(
-    profile: Profile,
-    state: CycleState,
-    pod: PodInfo,
-    snapshot: Snapshot,
-    *,
-    feasible: tuple[str, ...],
-) -> ScoreTable | None:
+def _scores(attempt: Attempt, feasible: tuple[str, ...]) -> ScoreTable | None:
     if not feasible:
         return None
-    rows = [snapshot.row_of(name) for name in feasible]
-    return run_scores(profile, state, pod, snapshot.rows([row for row in rows if row is not None]))
+    rows = [attempt.snapshot.row_of(name) for name in feasible]
+    return run_scores(attempt, attempt.snapshot.rows([row for row in rows if row is not None]))
 
 
 def _skipped(profile: Profile, state: CycleState) -> set[str]:

@@ -16,16 +16,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filter_pass import FilterPass
-from moorage.engine.filtering import CycleError
-from moorage.framework.cycle_state import CycleState
+from moorage.engine.attempt import CycleError
+from moorage.engine.filters.filter_pass import FilterPass
 from moorage.framework.profile import Profile
-from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 IntArray = NDArray[np.int64]
-Judge = Callable[[CycleState, PodInfo, NodeView], FilterPass]
+Judge = Callable[[NodeView], FilterPass]
 
 ALL: Final = 100
 """The percentage at which nothing is left out."""
@@ -75,7 +73,7 @@ class Rotation:
 
 
 class Sampler:
-    """Narrows the searches of one profile to what kube-scheduler would have looked at.
+    """Narrows the searches of one profile to the nodes that kube-scheduler would have looked at.
 
     Parameters
     ----------
@@ -112,17 +110,13 @@ class Sampler:
             return view, verdict
         return self._cut(view, verdict, self.order(view), wanted=wanted)
 
-    def search(
-        self, state: CycleState, pod: PodInfo, view: NodeView, judge: Judge
-    ) -> tuple[NodeView, FilterPass]:
-        """Search from the start on: for a search in which a plugin broke.
+    def search(self, view: NodeView, judge: Judge) -> tuple[NodeView, FilterPass]:
+        """Search from the start on, after a plugin broke in a search over all rows.
 
         Only the rows that would have been looked at may break it, so no others are asked about.
 
         Parameters
         ----------
-        state, pod
-            The attempt.
         view
             The rows to search, ascending.
         judge
@@ -138,7 +132,7 @@ class Sampler:
         while end < len(order) and feasible <= wanted:
             batch = self._snapshot.rows(order[end : end + size])
             try:
-                feasible += int(judge(state, pod, batch).passed.sum())
+                feasible += int(judge(batch).passed.sum())
             except CycleError:
                 if size == 1:
                     self.rotation.advance(end, self._snapshot.num_nodes)
@@ -147,7 +141,7 @@ class Sampler:
             else:
                 end += len(batch)
         looked_at = self._snapshot.rows(np.sort(order[:end]))
-        return self._cut(looked_at, judge(state, pod, looked_at), order[:end], wanted=wanted)
+        return self._cut(looked_at, judge(looked_at), order[:end], wanted=wanted)
 
     def order(self, view: NodeView, start: int | None = None) -> IntArray:
         """Return the rows of a view in the order in which they are looked at.

@@ -1,4 +1,4 @@
-"""Runs Score plugins over the feasible rows, normalises, weighs and sums.
+"""Asks Score plugins about the feasible rows, normalises, weighs and sums.
 
 Rules: scheduling spec, cycle section 3.5.
 """
@@ -10,15 +10,13 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from moorage.engine.filtering import CycleError
+from moorage.engine.attempt import Attempt, CycleError
 from moorage.framework.containment import contained
-from moorage.framework.cycle_state import CycleState
+from moorage.framework.forms import ScoreForms
 from moorage.framework.meter import NORMALIZE, PRE_SCORE, SCORE
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray, ScorePlugin
-from moorage.framework.profile import Profile
 from moorage.framework.runner import run_pre_score
 from moorage.framework.status import Code, Status, error
-from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
 
@@ -37,7 +35,7 @@ class ScoreTable(msgspec.Struct, frozen=True):
     total_n: ScoreArray
 
 
-def run_scores(profile: Profile, state: CycleState, pod: PodInfo, feasible: NodeView) -> ScoreTable:
+def run_scores(attempt: Attempt, feasible: NodeView) -> ScoreTable:
     """Run PreScore, Score and NormalizeScore over the feasible rows.
 
     Raises
@@ -45,49 +43,48 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, feasible: Node
     CycleError
         A plugin failed, or a score is out of range after normalising.
     """
-    status = run_pre_score(profile, state, pod, feasible)
+    state = attempt.state
+    status = run_pre_score(attempt.profile, state, attempt.pod, feasible)
     if not status.ok:
         raise CycleError(status, PRE_SCORE)
     if state.meter is not None:
         state.meter.lap(PRE_SCORE, Code.SUCCESS)
     plugins: dict[str, PluginScores] = {}
     total_n = np.zeros(len(feasible), np.int64)
-    for plugin in profile.scores:
-        if plugin.name in state.skip_score:
+    for forms in attempt.profile.score_forms:
+        if forms.name in state.skip_score:
             continue
-        raw_n = ask_score(plugin, state, pod, feasible)
-        normalized_n = normalized(profile, plugin, state, pod, raw_n=raw_n)
-        weight = profile.weights[plugin.name]
-        plugins[plugin.name] = PluginScores(weight, raw_n, normalized_n)
-        total_n += normalized_n if weight == 1 else weight * normalized_n
+        raw_n = ask_score(attempt, forms, feasible)
+        normalized_n = normalized(attempt, forms, raw_n)
+        plugins[forms.name] = PluginScores(forms.weight, raw_n, normalized_n)
+        total_n += normalized_n if forms.weight == 1 else forms.weight * normalized_n
     return ScoreTable(plugins, total_n)
 
 
-def ask_score(plugin: ScorePlugin, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-    """Ask one plugin for its raw scores.
+def ask_score(attempt: Attempt, forms: ScoreForms, view: NodeView) -> ScoreArray:
+    """Ask one plugin for the raw scores of a view.
 
     Raises
     ------
     CycleError
-        It raised, or answered for another number of rows.
+        The plugin raised, or answered for another number of rows.
     """
+    state = attempt.state
     began_ns = state.begins()
     try:
-        raw_n = plugin.score(state, pod, view)
+        raw_n = forms.plugin.score(state, attempt.pod, view)
     except Exception as problem:
-        state.ended(plugin.name, SCORE, Code.ERROR, since_ns=began_ns)
-        text = contained(plugin.name, SCORE, problem).message
-        raise CycleError(_failed(plugin, text)) from problem
-    state.ended(plugin.name, SCORE, Code.SUCCESS, since_ns=began_ns)
+        state.ended(forms.name, SCORE, Code.ERROR, since_ns=began_ns)
+        text = contained(forms.name, SCORE, problem).message
+        raise CycleError(_failed(forms.name, text)) from problem
+    state.ended(forms.name, SCORE, Code.SUCCESS, since_ns=began_ns)
     if len(raw_n) != len(view):
         text = f"plugin answered for {len(raw_n)} rows instead of {len(view)}"
-        raise CycleError(_failed(plugin, text))
+        raise CycleError(_failed(forms.name, text))
     return raw_n
 
 
-def normalized(
-    profile: Profile, plugin: ScorePlugin, state: CycleState, pod: PodInfo, *, raw_n: ScoreArray
-) -> ScoreArray:
+def normalized(attempt: Attempt, forms: ScoreForms, raw_n: ScoreArray) -> ScoreArray:
     """Return the raw scores of the feasible rows brought into 0 to 100.
 
     Raises
@@ -95,21 +92,21 @@ def normalized(
     CycleError
         The plugin raised, or left a value out of range.
     """
-    normalizer = profile.normalizer(plugin)
     scores_n = raw_n
-    if normalizer is not None:
+    if forms.normalizer is not None:
+        state = attempt.state
         began_ns = state.begins()
         try:
-            scores_n = normalizer.normalize(state, pod, raw_n)
+            scores_n = forms.normalizer.normalize(state, attempt.pod, raw_n)
         except Exception as problem:
-            state.ended(plugin.name, NORMALIZE, Code.ERROR, since_ns=began_ns)
-            text = contained(plugin.name, "NormalizeScore", problem).message
+            state.ended(forms.name, NORMALIZE, Code.ERROR, since_ns=began_ns)
+            text = contained(forms.name, "NormalizeScore", problem).message
             message = (
-                f'running Normalize on Score plugins: plugin "{plugin.name}" failed with: {text}'
+                f'running Normalize on Score plugins: plugin "{forms.name}" failed with: {text}'
             )
             raise CycleError(error(message)) from problem
-        state.ended(plugin.name, NORMALIZE, Code.SUCCESS, since_ns=began_ns)
-    check_range(plugin, scores_n)
+        state.ended(forms.name, NORMALIZE, Code.SUCCESS, since_ns=began_ns)
+    check_range(forms.plugin, scores_n)
     return scores_n
 
 
@@ -117,8 +114,8 @@ def check_range(plugin: ScorePlugin, scores_n: ScoreArray) -> None:
     """Raise `CycleError` when a final score is not within 0 to 100."""
     if len(scores_n) == 0:
         return
-    # Read as unsigned, what is below 0 is very great: one pass finds both. By position, because
-    # NumPy's reductions take three times as long.
+    # Read as unsigned, a score below 0 is very great, so one pass finds both kinds. By position,
+    # because NumPy's reductions take three times as long.
     farthest = scores_n.item(scores_n.view(np.uint64).argmax())
     if not MIN_NODE_SCORE <= farthest <= MAX_NODE_SCORE:
         outside = (scores_n < MIN_NODE_SCORE) | (scores_n > MAX_NODE_SCORE)
@@ -131,5 +128,5 @@ def check_range(plugin: ScorePlugin, scores_n: ScoreArray) -> None:
         raise CycleError(error(text))
 
 
-def _failed(plugin: ScorePlugin, text: str) -> Status:
-    return error(f'running Score plugins: plugin "{plugin.name}" failed with: {text}')
+def _failed(name: str, text: str) -> Status:
+    return error(f'running Score plugins: plugin "{name}" failed with: {text}')

@@ -10,13 +10,13 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from moorage.engine.filter_pass import FilterPass, Tally
-from moorage.engine.shape_entry import Entry
+from moorage.engine.answers import Answers, KnownRows
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.filter_pass import FilterPass, Tally
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import Code, Status, unresolvable
-from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 _UNRESOLVABLE: Final = unresolvable()
@@ -27,39 +27,44 @@ class Search(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
+    answers
+        The answers of the plugins about the attempt.
     pre_filter
         The outcome of PreFilter.
     view
         The rows filtered; none when PreFilter rejected the pod.
     verdict
         The verdict on them.
-    entry
-        The shape's entry when its cached answers were used for all rows.
+    known
+        What is known about every row for pods of this shape; None where nothing is.
     nominated_row
         The row of the pod's own nominated node when it fits there and nothing else was asked.
     nominated_rejectors
         The plugins that turned the pod away from its nominated node, when it does not fit there.
     start
         Where in the order of nodes the search began.
-    within
-        The rows the attempt could choose from; None means all.
     """
 
+    answers: Answers
     pre_filter: PreFilterOutcome
     view: NodeView
     verdict: FilterPass
-    entry: Entry | None = None
+    known: KnownRows | None = None
     nominated_row: int | None = None
     nominated_rejectors: frozenset[str] = frozenset()
     start: int = 0
-    within: NodeView | None = None
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt."""
+        return self.answers.attempt
 
     @property
     def absent_status(self) -> Status:
         """Status of the nodes that were not filtered.
 
-        Upstream names the plugins from the set it collects rejectors in, so one that had turned
-        the pod away from its nominated node is named too, though it restricted nothing.
+        kube-scheduler names the plugins from the set in which it collects rejectors. A plugin that
+        had turned the pod away from its nominated node is named too, though it restricted nothing.
         """
         if self.pre_filter.status.rejected:
             return self.pre_filter.status
@@ -69,10 +74,11 @@ class Search(msgspec.Struct, frozen=True):
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
-def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
-    """Say why no row passed; the PostFilter part is added later."""
-    outcome = search.pre_filter
-    num_nodes = snapshot.num_nodes if search.within is None else len(search.within)
+def diagnose(search: Search) -> Diagnosis:
+    """Say why no row passed; the part of PostFilter is added later."""
+    outcome, attempt = search.pre_filter, search.attempt
+    within = attempt.scope.within
+    num_nodes = attempt.snapshot.num_nodes if within is None else len(within)
     if outcome.status.rejected:
         pending = outcome.status.code is Code.PENDING
         return Diagnosis(
@@ -83,10 +89,10 @@ def diagnose(profile: Profile, snapshot: Snapshot, search: Search) -> Diagnosis:
         )
     tally, left_out = search.verdict.tally, num_nodes - len(search.view)
     if left_out:
-        return _diagnosed(profile, search, tally, num_nodes, left_out)
-    # Nothing but PreFilter and the numbers has a say then: replicas are told the same.
+        return _diagnosed(attempt.profile, search, tally, num_nodes, left_out)
+    # Nothing but PreFilter and the numbers has a say then: replicas get the same diagnosis.
     if tally.diagnosed is None or tally.diagnosed[0] is not outcome:
-        tally.diagnosed = outcome, _diagnosed(profile, search, tally, num_nodes, 0)
+        tally.diagnosed = outcome, _diagnosed(attempt.profile, search, tally, num_nodes, 0)
     return tally.diagnosed[1]
 
 
@@ -108,7 +114,7 @@ def _diagnosed(
 def with_row(
     view: NodeView, verdict: FilterPass, row: int, own: FilterPass
 ) -> tuple[NodeView, FilterPass]:
-    """Make sure the nominated node's own verdict is recorded, left out by PreFilter or not."""
+    """Make sure that the nominated node's own verdict is recorded, whatever PreFilter left out."""
     rows = view.row_numbers()
     if view.is_all or row in rows:
         return view, verdict

@@ -48,3 +48,29 @@ class Meter(Protocol):
     def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
         """Note how long one call of a plugin took."""
         ...
+
+
+class _Silent:
+    """`Meter` that takes nothing down."""
+
+    def sample(self) -> bool:
+        return False
+
+    def start(self) -> None:
+        pass
+
+    def lap(self, point: str, code: Code) -> None:
+        pass
+
+    def now_ns(self) -> int:
+        return NOT_TIMED
+
+    def called(self, plugin: str, point: str) -> None:
+        pass
+
+    def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
+        pass
+
+
+SILENT: Final[Meter] = _Silent()
+"""For cycles that nobody measures."""

@@ -104,6 +104,10 @@ class Profile:
             if not is_reused(plugin, self.capabilities[name])
         )
         """Names of the plugins whose answers are never reused."""
+        self.evicts_whole_gangs = any(
+            each.evicts_whole_gangs for each in self.capabilities.values()
+        )
+        """Whether a victim of preemption that belongs to a gang takes the others with it."""
         self._by_sums: dict[frozenset[str], tuple[int, ...] | None] = {}
 
     def _filter_forms(self) -> Iterator[FilterForms]:

@@ -16,7 +16,7 @@ from moorage.config.feature_gates import GENERIC_WORKLOAD, FeatureGates
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
-from moorage.engine.extended import ExtendedCycle
+from moorage.engine.extenders.cycle import ExtendedCycle
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
-from moorage.engine.extended import ExtendedCycle
-from moorage.engine.group import GroupCycle
-from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE

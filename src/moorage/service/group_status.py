@@ -22,7 +22,7 @@ from moorage.base.errors import MoorageError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
-from moorage.engine.group_decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.status import Status
 from moorage.service.pod_writes import PodWrites, reference
 from moorage.snapshot.group_labels import CUSTOM_SOURCE

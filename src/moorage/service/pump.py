@@ -14,7 +14,7 @@ from typing import Final
 
 from moorage.base import aio
 from moorage.engine.cycle import Cycle
-from moorage.engine.extended import ExtendedCycle
+from moorage.engine.extenders.cycle import ExtendedCycle
 from moorage.service.facts import Facts
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.outcomes import Outcomes

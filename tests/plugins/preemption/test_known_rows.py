@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
 from moorage.base.rng import Streams
 from moorage.config.plugin_args import DefaultPreemptionArgs
+from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.scope import Scope
 from moorage.engine.select_node import smallest_name
 from moorage.framework.handle import Handle
 from moorage.framework.preemption import PREEMPTION, TRIED, PreemptionReport

@@ -1,0 +1,122 @@
+"""What the plugins of a profile answer about one attempt; the cycle asks them only through this.
+
+`Answers` asks the plugins each time. `reuse.answers.ReusedAnswers` has the same methods and says
+the same, from caches where it can; no other part of the cycle knows which of the two it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.asking import run_filters
+from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.nominated import filter_nominated
+from moorage.engine.scoring import run_scores
+from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.points import ScoreArray
+from moorage.framework.runner import PostFilterOutcome, PreFilterOutcome, run_pre_filter
+from moorage.snapshot.view import NodeView
+
+Rows = NDArray[np.int64]
+
+
+class KnownRows(Protocol):
+    """What is known about every row for pods of one shape; compared by identity."""
+
+    @property
+    def by_node(self) -> FilterPass | None:
+        """What the Filters say that read a row's node alone, whatever pods are there."""
+        ...
+
+
+class Rejection(NamedTuple):
+    """Why no row passed, and what PostFilter said to it; None where it was not asked."""
+
+    diagnosis: Diagnosis
+    after: PostFilterOutcome | None
+
+
+class Answers:
+    """The answers about one attempt; each plugin is asked when its answer is wanted.
+
+    Parameters
+    ----------
+    attempt
+        The attempt.
+    """
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+
+    @property
+    def known(self) -> KnownRows | None:
+        """What is known about every row; None where the plugins were asked."""
+        return None
+
+    def pre_filter(self) -> PreFilterOutcome:
+        """Run PreFilter."""
+        at = self.attempt
+        return run_pre_filter(at.profile, at.state, at.pod, at.snapshot)
+
+    def filter_row(self, row: int) -> FilterPass:
+        """Run Filter on one row, beside the pods nominated to it.
+
+        Raises
+        ------
+        CycleError
+            A plugin broke.
+        """
+        return self.filter_view(self.attempt.snapshot.rows([row]))
+
+    def filter_view(self, view: NodeView) -> FilterPass:
+        """Run Filter on the rows of a view, beside the pods nominated to them.
+
+        Raises
+        ------
+        CycleError
+            A plugin broke.
+        """
+        verdict = run_filters(self.attempt, view)
+        if self.attempt.snapshot.nominations:
+            filter_nominated(self.attempt, view, verdict)
+        return verdict
+
+    def feasible(self, view: NodeView, verdict: FilterPass) -> Rows:
+        """Return int64: the rows of a view that its verdict passes, in the order of the view."""
+        positions = verdict.passing
+        return positions if view.rows is None else view.rows[positions]
+
+    def totals(self, rows: Rows) -> ScoreArray:
+        """Return int64, (rows,): the weighted sums of all scores.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a score is out of range.
+        """
+        return run_scores(self.attempt, self.view_of(rows)).total_n
+
+    def rejection(
+        self, outcome: PreFilterOutcome, verdict: FilterPass, find: Callable[[], Rejection]
+    ) -> Rejection:
+        """Return why no row passed.
+
+        Parameters
+        ----------
+        outcome, verdict
+            What PreFilter and Filter came to.
+        find
+            Finds out why, and asks PostFilter.
+        """
+        del outcome, verdict
+        return find()
+
+    def view_of(self, rows: Rows) -> NodeView:
+        """Return the view of ascending rows; of all of them no column is copied."""
+        snapshot = self.attempt.snapshot
+        return snapshot.all() if len(rows) == snapshot.num_nodes else snapshot.rows(rows)

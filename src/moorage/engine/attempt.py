@@ -1,0 +1,87 @@
+"""One attempt to place one pod: what every step of the cycle is given."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.profile import Profile
+from moorage.framework.status import Status
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+class CycleError(Exception):
+    """A plugin broke during an attempt; carries the status the attempt ends with.
+
+    Parameters
+    ----------
+    status
+        Error, or a rejection.
+    point
+        The extension point at which the plugin broke; "" where points are not told apart.
+    """
+
+    def __init__(self, status: Status, point: str = "") -> None:
+        self.status = status
+        self.point = point
+        super().__init__(status.message)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The bounds of an attempt that is part of something larger.
+
+    Parameters
+    ----------
+    within
+        The rows that the attempt may choose from, as if there were no others; None means all.
+        Plugins still see the whole cluster before they filter.
+    post_filter
+        Whether PostFilter looks for a way when no row is feasible.
+    explain
+        Whether preemption leaves a report behind.
+    """
+
+    within: NodeView | None = None
+    post_filter: bool = True
+    explain: bool = False
+
+
+WHOLE: Final = Scope()
+"""An ordinary attempt: every row, PostFilter included."""
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """The pod, the plugins that are asked about it, and the cluster that they see.
+
+    Parameters
+    ----------
+    profile
+        The plugins.
+    snapshot
+        The cluster.
+    state
+        What plugins leave for each other in this attempt.
+    pod
+        The pod.
+    scope
+        The bounds of the attempt.
+    """
+
+    profile: Profile
+    snapshot: Snapshot
+    state: CycleState
+    pod: PodInfo
+    scope: Scope = WHOLE
+
+    @property
+    def wants_post_filter(self) -> bool:
+        """Whether PostFilter is asked when no row is feasible."""
+        return self.scope.post_filter and bool(self.profile.post_filters)
+
+    def branch(self) -> Attempt:
+        """Return the same attempt with a copy of the cycle state, for a trial."""
+        return Attempt(self.profile, self.snapshot, self.state.copy(), self.pod, self.scope)

@@ -1,0 +1,1 @@
+"""The scheduling cycle of profiles with HTTP extenders, the only attempts that await."""

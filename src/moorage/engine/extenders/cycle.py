@@ -1,0 +1,368 @@
+"""The scheduling cycle of a profile with HTTP extenders: the only attempts that await.
+
+Events keep flowing while an extender is asked, and rows change. So an attempt looks twice: it
+searches, asks the extenders about the nodes it found, and, when all have answered, searches again
+without awaiting any more. What it chooses is a node that the extenders accepted and that still
+passes every Filter; score, tie-break and assume see one state of the world, as in `cycle`. A pod
+that no extender is interested in is decided by `cycle` alone.
+
+Rules: scheduling spec, cycle sections 3.1, 3.5, 7 and 10 (kubernetes v1.36
+``pkg/scheduler/schedule_one.go`` and ``pkg/scheduler/extender.go``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from itertools import repeat
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.errors import ExtenderError
+from moorage.engine.answers import Rejection, Rows
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import Decision, failed
+from moorage.engine.search import Search, diagnose
+from moorage.framework.diagnosis import NO_NODES
+from moorage.framework.extender import EXTENDER, SCORE_FACTOR, Extender, Victims
+from moorage.framework.points import PostFilterPlugin
+from moorage.framework.preemption import NARROWING, Candidate, Narrowing
+from moorage.framework.runner import PostFilterAnswer, PostFilterOutcome, post_filter_one
+from moorage.framework.status import Code, Status, error, unresolvable, unschedulable
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.table import NodeTable
+
+_log = logging.getLogger(__name__)
+
+_ROUNDS: Final = 3
+"""How often extenders are asked anew because the nodes they accepted are gone. A guess."""
+
+_MOVED: Final = "the nodes changed while extenders were asked about them"
+
+# Farther from zero no sum of extenders' scores is told apart; plugins stay far below.
+_SCORE_BOUND: Final = 2**61
+
+
+class Heard:
+    """What extenders said in one round.
+
+    Attributes
+    ----------
+    asked
+        Names of the nodes that passed the Filters.
+    passed
+        Names of those that every extender accepted, in the order asked.
+    statuses
+        Node to what an extender rejected it with; it may lack nodes, and name any.
+    scores
+        Node to what extenders add to its total.
+    only
+        The nominated node, where nothing else was looked at.
+    """
+
+    def __init__(self) -> None:
+        self.asked: tuple[str, ...] = ()
+        self.passed: tuple[str, ...] = ()
+        self.statuses: dict[str, Status] = {}
+        self.scores: dict[str, int] = {}
+        self.only = ""
+        self._rows: tuple[tuple[str, ...], int, list[int]] = ((), -1, [])
+
+    def rows_of(self, names: tuple[str, ...], table: NodeTable) -> list[int]:
+        """Return the rows of the nodes that are there; not to be changed.
+
+        The same names are looked up for filters, for scores and for the choice, so what came of
+        them last is kept for as long as no node comes or goes.
+        """
+        known, at, rows = self._rows
+        if known is not names or at != table.columns.structure:
+            rows = table.rows_of(names)
+            self._rows = names, table.columns.structure, rows
+        return rows
+
+    def add_scores(self, scores: Mapping[str, int], factor: int) -> None:
+        """Add an extender's scores, each multiplied; sums stay within `_SCORE_BOUND`."""
+        known = self.scores
+        more = {name: score * factor for name, score in scores.items() if score}
+        if known:
+            more = {**known, **{name: add + known.get(name, 0) for name, add in more.items()}}
+        low, high = min(more.values(), default=0), max(more.values(), default=0)
+        if low < -_SCORE_BOUND or high > _SCORE_BOUND:
+            more = {n: max(-_SCORE_BOUND, min(sum_, _SCORE_BOUND)) for n, sum_ in more.items()}
+        self.scores = more
+
+
+class ExtendedCycle(Cycle):
+    """Decides with the help of extenders."""
+
+    async def together(self, calls: Sequence[Awaitable[None]]) -> None:
+        """Await several calls: one after another here, at once where there is an event loop."""
+        for call in calls:
+            await call
+
+    def asks_about(self, pod: Pod) -> bool:
+        """Whether `decide` would not be enough: an extender is interested in the pod."""
+        return any(
+            (each.filters or each.prioritizes or each.preempts) and each.interested(pod)
+            for each in self.profile.extenders
+        )
+
+    async def decide_asking(self, pod: PodInfo) -> Decision:
+        """Choose a node for a pod, or say why there is none, with the extenders' consent."""
+        try:
+            for _ in range(_ROUNDS):
+                if self.snapshot.num_nodes == 0:
+                    return failed(self.begin(pod), unresolvable(NO_NODES))
+                start = self._sampler.rotation.start
+                heard = await self._ask(pod)
+                # From here on nothing is awaited while there is a node to choose.
+                self._sampler.rotation.start = start
+                search = self.search(self.begin(pod), shortcut=bool(heard.only))
+                rows = search.answers.feasible(search.view, search.verdict)
+                kept = self._accepted(rows, heard)
+                if len(kept):
+                    return self.choose(search, kept, heard)
+                if not len(rows) or not self._moved(rows, heard):
+                    return await self._turned_away(search, heard)
+            return failed(self.begin(pod), error(_MOVED))
+        except CycleError as broken:
+            return failed(self.begin(pod), broken.status)
+
+    # -- asking --------------------------------------------------------------------------------
+
+    async def _ask(self, pod: PodInfo) -> Heard:
+        """Search, and ask the extenders about what is feasible: the nominated node first."""
+        heard = Heard()
+        search = self.search(self.begin(pod))
+        if search.nominated_row is not None:
+            name = self.snapshot.names[search.nominated_row]
+            heard.asked = (name,)
+            try:
+                heard.passed = await self._ask_filters(pod.pod, (name,), heard)
+            except ExtenderError as problem:
+                _log.info("%s cannot go to its nominated node %s: %s", pod.key, name, problem)
+            if heard.passed:
+                heard.only = name
+                return heard
+            search = self.search(self.begin(pod), shortcut=False)
+        rows = self.in_order(search, search.answers.feasible(search.view, search.verdict))
+        heard.asked = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
+        try:
+            heard.passed = await self._ask_filters(pod.pod, heard.asked, heard)
+        except ExtenderError as problem:
+            raise CycleError(error(str(problem))) from problem
+        if len(heard.passed) > 1:
+            await self._ask_scores(pod.pod, heard)
+        return heard
+
+    async def _ask_filters(self, pod: Pod, names: Sequence[str], heard: Heard) -> tuple[str, ...]:
+        """Ask one extender after the other, each about what the one before left."""
+        left = tuple(names)
+        for extender in self.profile.extenders:
+            left, nodes = self._still_there(left, heard)
+            if not left:
+                break
+            if not (extender.filters and extender.interested(pod)):
+                continue
+            try:
+                passed, failed, unresolved = await extender.filter(pod, nodes)
+            except ExtenderError as problem:
+                if not extender.ignorable:
+                    raise
+                _log.info("extender %s is left out of filtering: %s", extender.name, problem)
+                continue
+            for name, text in failed.items():
+                heard.statuses[name] = unschedulable(text)
+            for name, text in unresolved.items():
+                heard.statuses[name] = unresolvable(text)
+            accepted = frozenset(passed)
+            if len(accepted) < len(left):  # it accepts nothing it was not asked about
+                left = tuple(name for name in left if name in accepted)
+        return left
+
+    async def _ask_scores(self, pod: Pod, heard: Heard) -> None:
+        """Ask all extenders at once; one that fails adds nothing."""
+        _, nodes = self._still_there(heard.passed, heard)
+
+        async def ask(extender: Extender) -> None:
+            try:
+                scores = await extender.prioritize(pod, nodes)
+            except ExtenderError as problem:
+                _log.info("extender %s is left out of scoring: %s", extender.name, problem)
+                return
+            heard.add_scores(scores, extender.weight * SCORE_FACTOR)
+
+        scoring = [e for e in self.profile.extenders if e.prioritizes and e.interested(pod)]
+        if scoring:
+            await self.together([ask(extender) for extender in scoring])
+
+    def _still_there(
+        self, names: tuple[str, ...], heard: Heard
+    ) -> tuple[tuple[str, ...], list[Node]]:
+        """Leave out the nodes that are gone, and return the objects of the others."""
+        rows = heard.rows_of(names, self.snapshot.table)
+        if len(rows) < len(names):
+            names = tuple(self.snapshot.names[row] for row in rows)
+        return names, list(map(self.snapshot.table.nodes.__getitem__, rows))
+
+    # -- deciding ------------------------------------------------------------------------------
+
+    def _accepted(self, rows: Rows, heard: Heard) -> Rows:
+        if not len(rows):
+            return rows
+        accepted = heard.rows_of(heard.passed, self.snapshot.table)
+        return rows if len(accepted) == self.snapshot.num_nodes else rows[np.isin(rows, accepted)]
+
+    def _moved(self, rows: Rows, heard: Heard) -> bool:
+        """Whether there are feasible rows nobody was asked about, or an accepted one is gone."""
+        asked = frozenset(heard.asked)
+        return bool(heard.only) or any(self.snapshot.names[row] not in asked for row in rows)
+
+    def choose(self, search: Search, rows: Rows, heard: Heard) -> Decision:
+        """Score the rows that every extender accepted, and take the best.
+
+        Raises
+        ------
+        CycleError
+            A plugin broke.
+        """
+        if len(rows) == 1:
+            return self._taken(search, int(rows[0]))
+        total_n = self.totals(search, rows)
+        if heard.scores:
+            names = map(self.snapshot.names.__getitem__, rows.tolist())
+            added = list(map(heard.scores.get, names, repeat(0)))
+            total_n = total_n + np.array(added, np.int64)
+        return self.select(search, rows, total_n)
+
+    async def _turned_away(self, search: Search, heard: Heard) -> Decision:
+        diagnosed = self._with_statuses(search, heard)
+        diagnosis = diagnose(diagnosed)
+        if diagnosed is not search:
+            rejectors = diagnosis.unschedulable_plugins | {EXTENDER}
+            diagnosis = msgspec.structs.replace(diagnosis, unschedulable_plugins=rejectors)
+        after: PostFilterOutcome | None = None
+        if self.profile.post_filters:
+            after = await self._post_filter_asking(diagnosed)
+        return self.rejection(diagnosed, Rejection(diagnosis, after))
+
+    def _with_statuses(self, search: Search, heard: Heard) -> Search:
+        """Let the verdict say of feasible rows what the extenders turned them away with.
+
+        A row nobody gave a reason for is beyond help by preemption, and counts in no reason.
+        """
+        positions = np.flatnonzero(search.verdict.passed)
+        if not len(positions):
+            return search
+        verdict, rows = search.verdict.copy(), search.view.row_numbers()
+        intern = self.profile.handle.reasons.intern
+        for position in positions.tolist():
+            name = self.snapshot.names[int(rows[position])]
+            status = heard.statuses.get(name)
+            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if status is None else status.code
+            reason = 0 if status is None else intern(*status.reasons)
+            verdict.extend(position, code, reason)
+        return msgspec.structs.replace(search, verdict=verdict, known=None)
+
+    # -- preemption ----------------------------------------------------------------------------
+
+    async def _post_filter_asking(self, search: Search) -> PostFilterOutcome:
+        """Run PostFilter; where it finds candidates, let the extenders narrow them down.
+
+        The plugin that finds them is asked twice, every other one at most once.
+        """
+        attempt = search.attempt
+        state, pod = attempt.state, attempt.pod.pod
+        asking = [e for e in self.profile.extenders if e.preempts and e.interested(pod)]
+        if not asking:
+            return self.post_filter(search)
+        narrowing = Narrowing()
+        state.write(NARROWING, narrowing)
+        plugins = _AskedTwice(attempt, narrowing)
+        outcome = self.post_filter(search, ask=plugins.until_offered)
+        if narrowing.offered:
+            await self._narrow(pod, narrowing, asking)
+            outcome = self.post_filter(search, ask=plugins.afterwards)
+        state.delete(NARROWING)
+        return outcome
+
+    async def _narrow(self, pod: Pod, narrowing: Narrowing, asking: Sequence[Extender]) -> None:
+        victims: Victims = {
+            each.node_name: (tuple(info.pod for info in each.victims), each.violations)
+            for each in narrowing.offered
+        }
+        for extender in asking:
+            if not victims:
+                break
+            try:
+                kept = await extender.preempt(pod, victims, on_node=self._pods_on)
+                victims = _with_victims(extender, kept)
+            except ExtenderError as problem:
+                if not extender.ignorable:
+                    narrowing.answer(failure=str(problem))
+                    return
+                _log.info("extender %s is left out of preemption: %s", extender.name, problem)
+        narrowing.answer([*self._candidates_of(victims)])
+
+    def _candidates_of(self, victims: Victims) -> list[Candidate]:
+        """Return what is left as candidates; nodes and pods gone meanwhile are left out."""
+        found = []
+        for name, (pods, violations) in victims.items():
+            infos = (self.snapshot.table.pod(each.uid) for each in pods)
+            there = tuple(info for info in infos if info is not None)
+            if there and self.snapshot.row_of(name) is not None:
+                found.append(Candidate(name, there, violations))
+        return found
+
+    def _pods_on(self, node_name: str) -> Sequence[Pod]:
+        row = self.snapshot.row_of(node_name)
+        return () if row is None else [info.pod for info in self.snapshot.pods(row)]
+
+
+def _with_victims(extender: Extender, victims: Victims) -> Victims:
+    """Leave out nodes an extender that may be ignored named without victims.
+
+    Raises
+    ------
+    ExtenderError
+        Another one named such a node.
+    """
+    for name, (pods, _) in victims.items():
+        if not pods and not extender.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{name}"')
+    return {name: entry for name, entry in victims.items() if entry[0]}
+
+
+class _AskedTwice:
+    """Asks PostFilter plugins until one offers candidates, and goes on once they are narrowed."""
+
+    def __init__(self, attempt: Attempt, narrowing: Narrowing) -> None:
+        self._state = attempt.state
+        self._pod = attempt.pod
+        self._narrowing = narrowing
+        self._answers: dict[str, PostFilterAnswer] = {}
+
+    def until_offered(
+        self, plugin: PostFilterPlugin, statuses: Mapping[str, Status]
+    ) -> PostFilterAnswer:
+        """Ask a plugin, unless one before it has offered candidates: then it has to wait."""
+        if self._narrowing.offered:
+            return None, unschedulable()
+        answer = post_filter_one(plugin, self._state, self._pod, statuses)
+        if not self._narrowing.offered:
+            self._answers[plugin.name] = answer
+        return answer
+
+    def afterwards(
+        self, plugin: PostFilterPlugin, statuses: Mapping[str, Status]
+    ) -> PostFilterAnswer:
+        """Repeat what a plugin said before; ask the one that offered, and those after it."""
+        answer = self._answers.get(plugin.name)
+        if answer is None:
+            return post_filter_one(plugin, self._state, self._pod, statuses)
+        return answer

@@ -1,0 +1,116 @@
+"""Asks Filter plugins about the rows of a view; the first failing plugin decides a row.
+
+Rules: scheduling spec, cycle section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.filters.filter_pass import FilterPass
+from moorage.framework.containment import contained
+from moorage.framework.forms import FilterForms
+from moorage.framework.meter import FILTER, NOT_TIMED
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, FilterAnswer, Status, error
+from moorage.snapshot.view import NodeView
+
+
+def run_filters(attempt: Attempt, view: NodeView) -> FilterPass:
+    """Ask the Filter plugins that PreFilter did not skip about a view.
+
+    Raises
+    ------
+    CycleError
+        A plugin answered Error for a row that no earlier plugin failed. The first such row in
+        index order decides the text.
+    """
+    verdict = ask_filters(attempt, view, only=range(len(attempt.profile.filters)))
+    raise_first_error(attempt.profile, verdict)
+    return verdict
+
+
+def ask_filters(attempt: Attempt, view: NodeView, *, only: Iterable[int]) -> FilterPass:
+    """Ask some Filter plugins, by index, about a view; the verdict keeps the rows that broke."""
+    verdict, forms, skipped = (
+        FilterPass(len(view)),
+        attempt.profile.filter_forms,
+        attempt.state.skip_filter,
+    )
+    for index in only:
+        if forms[index].name not in skipped:
+            ask_into(verdict, attempt, forms[index], view)
+    return verdict
+
+
+def ask_into(verdict: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView) -> None:
+    """Ask one plugin about a view and record its answer in the verdict on that view.
+
+    A plugin that judges row by row is asked only about rows that no earlier plugin failed: the
+    other rows have their verdict, and each row costs a call.
+    """
+    if forms.row_by_row:
+        open_rows = np.flatnonzero(verdict.plugin_n > forms.index)
+        if len(open_rows) < len(view):
+            if len(open_rows):
+                part = NodeView(view.size_of_all, view.row_numbers()[open_rows])
+                answer = ask_filter(attempt, forms, part)
+                if answer is not None:
+                    verdict.record(forms.index, _spread(answer, open_rows, len(view)))
+            return
+    answer = ask_filter(attempt, forms, view)
+    if answer is not None:
+        verdict.record(forms.index, answer)
+
+
+def _spread(answer: FilterAnswer, at: NDArray[np.int64], n: int) -> FilterAnswer:
+    code_n, reason_n = np.zeros(n, np.uint8), np.zeros(n, np.int32)
+    code_n[at], reason_n[at] = answer.code_n, answer.reason_n
+    return FilterAnswer(code_n, reason_n)
+
+
+def ask_filter(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAnswer | None:
+    """Ask one plugin about a view; a plugin that raises answers Error for every row."""
+    state = attempt.state
+    if state.meter is None:
+        return _answer(attempt, forms, view)
+    began_ns = state.begins()
+    answer = _answer(attempt, forms, view)
+    timed = began_ns != NOT_TIMED  # otherwise nobody reads the code
+    broke = timed and answer is not None and answer.is_broken
+    code = Code.ERROR if broke else Code.SUCCESS
+    state.ended(forms.name, FILTER, code, since_ns=began_ns)
+    return answer
+
+
+def _answer(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAnswer | None:
+    try:
+        answer = forms.plugin.filter(attempt.state, attempt.pod, view)
+    except Exception as problem:
+        status = contained(forms.name, "Filter", problem)
+        return _broken_everywhere(attempt, view, *status.reasons)
+    if answer is not None and len(answer) != len(view):
+        text = f"plugin answered for {len(answer)} rows instead of {len(view)}"
+        return _broken_everywhere(attempt, view, text)
+    return answer
+
+
+def _broken_everywhere(attempt: Attempt, view: NodeView, *reasons: str) -> FilterAnswer:
+    n, reason = len(view), attempt.profile.handle.reasons.intern(*reasons)
+    return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
+
+
+def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
+    """Raise `CycleError` for the first row whose verdict is neither success nor rejection."""
+    if verdict.is_broken:
+        broken = np.flatnonzero(verdict.broken)
+        raise CycleError(broken_filter(verdict.status(profile, int(broken[0]))))
+
+
+def broken_filter(status: Status) -> Status:
+    """Return the Error that an attempt ends with when a Filter answered neither yes nor no."""
+    return error(f'running "{status.plugin}" filter plugin: {status.message}')

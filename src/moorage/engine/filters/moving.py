@@ -1,0 +1,56 @@
+"""Puts pods on rows of a trial and takes them off, and lets PreFilter results follow.
+
+Rules: scheduling spec, cycle section 3.4 (AddPod and RemovePod of PreFilter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.framework.containment import contained
+from moorage.framework.status import error
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.trial import Trial
+
+
+def put_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
+    """Add a pod to a row in a trial; the attempt's cycle state follows.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    trial.add_pod(other, row)
+    state, pod = attempt.state, attempt.pod
+    for plugin in attempt.profile.extensions:
+        if plugin.name not in state.skip_filter:
+            _follow(plugin.name, "AddPod", partial(plugin.add_pod, state, pod, other, row=row))
+
+
+def take_off_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
+    """Remove a pod from a row in a trial; the attempt's cycle state follows.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    trial.remove_pod(other.uid)
+    state, pod = attempt.state, attempt.pod
+    for plugin in attempt.profile.extensions:
+        if plugin.name not in state.skip_filter:
+            follow = partial(plugin.remove_pod, state, pod, other, row=row)
+            _follow(plugin.name, "RemovePod", follow)
+
+
+def _follow(name: str, point: str, call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception as problem:
+        text = contained(name, point, problem).message
+        raise CycleError(
+            error(f'running {point} on PreFilter plugin "{name}": {text}')
+        ) from problem

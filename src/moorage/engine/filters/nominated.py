@@ -1,0 +1,167 @@
+"""Judges rows beside the pods that are nominated to them.
+
+A row with nominated pods of equal or higher priority must pass twice: with those pods added, and
+without them. Where the Filters of an attempt see the pods of a row only as sums, all such rows are
+judged in one pass as numbers; otherwise each row is a trial of its own.
+
+Rules: scheduling spec, cycle section 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.asking import ask_filters, raise_first_error, run_filters
+from moorage.engine.filters.filter_pass import PASSES, FilterPass, RowVerdict
+from moorage.engine.filters.moving import put_on_row
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import RowSums, ShiftedSums
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+def filter_nominated(attempt: Attempt, view: NodeView, verdict: FilterPass) -> None:
+    """Judge the rows of a view again where nominated pods come first.
+
+    Parameters
+    ----------
+    attempt
+        The attempt, after PreFilter.
+    view
+        The rows.
+    verdict
+        The verdict on them without nominated pods; changed in place.
+
+    Raises
+    ------
+    CycleError
+        A plugin broke.
+    """
+    by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
+    if by_sums is not None:
+        filter_beside_sums(attempt, by_sums, view, verdict)
+        return
+    snapshot = attempt.snapshot
+    for name, nominated in snapshot.nominations.items():
+        row = snapshot.row_of(name) if nominated else None
+        position = None if row is None else _position(view, row)
+        if row is None or position is None:
+            continue
+        first = filter_beside_nominated(attempt, row, nominated)
+        if first is not None:
+            verdict.put_failures(np.array([position]), first)
+
+
+def filter_beside_sums(
+    attempt: Attempt, by_sums: Sequence[int], view: NodeView, verdict: FilterPass
+) -> None:
+    """Judge the rows of a view again where nominated pods come first, as sums.
+
+    Parameters
+    ----------
+    attempt
+        The attempt, after PreFilter.
+    by_sums
+        Indexes of the Filters that see sums.
+    view, verdict
+        The rows and the verdict on them without nominated pods; the verdict is changed in place.
+
+    Raises
+    ------
+    CycleError
+        A plugin broke.
+    """
+    snapshot = attempt.snapshot
+    positions, added = snapshot.nominated_among(attempt.pod, view.row_numbers())
+    if not len(positions):
+        return
+    rows = snapshot.rows(added.rows)
+    with ShiftedSums(snapshot.table, rows, frozenset(added.amounts)) as sums:
+        sums.shift(added.amounts, added.pods)
+        found = ask_filters(attempt, rows, only=by_sums)
+    verdict.put_sooner(positions, found)
+    if found.is_broken:
+        raise_first_error(attempt.profile, verdict.at(positions))
+
+
+def filter_beside_nominated(
+    attempt: Attempt, row: int, nominated: Sequence[PodInfo]
+) -> FilterPass | None:
+    """Judge one row with the pods nominated to it that come first; None when none does.
+
+    Raises
+    ------
+    CycleError
+        A plugin broke.
+    """
+    added = nominated_first(attempt.snapshot, attempt.pod, nominated)
+    if not added:
+        return None
+    with attempt.snapshot.trial() as trial:
+        tried = attempt.branch()
+        for other in added:
+            put_on_row(tried, trial, other, row)
+        return run_filters(tried, attempt.snapshot.rows([row]))
+
+
+def nominated_first(
+    snapshot: Snapshot, pod: PodInfo, nominated: Sequence[PodInfo]
+) -> list[PodInfo]:
+    """Return the nominated pods that a pod has to leave room for.
+
+    Those are of equal or higher priority, not the pod itself, and not on a node already.
+    """
+    return [
+        other
+        for other in nominated
+        if other.priority >= pod.priority
+        and other.uid != pod.uid
+        and snapshot.table.node_of_pod(other.uid) is None
+    ]
+
+
+def comes_first(snapshot: Snapshot, pod: PodInfo, row: int) -> bool:
+    """Whether a pod has to leave room on a row for no other pod that is nominated there."""
+    alone = snapshot.only_nominated
+    if (alone is not None and alone(pod.uid, snapshot.names[row])) or not snapshot.nominations:
+        return True
+    positions, _ = snapshot.nominated_among(pod, np.array([row]))
+    return not len(positions)
+
+
+def judge_row(
+    attempt: Attempt, by_sums: Sequence[int], row: int, more: RowSums
+) -> RowVerdict | None:
+    """Ask the Filters that see sums about one row that holds more; None where it takes arrays.
+
+    Parameters
+    ----------
+    attempt
+        The attempt, after PreFilter.
+    by_sums
+        Indexes of the Filters.
+    row, more
+        The row, and what it holds besides.
+    """
+    forms, state, pod = attempt.profile.filter_forms, attempt.state, attempt.pod
+    for index in by_sums:
+        judge = forms[index].judge_row
+        if judge is None:
+            return None
+        try:
+            code, reason = judge(state, pod, row, more)
+        except Exception:  # the plugin is asked again with arrays, and contained there
+            return None
+        if code:
+            return index, code, reason
+    return PASSES
+
+
+def _position(view: NodeView, row: int) -> int | None:
+    if view.rows is None:
+        return row
+    found = np.flatnonzero(view.rows == row)
+    return int(found[0]) if len(found) else None

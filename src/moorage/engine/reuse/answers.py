@@ -1,0 +1,164 @@
+"""The answers about one attempt, from what is known about the pod's shape.
+
+This is all that the cycle sees of reuse: it gets `ReusedAnswers` instead of `Answers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moorage.engine.answers import Answers, KnownRows, Rejection, Rows
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.nominated import comes_first, filter_nominated
+from moorage.engine.reuse.rejections import RejectionCache
+from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
+from moorage.framework.points import ScoreArray
+from moorage.framework.profile import Profile
+from moorage.framework.runner import PreFilterOutcome
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+
+class Reuse:
+    """The caches of one profile.
+
+    Parameters
+    ----------
+    profile
+        The plugins that are asked.
+    snapshot
+        The cluster.
+    budget_bytes
+        How much memory the answers may take together.
+
+    Attributes
+    ----------
+    shapes
+        What is known about each shape.
+    rejections
+        Why searches found no node.
+    """
+
+    def __init__(
+        self, profile: Profile, snapshot: Snapshot, *, budget_bytes: int = BUDGET_BYTES
+    ) -> None:
+        self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes)
+        self.rejections = RejectionCache(profile, snapshot)
+        self._never_reused = [
+            each.never_reused
+            for each in profile.capabilities.values()
+            if each.never_reused is not None
+        ]
+
+    def about(self, attempt: Attempt) -> Answers:
+        """Return the answers about an attempt: without caches where a plugin forbids reuse."""
+        pod = attempt.pod
+        for never_reused in self._never_reused:
+            if never_reused(pod):
+                return Answers(attempt)
+        shape = self.shapes.find(pod)
+        if not pod.pod.status.nominated_node_name:  # or one row may be all that is looked at
+            self.shapes.follow(shape, pod)
+        return ReusedAnswers(attempt, shape, self)
+
+
+class ReusedAnswers(Answers):
+    """The answers about one attempt, reused from earlier pods of the same shape.
+
+    Parameters
+    ----------
+    attempt
+        The attempt.
+    shape
+        What is known about the pod's shape.
+    reuse
+        The caches.
+    """
+
+    def __init__(self, attempt: Attempt, shape: Shape, reuse: Reuse) -> None:
+        super().__init__(attempt)
+        self._shape = shape
+        self._reuse = reuse
+        self._every_node = True
+        """Whether PreFilter lets every node be searched; what is known covers every row."""
+
+    @property
+    def known(self) -> KnownRows | None:
+        """What is known about every row; None where PreFilter restricts the nodes."""
+        return self._shape.filters if self._every_node else None
+
+    def pre_filter(self) -> PreFilterOutcome:
+        """Run PreFilter, from the cache where possible."""
+        outcome = self._shape.pre_filters.run(self.attempt)
+        self._every_node = outcome.node_names is None
+        return outcome
+
+    def filter_row(self, row: int) -> FilterPass:
+        """Run Filter on one row, from the cache where possible."""
+        at, shape = self.attempt, self._shape
+        if shape.passes(at, row) and comes_first(at.snapshot, at.pod, row):
+            return FilterPass(1)
+        self._reuse.shapes.follow(shape, at.pod)
+        verdict = shape.filters.on_row(at.state, row)
+        if verdict is None:
+            return super().filter_row(row)
+        if at.snapshot.nominations:
+            filter_nominated(at, at.snapshot.rows([row]), verdict)
+        return verdict
+
+    def filter_view(self, view: NodeView) -> FilterPass:
+        """Run Filter on a view: of every row from the cache; other views are asked about."""
+        if not view.is_all:
+            return super().filter_view(view)
+        at, filters, shapes = self.attempt, self._shape.filters, self._reuse.shapes
+        shapes.follow(self._shape, at.pod)
+        kept = filters.verdict
+        if kept is None:
+            kept = filters.ask(at)
+            shapes.settle(self._shape)
+        verdict = filters.complete(at, kept)
+        if not at.snapshot.nominations:
+            return verdict
+        nominated = self._shape.nominated
+        priorities = len(nominated)
+        both = nominated.judge(at, verdict, is_kept=verdict is filters.verdict)
+        if len(nominated) != priorities:
+            shapes.settle(self._shape)
+        return both
+
+    def feasible(self, view: NodeView, verdict: FilterPass) -> Rows:
+        """Return the rows that a verdict passes, remembered where the verdict is."""
+        return (
+            self._shape.filters.feasible(verdict)
+            if view.is_all
+            else super().feasible(view, verdict)
+        )
+
+    def totals(self, rows: Rows) -> ScoreArray:
+        """Return the weighted sums, from scores of every row where those are known."""
+        if not self._every_node:
+            return super().totals(rows)
+        at, shape = self.attempt, self._shape
+        self._reuse.shapes.follow(shape, at.pod)
+        if not shape.scores.known:
+            known = shape.scores.ask(shape.asking(at))
+            at.state.absorb(shape.state)
+            if not known:
+                return super().totals(rows)
+            self._reuse.shapes.settle(shape)
+        return shape.scores.totals(at, self.view_of(rows))
+
+    def rejection(
+        self, outcome: PreFilterOutcome, verdict: FilterPass, find: Callable[[], Rejection]
+    ) -> Rejection:
+        """Return why no row passed, from the cache where possible."""
+        cache, key = self._reuse.rejections, None
+        if self._every_node and verdict is self._shape.filters.verdict:
+            key = cache.key(self.attempt, outcome, self._shape)
+        found = None if key is None else cache.find(key)
+        if found is None:
+            found = find()
+            if key is not None:
+                cache.keep(key, found)
+        return found

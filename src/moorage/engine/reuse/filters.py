@@ -1,0 +1,209 @@
+"""The filter cache: what the reusable Filter plugins say of every row, for pods of one shape.
+
+Filters that read the node alone are kept apart from those that read its pods as well, so that a
+row whose pods changed costs only the latter. Plugins that are asked afresh join the kept verdict
+in every attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.asking import ask_filters, ask_into, raise_first_error
+from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterPass
+from moorage.engine.reuse.changes import Changes
+from moorage.engine.reuse.scalar_filters import ScalarFilters
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.profile import Profile
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+
+
+class FilterPlugins:
+    """The Filter plugins of a profile, by index, parted by what their answers depend on.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        forms = profile.filter_forms
+        self.by_node = [each.index for each in forms if each.by_node]
+        self.by_pods = [each.index for each in forms if each.reused and not each.by_node]
+        self.afresh = [each for each in forms if not each.reused]
+        self.scalar = ScalarFilters([forms[index] for index in self.by_pods])
+        self._afresh_names = frozenset(each.name for each in self.afresh)
+
+    def asks_afresh(self, state: CycleState) -> bool:
+        """Whether an attempt has to ask any Filter whose answers are not kept."""
+        return not self._afresh_names <= state.skip_filter
+
+
+class FilterCache:
+    """The verdict on every row for one shape.
+
+    Parameters
+    ----------
+    plugins
+        The Filter plugins of the profile.
+
+    Attributes
+    ----------
+    verdict
+        What all reusable Filters say of every row; None until they were asked. Not to be changed
+        by others.
+    by_node
+        What those of them say that read the node alone; None as `verdict`.
+    """
+
+    __slots__ = ("_by_pods", "_feasible", "_plugins", "by_node", "verdict")
+
+    def __init__(self, plugins: FilterPlugins) -> None:
+        self._plugins = plugins
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what is known about rows."""
+        self.verdict: FilterPass | None = None
+        self.by_node: FilterPass | None = None
+        self._by_pods: FilterPass | None = None
+        self._feasible: NDArray[np.int64] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, bytes."""
+        passes = [each for each in (self.by_node, self._by_pods, self.verdict) if each is not None]
+        rows = 0 if self._feasible is None else self._feasible.nbytes
+        return sum(each.nbytes for each in passes) + rows
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def ask(self, attempt: Attempt) -> FilterPass:
+        """Ask the reusable Filters about every row, and keep their verdict unless one broke."""
+        plugins, view = self._plugins, attempt.snapshot.all()
+        by_node = ask_filters(attempt, view, only=plugins.by_node)
+        by_pods = ask_filters(attempt, view, only=plugins.by_pods)
+        verdict = by_node.copy()
+        verdict.merge(by_pods)
+        if not verdict.is_broken:  # an error may be gone the next time
+            self.by_node, self._by_pods, self.verdict = by_node, by_pods, verdict
+            self._feasible = None
+        return verdict
+
+    def complete(self, attempt: Attempt, verdict: FilterPass) -> FilterPass:
+        """Return a verdict of the reusable Filters with those joined that are asked afresh.
+
+        Raises
+        ------
+        CycleError
+            A plugin broke for a row that no earlier plugin failed.
+        """
+        plugins, state = self._plugins, attempt.state
+        if plugins.asks_afresh(state):
+            verdict, view = verdict.copy(), attempt.snapshot.all()
+            for forms in plugins.afresh:
+                if forms.name not in state.skip_filter:
+                    ask_into(verdict, attempt, forms, view)
+        if verdict is not self.verdict:
+            raise_first_error(attempt.profile, verdict)
+        return verdict
+
+    def on_row(self, state: CycleState, row: int) -> FilterPass | None:
+        """Return a copy of the verdict on one row; None where a Filter must be asked."""
+        if self.verdict is None or self._plugins.asks_afresh(state):
+            return None
+        return self.verdict.at(np.array([row]))
+
+    def passes(self, state: CycleState, row: int) -> bool | None:
+        """Whether one row passed when the cache was followed last; None where it is not known."""
+        if self.verdict is None or self._plugins.asks_afresh(state):
+            return None
+        return self.verdict.plugin_n.item(row) == PASSED
+
+    def passes_now(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether one row whose pods changed passes now; False is always right.
+
+        Parameters
+        ----------
+        state, pod
+            The state that the shape's plugins wrote, and a pod of the shape.
+        row
+            The row. Its node is as it was when the cache was followed last.
+        """
+        if self.by_node is None or self.by_node.plugin_n.item(row) != PASSED:
+            return False
+        return self._plugins.scalar.passes(state, pod, row)
+
+    def feasible(self, verdict: FilterPass) -> NDArray[np.int64]:
+        """Return int64: the rows that a verdict on every row passes, ascending."""
+        if verdict is not self.verdict:
+            return verdict.passing
+        if self._feasible is None:
+            self._feasible = verdict.passing
+        return self._feasible
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def follow(self, attempt: Attempt, changes: Changes) -> None:
+        """Judge the changed rows again.
+
+        Parameters
+        ----------
+        attempt
+            A pod of the shape, with the state that the shape's plugins wrote.
+        changes
+            The rows.
+        """
+        if self.verdict is None:
+            return
+        if changes.are_few and self._follow_in_scalars(attempt, changes.rows):
+            return
+        assert self.by_node is not None
+        assert self._by_pods is not None
+        plugins, at = self._plugins, np.array(changes.rows, np.int64)
+        if changes.nodes:
+            self._ask_again(self.by_node, plugins.by_node, attempt, np.array(changes.nodes))
+        self._ask_again(self._by_pods, plugins.by_pods, attempt, at)
+        merged = self.by_node.at(at)
+        merged.merge(self._by_pods.at(at))
+        if (merged.passed != (self.verdict.plugin_n[at] == PASSED)).any():
+            self._feasible = None
+        self.verdict.put(at, merged)
+        if merged.is_broken:
+            self.verdict = self._feasible = None
+
+    @staticmethod
+    def _ask_again(
+        verdict: FilterPass, only: Sequence[int], attempt: Attempt, rows: NDArray[np.int64]
+    ) -> None:
+        view: NodeView = attempt.snapshot.rows(rows)
+        verdict.put(rows, ask_filters(attempt, view, only=only))
+
+    def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
+        """Judge a few rows whose nodes did not change; False when that takes arrays.
+
+        Nothing is lost then: the rows judged before are judged once more.
+        """
+        verdict, by_node, by_pods = self.verdict, self.by_node, self._by_pods
+        assert verdict is not None
+        assert by_node is not None
+        assert by_pods is not None
+        for row in rows:
+            passed = verdict.plugin_n.item(row) == PASSED
+            found = self._plugins.scalar.verdict(attempt, row)
+            if found is None:
+                return False
+            if passed and found is PASSES:
+                continue
+            by_pods.put_row(row, found)
+            first = min(by_node.verdict_at(row), found)  # the first plugin decides
+            verdict.put_row(row, first)
+            if passed or first is PASSES:
+                self._feasible = None
+        return True

@@ -1,0 +1,166 @@
+"""The nominated cache: the verdict of one shape on every row beside the pods nominated there.
+
+While a wave of preemptors waits for room, thousands of nodes have nominated pods, and from one
+replica to the next a few of them change. The key is the priority of the pod, because nominated
+pods of lower priority do not count.
+
+Rules: scheduling spec, cycle section 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.filter_pass import PASSES, FilterPass
+from moorage.engine.filters.nominated import filter_beside_sums, filter_nominated, judge_row
+from moorage.engine.reuse.changes import ROWS_MOST
+from moorage.snapshot.nominated_rows import NominatedLevel
+from moorage.snapshot.snapshot import Snapshot
+
+# From this share of the rows on, one pass over all costs less than following changes; a guess.
+_CHANGED_SHARE = 4
+
+# Priorities for which a shape keeps a verdict; a guess.
+_PRIORITIES_MOST = 4
+
+
+class _Kept:
+    """The verdict for one priority.
+
+    Parameters
+    ----------
+    base
+        The shape's verdict without nominated pods, which is followed in place.
+    level
+        The nominated pods that count.
+    by_sums
+        Indexes of the Filters that judged beside them.
+    verdict
+        The verdict with and without them.
+    positions
+        Up to where the logs of nodes, of pods and of the level were followed.
+    """
+
+    __slots__ = ("base", "by_sums", "level", "positions", "verdict")
+
+    def __init__(
+        self,
+        base: FilterPass,
+        level: NominatedLevel,
+        by_sums: tuple[int, ...],
+        verdict: FilterPass,
+        positions: tuple[int, int, int],
+    ) -> None:
+        self.base = base
+        self.level = level
+        self.by_sums = by_sums
+        self.verdict = verdict
+        self.positions = positions
+
+    def changed(self, snapshot: Snapshot, positions: tuple[int, int, int]) -> list[int] | None:
+        """Return the rows that may be judged otherwise now; None where that is not known."""
+        logs = (snapshot.table.node_log, snapshot.table.pod_log, self.level.log)
+        rows: set[int] = set()
+        for log, before, now in zip(logs, self.positions, positions, strict=True):
+            if before != now:
+                changed = log.since(before)
+                if changed is None:
+                    return None
+                rows.update(changed)
+        return sorted(rows)
+
+
+class NominatedCache:
+    """The verdict of one shape beside nominated pods, by priority."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[int, _Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def forget(self) -> None:
+        """Forget every verdict."""
+        self._kept.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the verdicts, bytes."""
+        return sum(kept.verdict.nbytes for kept in self._kept.values())
+
+    def judge(self, attempt: Attempt, verdict: FilterPass, *, is_kept: bool) -> FilterPass:
+        """Return the verdict on every row beside nominated pods; not to be changed.
+
+        Parameters
+        ----------
+        attempt
+            The attempt, after PreFilter.
+        verdict
+            The verdict without nominated pods, up to date.
+        is_kept
+            Whether that is the shape's own verdict, and not one with more plugins asked.
+
+        Raises
+        ------
+        CycleError
+            A plugin broke.
+        """
+        snapshot, pod = attempt.snapshot, attempt.pod
+        by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter) if is_kept else None
+        level, own = snapshot.nominated_level(pod)
+        if by_sums is None or own is not None:
+            both = verdict.copy()
+            filter_nominated(attempt, snapshot.all(), both)
+            return both
+        table = snapshot.table
+        positions = (table.node_log.position, table.pod_log.position, level.log.position)
+        kept = self._kept.get(pod.priority)
+        if kept is not None and kept.base is verdict and kept.level is level:
+            rows = kept.changed(snapshot, positions) if kept.by_sums == by_sums else None
+            if rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
+                _follow(kept, attempt, rows)
+                kept.positions = positions
+                return kept.verdict
+        both = verdict.copy()
+        filter_beside_sums(attempt, by_sums, snapshot.all(), both)
+        self._keep(pod.priority, _Kept(verdict, level, by_sums, both, positions))
+        return both
+
+    def _keep(self, priority: int, kept: _Kept) -> None:
+        if priority not in self._kept and len(self._kept) >= _PRIORITIES_MOST:
+            self._kept.clear()
+        self._kept[priority] = kept
+
+
+def _follow(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> None:
+    """Judge the changed rows again."""
+    if not rows or _follow_in_scalars(kept, attempt, rows):
+        return
+    at = np.array(rows, np.int64)
+    part = kept.base.at(at)
+    filter_beside_sums(attempt, kept.by_sums, attempt.snapshot.rows(at), part)
+    kept.verdict.put(at, part)
+
+
+def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bool:
+    """Judge a few rows again without arrays; False when that takes arrays.
+
+    Nothing is lost then: the rows judged before are judged once more.
+    """
+    if len(rows) > ROWS_MOST:
+        return False
+    for row in rows:
+        found, more = kept.base.verdict_at(row), kept.level.at(row)
+        if more is not None:
+            beside = judge_row(attempt, kept.by_sums, row, more)
+            if beside is None:
+                return False
+            if beside is not PASSES and beside[0] <= found[0]:
+                found = beside
+        kept.verdict.put_row(row, found)
+    return True

@@ -1,0 +1,200 @@
+"""The pre-filter cache: what PreFilter came to for one shape.
+
+The answers of reusable plugins are kept. The plugins asked afresh mostly skip, as they did for the
+last replica; then the outcome of that attempt holds again. Plugins that know which pods they skip
+(capability `skips_spec`) are not even asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from moorage.engine.attempt import Attempt
+from moorage.framework.capabilities import Capabilities
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import PreFilterPlugin
+from moorage.framework.profile import Profile
+from moorage.framework.runner import (
+    PreFilterAnswer,
+    PreFilterOutcome,
+    pre_filter_one,
+    run_pre_filter,
+)
+from moorage.framework.status import SKIP, Code
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+
+class _Skips(NamedTuple):
+    """The plugins asked afresh that skip every pod of one spec.
+
+    Parameters
+    ----------
+    always
+        Names of those that skip whatever the cluster is like.
+    conditions
+        For each of the others that skip, the condition that must hold.
+    is_all
+        Whether all plugins asked afresh skip as long as every condition holds.
+    """
+
+    always: frozenset[str]
+    conditions: tuple[Callable[[Snapshot], bool], ...] = ()
+    is_all: bool = False
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether every condition holds now."""
+        for condition in self.conditions:  # noqa: SIM110 - a generator costs more than the answers
+            if not condition(snapshot):
+                return False
+        return True
+
+
+_NONE: Final = _Skips(frozenset())
+
+
+class PreFilterPlugins:
+    """The PreFilter plugins of a profile, parted by whether their answers are kept.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        names = profile.asked_afresh
+        self.afresh = [plugin for plugin in profile.pre_filters if plugin.name in names]
+        self.afresh_names = frozenset(plugin.name for plugin in self.afresh)
+        self.kept = len(profile.pre_filters) - len(self.afresh)
+        self.all_skip = (True,) * len(self.afresh)
+        self._declared = [(each.name, profile.capabilities[each.name]) for each in self.afresh]
+
+    def skips(self, pod: PodInfo) -> _Skips:
+        """Return which plugins asked afresh skip pods of this spec, found once for each spec."""
+        found: _Skips | None = pod.spec_memo.get(self)
+        if found is None:
+            found = pod.spec_memo[self] = _skips(pod, self._declared)
+        return found
+
+
+class PreFilterCache:
+    """PreFilter for one shape.
+
+    Parameters
+    ----------
+    plugins
+        The PreFilter plugins of the profile.
+    state
+        The state that the shape's reusable plugins write.
+    """
+
+    __slots__ = ("_answers", "_lets_every_node", "_outcomes", "_plugins", "_state")
+
+    def __init__(self, plugins: PreFilterPlugins, state: CycleState) -> None:
+        self._plugins = plugins
+        self._state = state
+        self._answers: dict[str, PreFilterAnswer] = {}
+        self._outcomes: dict[tuple[bool, ...], tuple[PreFilterOutcome, frozenset[str]]] = {}
+        """The outcome, and the plugins that skip, for attempts in which every plugin skips or lets
+        every node be searched. The key says of each plugin asked afresh whether it skips."""
+        self._lets_every_node = False
+        """Whether every reusable plugin has answered, and lets every node be searched or skips."""
+
+    def run(self, attempt: Attempt) -> PreFilterOutcome:
+        """Run PreFilter; the plugins answer from the cache where they can.
+
+        The outcome of an earlier attempt in which the same plugins skipped holds again where no
+        plugin objects. Otherwise the answers are put together as `run_pre_filter` does.
+        """
+        state = attempt.state
+        state.absorb(self._state)
+        if not self._lets_every_node:
+            return self._put_together(attempt, {})
+        # An attempt whose plugins are timed one by one asks them all, to be told of each.
+        skips = _NONE if state.timed else self._plugins.skips(attempt.pod)
+        if skips.is_all and skips.holds(attempt.snapshot):
+            known = self._outcomes.get(self._plugins.all_skip)
+            if known is not None:
+                outcome, state.skip_filter = known
+                return outcome
+        return self._ask_afresh(attempt, skips)
+
+    def _ask_afresh(self, attempt: Attempt, skips: _Skips) -> PreFilterOutcome:
+        """Ask the plugins that are asked afresh, and look up what their answers come to."""
+        state, answers = attempt.state, dict[str, PreFilterAnswer]()
+        for plugin in self._plugins.afresh:
+            if plugin.name in skips.always:
+                answers[plugin.name] = None, SKIP.by(plugin.name)
+                continue
+            answer = pre_filter_one(plugin, state, attempt.pod, attempt.snapshot)
+            answers[plugin.name] = answer
+            if not _is_plain(answer):
+                return self._put_together(attempt, answers)
+        skipping = tuple([status.code is Code.SKIP for _, status in answers.values()])
+        known = self._outcomes.get(skipping)
+        if known is None:
+            outcome = self._put_together(attempt, answers)
+            known = self._outcomes[skipping] = outcome, state.skip_filter
+        outcome, state.skip_filter = known
+        return outcome
+
+    def _put_together(
+        self, attempt: Attempt, answers: Mapping[str, PreFilterAnswer]
+    ) -> PreFilterOutcome:
+        """Put the answers together: those given, and those of all other plugins."""
+
+        def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
+            found = answers.get(plugin.name)
+            return self._ask(attempt, plugin) if found is None else found
+
+        state, pod = attempt.state, attempt.pod
+        outcome = run_pre_filter(attempt.profile, state, pod, attempt.snapshot, ask=ask)
+        if len(self._answers) == self._plugins.kept:
+            self._lets_every_node = all(map(_is_plain, self._answers.values()))
+        return outcome
+
+    def _ask(self, attempt: Attempt, plugin: PreFilterPlugin) -> PreFilterAnswer:
+        """Answer for a plugin: from the cache, or by asking it."""
+        state, pod, snapshot = attempt.state, attempt.pod, attempt.snapshot
+        if plugin.name in self._plugins.afresh_names:
+            return pre_filter_one(plugin, state, pod, snapshot)
+        known = self._answers.get(plugin.name)
+        if known is None:
+            self._state.metered_like(state)
+            known = pre_filter_one(plugin, self._state, pod, snapshot)
+            state.absorb(self._state)
+            if known[1].code is not Code.ERROR:
+                self._keep(plugin.name, known)
+        return known
+
+    def _keep(self, name: str, answer: PreFilterAnswer) -> None:
+        self._answers[name] = answer
+        if answer[1].code is Code.SKIP:
+            self._state.skip_filter |= {name}
+
+
+def _is_plain(answer: PreFilterAnswer) -> bool:
+    """Whether a plugin skips, or lets the attempt go on with every node."""
+    result, status = answer
+    if status.code is Code.SKIP:
+        return True
+    return status.code is Code.SUCCESS and (result is None or result.node_names is None)
+
+
+def _skips(pod: PodInfo, declared: Sequence[tuple[str, Capabilities]]) -> _Skips:
+    always: set[str] = set()
+    conditions: list[Callable[[Snapshot], bool]] = []
+    for name, each in declared:
+        try:
+            if each.skips_spec is None or not each.skips_spec(pod):
+                continue
+        except Exception:  # the plugin is asked by its PreFilter, and contained there
+            continue
+        if each.skips_while is None:
+            always.add(name)
+        else:
+            conditions.append(each.skips_while)
+    is_all = len(always) + len(conditions) == len(declared)
+    return _Skips(frozenset(always), tuple(conditions), is_all)

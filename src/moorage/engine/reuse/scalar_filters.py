@@ -1,0 +1,83 @@
+"""Scalar filters: Filter plugins asked about single rows, without arrays.
+
+Since the last replica one node got a pod: this is the everyday case of every cache. On one row
+NumPy costs many times what it computes, so plugins may offer the same question for a single row
+(capabilities `filter_row` and `passes_row`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.filter_pass import PASSES, RowVerdict
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.forms import FilterForms
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import NOTHING_MORE
+
+
+class ScalarFilters:
+    """Asks some Filter plugins about single rows.
+
+    Parameters
+    ----------
+    filters
+        The plugins, in order.
+    """
+
+    __slots__ = ("_filters", "_unskipped")
+
+    def __init__(self, filters: Sequence[FilterForms]) -> None:
+        self._filters = tuple(filters)
+        self._unskipped: dict[frozenset[str], tuple[FilterForms, ...]] = {}
+
+    def passes(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+        """Whether every plugin passes a row; False is always right."""
+        try:
+            for forms in self._asked(state):
+                judge, passes = forms.judge_row, forms.passes_row
+                if judge is not None:
+                    if judge(state, pod, row, NOTHING_MORE)[0]:
+                        return False
+                elif passes is None or not passes(state, pod, row):
+                    return False
+        except Exception:  # whoever asks goes on with arrays, and the plugin is contained there
+            return False
+        return True
+
+    def verdict(self, attempt: Attempt, row: int) -> RowVerdict | None:
+        """Return the verdict of the plugins on one row; None where an answer is no verdict."""
+        try:
+            return self._first_failing(attempt, row)
+        except Exception:  # as in `passes`
+            return None
+
+    def _first_failing(self, attempt: Attempt, row: int) -> RowVerdict | None:
+        state, pod = attempt.state, attempt.pod
+        for forms in self._asked(state):
+            judge, passes = forms.judge_row, forms.passes_row
+            if judge is not None:
+                code, reason = judge(state, pod, row, NOTHING_MORE)
+                if code:
+                    return forms.index, code, reason
+                continue
+            if passes is not None and passes(state, pod, row):
+                continue
+            answer = forms.plugin.filter(state, pod, attempt.snapshot.rows([row]))
+            if answer is None:
+                continue
+            if len(answer) != 1 or answer.is_broken:
+                return None
+            if answer.code_n[0]:
+                return forms.index, int(answer.code_n[0]), int(answer.reason_n[0])
+        return PASSES
+
+    def _asked(self, state: CycleState) -> tuple[FilterForms, ...]:
+        """Return the plugins that an attempt does not skip."""
+        skipped = state.skip_filter
+        found = self._unskipped.get(skipped)
+        if found is None:
+            found = tuple(each for each in self._filters if each.name not in skipped)
+            self._unskipped[skipped] = found
+        return found

@@ -1,0 +1,260 @@
+"""The score cache: the raw scores that the reusable Score plugins give every row, for one shape.
+
+Raw scores are kept for all rows, feasible or not, because feasible rows change from pod to pod.
+The weighted sum of those that need no normalising is kept as well.
+
+Rules: scheduling spec, cycle section 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.reuse.changes import Changes
+from moorage.engine.scoring import ask_score, check_range, normalized
+from moorage.framework.capabilities import Reads
+from moorage.framework.containment import contained
+from moorage.framework.forms import ScoreForms
+from moorage.framework.meter import PRE_SCORE
+from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
+from moorage.framework.profile import Profile
+from moorage.framework.runner import run_pre_score
+from moorage.framework.status import Code, error
+from moorage.snapshot.view import NodeView
+
+
+class ScorePlugins:
+    """The Score plugins of a profile, parted by what their answers depend on.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        afresh = profile.asked_afresh
+        self.every = profile.score_forms
+        self.reused = [each for each in self.every if each.reused]
+        self.prepared = [each for each in profile.pre_scores if each.name not in afresh]
+        self.prepared_afresh = frozenset(
+            each.name for each in profile.pre_scores if each.name in afresh
+        )
+        """Names of the plugins whose PreScore runs in every attempt."""
+        by_pods = [each for each in self.reused if each.reads != Reads.NODE]
+        self.scalar = [each for each in by_pods if each.score_row and each.normalizer is None]
+        known = {each.name for each in self.scalar}
+        self.arrays_only = [each.name for each in by_pods if each.name not in known]
+
+
+class ScoreCache:
+    """The scores of every row for one shape.
+
+    Parameters
+    ----------
+    plugins
+        The Score plugins of the profile.
+
+    Attributes
+    ----------
+    raw
+        By plugin, int64, (n,): raw scores.
+    fixed_n
+        int64, (n,): weighted sum of the plugins whose raw scores are final.
+    flat
+        By normalising plugin, the raw score that every row has, where all have the same.
+    skipped
+        Names of the reusable plugins that their PreScore took out of scoring.
+    """
+
+    __slots__ = ("_fails", "_flat_total", "_known", "_plugins", "fixed_n", "flat", "raw", "skipped")
+
+    def __init__(self, plugins: ScorePlugins) -> None:
+        self._plugins = plugins
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget every score."""
+        self._known = False
+        self._fails = False
+        """Whether scoring every row fails, perhaps over rows that are not feasible."""
+        self.raw: dict[str, ScoreArray] = {}
+        self.fixed_n: ScoreArray = np.zeros(0, np.int64)
+        self.flat: dict[str, int] = {}
+        self._flat_total: int | None = None
+        self.skipped: frozenset[str] = frozenset()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, bytes."""
+        return sum(raw_n.nbytes for raw_n in self.raw.values()) + self.fixed_n.nbytes
+
+    @property
+    def known(self) -> bool:
+        """Whether every row has its scores."""
+        return self._known
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def ask(self, attempt: Attempt) -> bool:
+        """Ask the reusable plugins about every row; return whether all of them could answer.
+
+        Parameters
+        ----------
+        attempt
+            A pod of the shape, with the state that the shape's plugins write. Plugins may fail
+            over rows that are not feasible; then only feasible rows can be scored.
+        """
+        if self._fails:
+            return False
+        self._fails = True
+        try:
+            self.skipped = self._pre_score(attempt)
+            self.fixed_n = np.zeros(attempt.snapshot.num_nodes, np.int64)
+            for forms in self._scoring():
+                raw_n = self.raw[forms.name] = ask_score(attempt, forms, attempt.snapshot.all())
+                if forms.normalizer is None:
+                    check_range(forms.plugin, raw_n)
+                    self.fixed_n += forms.weight * raw_n
+                elif len(raw_n) and raw_n.min() == raw_n.max():
+                    self.flat[forms.name] = int(raw_n[0])
+        except CycleError:
+            self.forget()
+            self._fails = True
+            return False
+        self._known, self._fails = True, False
+        return True
+
+    def totals(self, attempt: Attempt, feasible: NodeView) -> ScoreArray:
+        """Return int64, (rows of the view,): weighted sums, plugins asked afresh included.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a score is out of range.
+        """
+        self._prepare(attempt, feasible)
+        state, rows = attempt.state, feasible.rows
+        total_n = self.fixed_n.copy() if rows is None else self.fixed_n[rows]
+        for forms in self._plugins.every:
+            if forms.name in state.skip_score:
+                continue
+            if not forms.reused:
+                raw_n = ask_score(attempt, forms, feasible)
+            elif forms.normalizer is None or forms.name in self.flat:
+                continue  # in the fixed sum already, or the same for every node
+            else:
+                raw_n = self.raw[forms.name]
+                raw_n = raw_n.copy() if rows is None else raw_n[rows]
+            total_n += forms.weight * normalized(attempt, forms, raw_n)
+        if self._flat_total is None:
+            self._flat_total = self._flat_part(attempt)
+        total_n += self._flat_total
+        return total_n
+
+    def _prepare(self, attempt: Attempt, feasible: NodeView) -> None:
+        """Run PreScore of the plugins that are asked afresh."""
+        state, afresh = attempt.state, self._plugins.prepared_afresh
+        state.skip_score = frozenset()
+        if afresh:
+            status = run_pre_score(attempt.profile, state, attempt.pod, feasible, only=afresh)
+            if not status.ok:
+                raise CycleError(status, PRE_SCORE)
+        state.skip_score |= self.skipped
+        if state.meter is not None:
+            state.meter.lap(PRE_SCORE, Code.SUCCESS)
+
+    def _pre_score(self, attempt: Attempt) -> frozenset[str]:
+        state, skipped = attempt.state, set()
+        for plugin in self._plugins.prepared:
+            began_ns = state.begins()
+            try:
+                status = plugin.pre_score(state, attempt.pod, attempt.snapshot.all())
+            except Exception as problem:
+                status = contained(plugin.name, PRE_SCORE, problem)
+            state.ended(plugin.name, PRE_SCORE, status.code, since_ns=began_ns)
+            if status.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif not status.ok:
+                text = f'running PreScore plugin "{plugin.name}": {status.message}'
+                raise CycleError(error(text))
+        return frozenset(skipped)
+
+    def _scoring(self) -> list[ScoreForms]:
+        return [each for each in self._plugins.reused if each.name not in self.skipped]
+
+    def _flat_part(self, attempt: Attempt) -> int:
+        part = 0
+        for forms in self._plugins.every:
+            if forms.name in self.flat:
+                one = np.array([self.flat[forms.name]], np.int64)
+                part += forms.weight * int(normalized(attempt, forms, one)[0])
+        return part
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def follow(self, attempt: Attempt, changes: Changes) -> None:
+        """Score the changed rows again.
+
+        Parameters
+        ----------
+        attempt
+            A pod of the shape, with the state that the shape's plugins wrote.
+        changes
+            The rows.
+        """
+        if not self._known:
+            return
+        if changes.are_few and self._follow_in_scalars(attempt, changes.rows):
+            return
+        try:
+            self._score_again(attempt, changes)
+        except CycleError:  # perhaps over a row that is not feasible: it is asked when it is
+            self.forget()
+
+    def _score_again(self, attempt: Attempt, changes: Changes) -> None:
+        rows: NDArray[np.int64] = np.array(changes.rows, np.int64)
+        view = attempt.snapshot.rows(rows)
+        for forms in self._scoring():
+            if forms.reads == Reads.NODE and not changes.nodes:
+                continue
+            raw_n = self.raw[forms.name]
+            new = ask_score(attempt, forms, view)
+            if forms.normalizer is None:
+                check_range(forms.plugin, new)
+                self.fixed_n[rows] += forms.weight * (new - raw_n[rows])
+            elif forms.name in self.flat and (new != self.flat[forms.name]).any():
+                del self.flat[forms.name]
+                self._flat_total = None
+            raw_n[rows] = new
+
+    def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
+        """Score a few rows whose nodes did not change; False when that takes arrays."""
+        skipped = self.skipped
+        for name in self._plugins.arrays_only:
+            if name not in skipped:
+                return False
+        try:
+            for row in rows:
+                if not self._score_row(attempt, row):
+                    return False
+        except Exception:  # the plugin is asked again with arrays, and contained there
+            return False
+        return True
+
+    def _score_row(self, attempt: Attempt, row: int) -> bool:
+        for forms in self._plugins.scalar:
+            if forms.name in self.skipped:
+                continue
+            assert forms.score_row is not None
+            new = forms.score_row(attempt.state, attempt.pod, row)
+            if new is None or not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
+                return False
+            raw_n = self.raw[forms.name]
+            self.fixed_n[row] += forms.weight * (new - raw_n.item(row))
+            raw_n[row] = new
+        return True

@@ -1,0 +1,248 @@
+"""The shape cache: what is known about each shape of pods.
+
+A shape is the parts of a pod that reusable plugins read. What those plugins answered for every row
+is kept for the next pod of the shape, and brought up to date from the rows that changed since.
+Placing one replica after another thus costs one changed row, not a pass over the cluster.
+
+A shape dies when rows were added, removed or moved, when a plugin's epoch changed, and least
+recently used first when the shapes exceed their byte budget.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.reuse.changes import Changes
+from moorage.engine.reuse.filters import FilterCache, FilterPlugins
+from moorage.engine.reuse.nominated import NominatedCache
+from moorage.engine.reuse.pre_filters import PreFilterCache, PreFilterPlugins
+from moorage.engine.reuse.scores import ScoreCache, ScorePlugins
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.profile import Profile
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import NODE_NAME, Part
+from moorage.snapshot.snapshot import Snapshot
+
+BUDGET_BYTES: Final = 256 * 1024 * 1024
+"""Default budget: about 500 shapes at 5000 nodes; a guess."""
+
+# Of a shape without arrays: its parts and what plugins compiled; a guess.
+_SHAPE_BYTES: Final = 8 * 1024
+
+# Rows that may have changed since a shape was brought up to date, while one of them is looked for
+# among them each time; a guess.
+_BEHIND_MOST: Final = 128
+
+Parts = tuple[Part[Any], ...]
+Key = tuple[int, ...]
+
+
+class ShapePlugins:
+    """The plugins of a profile as the caches of a shape ask them."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.pre_filters = PreFilterPlugins(profile)
+        self.filters = FilterPlugins(profile)
+        self.scores = ScorePlugins(profile)
+
+
+class Shape:
+    """What is known about one shape.
+
+    Parameters
+    ----------
+    parts
+        The parts of its pods. They are kept alive, so that those of the next replica have the
+        same ids.
+    plugins
+        The plugins that are asked.
+    snapshot
+        The cluster.
+    epochs
+        The epochs of the plugins that have one.
+
+    Attributes
+    ----------
+    state
+        What the reusable plugins left in the cycle state.
+    pre_filters, filters, scores, nominated
+        The caches.
+    """
+
+    def __init__(
+        self, parts: Parts, plugins: ShapePlugins, snapshot: Snapshot, epochs: Key
+    ) -> None:
+        self._plugins = plugins
+        self._snapshot = snapshot
+        self._node_position = snapshot.table.node_log.position
+        self._pod_position = snapshot.table.pod_log.position
+        self.parts = parts
+        self.key = _key(parts)
+        self.structure = snapshot.table.columns.structure
+        self.epochs = epochs
+        self.state = CycleState()
+        self.pre_filters = PreFilterCache(plugins.pre_filters, self.state)
+        self.filters = FilterCache(plugins.filters)
+        self.scores = ScoreCache(plugins.scores)
+        self.nominated = NominatedCache()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the caches, bytes; of all but arrays by a guess."""
+        arrays = self.filters.nbytes + self.scores.nbytes + self.nominated.nbytes
+        return _SHAPE_BYTES + arrays
+
+    def asking(self, attempt: Attempt) -> Attempt:
+        """Return an attempt for the plugins to answer about the shape; metered as another."""
+        self.state.metered_like(attempt.state)
+        return Attempt(attempt.profile, self._snapshot, self.state, attempt.pod)
+
+    def follow(self, pod: PodInfo) -> bool:
+        """Bring the caches up to date with every changed row; return whether they forgot all.
+
+        Parameters
+        ----------
+        pod
+            A pod of the shape.
+        """
+        node_log, pod_log = self._snapshot.table.node_log, self._snapshot.table.pod_log
+        at_nodes, at_pods = node_log.position, pod_log.position
+        if self._pod_position == at_pods and self._node_position == at_nodes:
+            return False
+        self.state.meter = None  # keeping answers up to date is no part of an extension point
+        nodes = [] if self._node_position == at_nodes else node_log.since(self._node_position)
+        pods = pod_log.since(self._pod_position)
+        self._node_position, self._pod_position = at_nodes, at_pods
+        changes = None if nodes is None or pods is None else Changes.of(nodes, pods)
+        if changes is None or changes.are_many(self._snapshot.num_nodes):
+            self.forget()
+            return True
+        attempt = Attempt(self._plugins.profile, self._snapshot, self.state, pod)
+        self.filters.follow(attempt, changes)
+        self.scores.follow(attempt, changes)
+        return False
+
+    def forget(self) -> None:
+        """Forget what is known about rows; what PreFilter said stays."""
+        self.filters.forget()
+        self.scores.forget()
+        self.nominated.forget()
+
+    def passes(self, attempt: Attempt, row: int) -> bool:
+        """Whether one row is known to pass, or found out about it alone; False is always right.
+
+        The caches need not be up to date. A pod that gets the node it is nominated to concerns no
+        other row, and those are judged once by the attempt that looks at all of them.
+
+        Parameters
+        ----------
+        attempt
+            A pod of the shape, after PreFilter.
+        row
+            The row.
+        """
+        table = self._snapshot.table
+        log, since = table.pod_log, self._pod_position
+        passed = self.filters.passes(attempt.state, row)
+        if passed is None or self._node_position != table.node_log.position:
+            return False
+        if log.position - since > _BEHIND_MOST:
+            return False
+        if not log.may_have_changed(row, since):
+            return passed
+        return self.filters.passes_now(self.state, attempt.pod, row)
+
+
+def _key(parts: Parts) -> Key:
+    return tuple([part.id for part in parts])
+
+
+class ShapeCache:
+    """Shapes by key for one profile.
+
+    Parameters
+    ----------
+    profile
+        The plugins that are asked.
+    snapshot
+        The cluster.
+    budget_bytes
+        How much memory the shapes may take together.
+
+    Attributes
+    ----------
+    hits, misses
+        How often a shape was known, and how often rows had to be judged from the start.
+    """
+
+    def __init__(
+        self, profile: Profile, snapshot: Snapshot, *, budget_bytes: int = BUDGET_BYTES
+    ) -> None:
+        self._plugins = ShapePlugins(profile)
+        self._snapshot = snapshot
+        self._budget = budget_bytes
+        self._shapes: OrderedDict[Key, Shape] = OrderedDict()
+        self._sizes: dict[Key, int] = {}
+        self._total = 0
+        self._kinds = profile.shape_kinds
+        # Of the parts beside the spec's own, the name of a node is nearly always empty.
+        self._within_spec = all(kind.within_spec or kind is NODE_NAME for kind in self._kinds)
+        self._epochs = [
+            each.epoch
+            for name, each in profile.capabilities.items()
+            if name not in profile.asked_afresh and each.epoch is not None
+        ]
+        self.hits = 0
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all shapes, bytes."""
+        return self._total
+
+    def find(self, pod: PodInfo) -> Shape:
+        """Return the shape of a pod, which may have to be brought up to date."""
+        parts, key = self._shape_of(pod)
+        epochs = tuple([epoch(self._snapshot) for epoch in self._epochs])
+        found = self._shapes.get(key)
+        structure = self._snapshot.table.columns.structure
+        if found is not None and found.structure == structure and found.epochs == epochs:
+            self.hits += 1
+            self._shapes.move_to_end(key)
+            return found
+        self.misses += 1
+        made = self._shapes[key] = Shape(parts, self._plugins, self._snapshot, epochs)
+        self._shapes.move_to_end(key)
+        self.settle(made)  # also shapes that PreFilter stops or restricts must not pile up
+        return made
+
+    def follow(self, shape: Shape, pod: PodInfo) -> None:
+        """Bring a shape up to date with every changed row."""
+        if shape.follow(pod):
+            self.misses += 1
+            self.settle(shape)
+
+    def settle(self, shape: Shape) -> None:
+        """Count a shape's memory, and drop the least recently used shapes over budget."""
+        size = shape.nbytes
+        self._total += size - self._sizes.get(shape.key, 0)
+        self._sizes[shape.key] = size
+        while self._total > self._budget and len(self._shapes) > 1:
+            oldest, _ = self._shapes.popitem(last=False)
+            self._total -= self._sizes.pop(oldest, 0)
+
+    def _shape_of(self, pod: PodInfo) -> tuple[Parts, Key]:
+        if not self._within_spec or pod.pod.spec.node_name:
+            parts = tuple([pod.part(kind) for kind in self._kinds])
+            return parts, _key(parts)
+        known: tuple[Parts, Key] | None = pod.spec_memo.get(self)
+        if known is None:
+            parts = tuple([pod.part(kind) for kind in self._kinds])
+            known = pod.spec_memo[self] = parts, _key(parts)
+        return known

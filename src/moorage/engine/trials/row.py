@@ -1,0 +1,90 @@
+"""A trial on one row: pods are taken off and put back, and every Filter is asked.
+
+Rules: scheduling spec, cycle sections 3.4 and 10.
+"""
+
+from __future__ import annotations
+
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.filters.asking import ask_filter, broken_filter
+from moorage.engine.filters.filter_pass import PASSES, RowVerdict, verdict_status
+from moorage.engine.filters.moving import put_on_row, take_off_row
+from moorage.engine.filters.nominated import filter_beside_nominated, judge_row
+from moorage.framework.status import SUCCESS, Status
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shifted import NOTHING_MORE
+from moorage.snapshot.trial import Trial
+
+
+class TriedRow:
+    """`RowTrial` over a trial of the snapshot.
+
+    Parameters
+    ----------
+    attempt
+        The attempt, with a cycle state of the trial's own.
+    trial
+        The trial, which undoes everything.
+    row
+        The row.
+    by_node
+        The verdict of the Filters that read the node alone; None when they are to be asked.
+    """
+
+    def __init__(
+        self, attempt: Attempt, trial: Trial, row: int, *, by_node: RowVerdict | None
+    ) -> None:
+        self._attempt = attempt
+        self._trial = trial
+        self._row = row
+        self._by_node = by_node
+
+    def take_off(self, other: PodInfo) -> Status:
+        """Take a pod off the row; Error where a plugin cannot follow."""
+        try:
+            take_off_row(self._attempt, self._trial, other, self._row)
+        except CycleError as broken:
+            return broken.status
+        return SUCCESS
+
+    def put_on(self, other: PodInfo) -> Status:
+        """Put a pod on the row; Error where a plugin cannot follow."""
+        try:
+            put_on_row(self._attempt, self._trial, other, self._row)
+        except CycleError as broken:
+            return broken.status
+        return SUCCESS
+
+    def judge(self) -> Status:
+        """Run every Filter on the row: beside nominated pods first, then without them."""
+        at = self._attempt
+        try:
+            nominated = at.snapshot.nominations.get(at.snapshot.names[self._row], ())
+            if nominated:
+                first = filter_beside_nominated(at, self._row, nominated)
+                if first is not None and not first.passed[0]:
+                    return first.status(at.profile, 0)
+        except CycleError as broken:
+            return broken.status
+        status = verdict_status(at.profile, self._first_failing())
+        return status if status.ok or status.rejected else broken_filter(status)
+
+    def _first_failing(self) -> RowVerdict:
+        """Ask the Filters about the row until one fails it."""
+        at, row, by_node = self._attempt, self._row, self._by_node
+        found = PASSES if by_node is None else by_node
+        view = at.snapshot.rows([row])
+        for forms in at.profile.filter_forms:
+            if forms.index >= found[0]:
+                break
+            if (by_node is not None and forms.by_node) or forms.name in at.state.skip_filter:
+                continue
+            said = judge_row(at, (forms.index,), row, NOTHING_MORE)
+            if said is None:
+                answer = ask_filter(at, forms, view)
+                if answer is None or not answer.code_n[0]:
+                    continue
+                said = forms.index, answer.code_n.item(0), answer.reason_n.item(0)
+            if said is not PASSES:
+                return said
+        return found

@@ -1,0 +1,113 @@
+"""The scalar trial: one row on which pods are tried out as numbers; the cluster stays as it is.
+
+For the everyday case that from one preemptor to the next one or two rows have to be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moorage.engine.attempt import Attempt
+from moorage.engine.filters.filter_pass import PASSED, PASSES, RowVerdict, verdict_status
+from moorage.engine.filters.nominated import judge_row
+from moorage.framework.status import SUCCESS, Status
+from moorage.framework.what_if import TakesArraysError
+from moorage.snapshot.shifted import RowSums
+
+
+class ScalarTrial:
+    """`SumsTrial` over numbers of its own.
+
+    Parameters
+    ----------
+    attempt, row
+        The attempt, and the row.
+    by_sums
+        Indexes of the Filters that read sums.
+    by_node
+        The verdict of the Filters that read the node alone.
+    nominated
+        What the pods hold that are nominated to the row first; None where there are none.
+    """
+
+    __slots__ = (
+        "_amounts",
+        "_attempt",
+        "_by_node",
+        "_by_sums",
+        "_nominated",
+        "_pods",
+        "_row",
+        "_soonest",
+    )
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        row: int,
+        by_sums: tuple[int, ...],
+        *,
+        by_node: RowVerdict,
+        nominated: RowSums | None,
+    ) -> None:
+        self._attempt = attempt
+        self._row = row
+        self._by_sums = by_sums
+        self._soonest = by_sums[0] if by_sums else PASSED
+        self._by_node = by_node
+        self._nominated = nominated
+        self._amounts: dict[str, int] = {}
+        self._pods = 0
+
+    def shift(self, amounts: Mapping[str, int], pods: int) -> None:
+        """Add to the sums."""
+        mine = self._amounts
+        for name, amount in amounts.items():
+            mine[name] = mine.get(name, 0) + amount
+        self._pods += pods
+
+    def judge(self) -> Status:
+        """Run every Filter on the row as it is now.
+
+        Raises
+        ------
+        TakesArraysError
+            A Filter could not be asked in scalars.
+        """
+        found = self._verdict()
+        return SUCCESS if found is PASSES else verdict_status(self._attempt.profile, found)
+
+    def put_back(self, amounts: Mapping[str, int]) -> bool:
+        """Put a pod back if the row still passes with it; return whether it does.
+
+        Raises
+        ------
+        TakesArraysError
+            A Filter could not be asked in scalars.
+        """
+        self.shift(amounts, 1)
+        if self._verdict() is PASSES:
+            return True
+        self.shift({name: -amount for name, amount in amounts.items()}, -1)
+        return False
+
+    def _verdict(self) -> RowVerdict:
+        """Return the verdict beside nominated pods where it fails as soon, or the one without."""
+        mine, beside, by_node = self._amounts, self._nominated, self._by_node
+        first = PASSES
+        if beside is not None:
+            both = dict(mine)
+            for name, amount in beside.amounts.items():
+                both[name] = both.get(name, 0) + amount
+            first = self._ask(RowSums(both, self._pods + beside.pods))
+            if first[0] == self._soonest:  # without those pods none of them fails sooner
+                return first if first[0] <= by_node[0] else by_node
+        found = min(by_node, self._ask(RowSums(mine, self._pods)))
+        return first if first is not PASSES and first[0] <= found[0] else found
+
+    def _ask(self, more: RowSums) -> RowVerdict:
+        """Ask the Filters that read sums about the row if it held more."""
+        found = judge_row(self._attempt, self._by_sums, self._row, more)
+        if found is None:
+            raise TakesArraysError
+        return found

@@ -1,0 +1,171 @@
+"""A failed search as PostFilter plugins may use it: statuses by row, and trials on rows.
+
+Implements `framework.what_if`. A trial starts from the attempt's cycle state, so that the plugins'
+PreFilter results follow what is taken off and put on; the cluster is as before when it ends.
+
+Rules: scheduling spec, cycle sections 3.4 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.search import Search
+from moorage.engine.trials.row import TriedRow
+from moorage.engine.trials.rows import TriedRows
+from moorage.engine.trials.scalar_trial import ScalarTrial
+from moorage.framework.status import Code, Status
+from moorage.snapshot.nominated_rows import NominatedLevel, NominatedSums
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.shifted import ShiftedSums
+from moorage.snapshot.view import NodeView
+
+Rows = NDArray[np.int64]
+
+
+class NodeStatuses(Mapping[str, Status]):
+    """Status of every node after a failed search, nodes that were not filtered included.
+
+    Nothing is spelled out before it is asked for: at thousands of nodes most plugins ask for none.
+
+    Parameters
+    ----------
+    search
+        The failed search.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self._profile = search.attempt.profile
+        self._snapshot = search.attempt.snapshot
+        self._view = search.view
+        self._verdict = search.verdict
+        self._absent = search.absent_status
+        self._positions: dict[int, int] | None = None
+
+    def __getitem__(self, name: str) -> Status:
+        row = self._snapshot.row_of(name)
+        if row is None:
+            raise KeyError(name)
+        return self.status_of(row)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._snapshot.names)
+
+    def __len__(self) -> int:
+        return self._snapshot.num_nodes
+
+    def status_of(self, row: int) -> Status:
+        """Return the status of one row."""
+        position = self._position(row)
+        return self._absent if position is None else self._verdict.status(self._profile, position)
+
+    def rows_with(self, code: Code) -> Rows:
+        """Return int64: the rows whose status has this code, ascending; not to be changed."""
+        if self._view.is_all:
+            return self._verdict.rows_with(code)
+        found = np.full(self._snapshot.num_nodes, self._absent.code is code)
+        found[self._view.row_numbers()] = self._verdict.code_n == code
+        return np.flatnonzero(found)
+
+    def _position(self, row: int) -> int | None:
+        if self._view.is_all:
+            return row
+        if self._positions is None:
+            self._positions = {int(each): i for i, each in enumerate(self._view.row_numbers())}
+        return self._positions.get(row)
+
+
+class SearchWhatIf:
+    """`WhatIf` over one failed search.
+
+    Parameters
+    ----------
+    search
+        The search.
+    statuses
+        The statuses of the nodes that it ended with.
+    """
+
+    def __init__(self, search: Search, statuses: NodeStatuses) -> None:
+        self._attempt = attempt = search.attempt
+        self._known = search.known
+        self._statuses = statuses
+        self._by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
+        self._level: tuple[NominatedLevel, int | None] | None = None
+
+    def rows_with(self, code: Code) -> Rows:
+        """Return int64: the rows whose status in the search has this code, ascending."""
+        return self._statuses.rows_with(code)
+
+    def status_of(self, row: int) -> Status:
+        """Return the status of one row in the search."""
+        return self._statuses.status_of(row)
+
+    @property
+    def independent(self) -> bool:
+        """Whether no Filter of this attempt sees more of a row's pods than their sums."""
+        return self._by_sums is not None
+
+    @property
+    def alike(self) -> object | None:
+        """The same object for attempts whose Filters answer alike about a row."""
+        return self._known
+
+    def nominated(self) -> tuple[NominatedLevel, int | None]:
+        """Return the pods nominated first, as sums, and the row the pod itself is nominated to."""
+        if self._level is None:
+            self._level = self._attempt.snapshot.nominated_level(self._attempt.pod)
+        return self._level
+
+    @contextmanager
+    def on_rows(self, rows: Rows) -> Iterator[TriedRows]:
+        """Try things out on many rows at once, where they are independent."""
+        assert self._by_sums is not None, "rows depend on one another"
+        snapshot, pod = self._attempt.snapshot, self._attempt.pod
+        view = NodeView.spanning(snapshot.num_nodes, rows)
+        resources = frozenset(pod.part(RESOURCES).value.filter)
+        by_node = None if self._known is None else self._known.by_node
+        with ShiftedSums(snapshot.table, view, resources) as sums:
+            yield TriedRows(
+                self._attempt,
+                view,
+                sums,
+                self._by_sums,
+                nominated=self._nominated(rows),
+                by_node=by_node,
+            )
+
+    def on_sums(self, row: int) -> ScalarTrial | None:
+        """Try things out on one row by its sums; None where it takes arrays."""
+        by_sums, by_node = self._by_sums, None if self._known is None else self._known.by_node
+        if by_sums is None or by_node is None:
+            return None
+        level, own = self.nominated()
+        if own == row:
+            return None
+        return ScalarTrial(
+            self._attempt,
+            row,
+            by_sums,
+            by_node=by_node.verdict_at(row),
+            nominated=level.at(row),
+        )
+
+    def _nominated(self, rows: Rows) -> tuple[Rows, NominatedSums] | None:
+        """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
+        if not self._attempt.snapshot.nominations:
+            return None
+        found = self._attempt.snapshot.nominated_among(self._attempt.pod, rows)
+        return found if len(found[0]) else None
+
+    @contextmanager
+    def on_row(self, row: int) -> Iterator[TriedRow]:
+        """Try things out on a row; everything is undone at the end."""
+        by_node = None if self._known is None else self._known.by_node
+        known = None if by_node is None else by_node.verdict_at(row)
+        with self._attempt.snapshot.trial() as trial:
+            yield TriedRow(self._attempt.branch(), trial, row, by_node=known)
