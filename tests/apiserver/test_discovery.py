@@ -8,6 +8,7 @@ import pytest
 
 from moorage.apiserver.binding import BINDINGS
 from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.kubelet.metrics import METRICS
 from moorage.apiserver.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage.apiserver.rbac.reviews import REVIEWS
 from tests.apiserver.harness import Cluster, failure
@@ -79,7 +80,8 @@ async def test_every_kind_is_discovered_under_its_group_and_version():
         ("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup", True),
     }
     served = {
-        (r.api_version, r.plural, r.kind, r.namespaced) for r in (*resources, *REVIEWS, BINDINGS)
+        (r.api_version, r.plural, r.kind, r.namespaced)
+        for r in (*resources, *REVIEWS, *METRICS, BINDINGS)
     }
     assert found == served | shipped
 
@@ -104,65 +106,48 @@ async def test_what_is_told_of_reviews():
     ]
 
 
+POD_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+OF_OBJECT, OF_STREAM = ["get", "patch", "update"], ["create", "get"]
+# Subresource, kind and verbs.
+POD_SUBRESOURCES = [
+    ("attach", "PodAttachOptions", OF_STREAM),
+    ("binding", "Binding", ["create"]),
+    ("ephemeralcontainers", "Pod", OF_OBJECT),
+    ("eviction", "Eviction", ["create"]),
+    ("exec", "PodExecOptions", OF_STREAM),
+    ("log", "Pod", ["get"]),
+    ("portforward", "PodPortForwardOptions", OF_STREAM),
+    ("resize", "Pod", OF_OBJECT),
+    ("status", "Pod", OF_OBJECT),
+]
+
+
 async def test_what_is_told_of_pods():
     listed = await Cluster().ok("GET", "/api/v1")
     entries = [each for each in listed["resources"] if each["name"].partition("/")[0] == "pods"]
+    subresources = [
+        {
+            "name": f"pods/{name}",
+            "singularName": "",
+            # Bodies of another group name it.
+            **({"group": "policy", "version": "v1"} if name == "eviction" else {}),
+            "namespaced": True,
+            "kind": kind,
+            "verbs": verbs,
+        }
+        for name, kind, verbs in POD_SUBRESOURCES
+    ]
     assert entries == [
         {
             "name": "pods",
             "singularName": "pod",
             "namespaced": True,
             "kind": "Pod",
-            "verbs": [
-                "create",
-                "delete",
-                "deletecollection",
-                "get",
-                "list",
-                "patch",
-                "update",
-                "watch",
-            ],
+            "verbs": POD_VERBS,
             "shortNames": ["po"],
             "categories": ["all"],
         },
-        {
-            "name": "pods/binding",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "Binding",
-            "verbs": ["create"],
-        },
-        {
-            "name": "pods/ephemeralcontainers",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "Pod",
-            "verbs": ["get", "patch", "update"],
-        },
-        {
-            "name": "pods/eviction",
-            "singularName": "",
-            "group": "policy",
-            "version": "v1",
-            "namespaced": True,
-            "kind": "Eviction",
-            "verbs": ["create"],
-        },
-        {
-            "name": "pods/resize",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "Pod",
-            "verbs": ["get", "patch", "update"],
-        },
-        {
-            "name": "pods/status",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "Pod",
-            "verbs": ["get", "patch", "update"],
-        },
+        *subresources,
     ]
 
 
@@ -225,50 +210,27 @@ async def test_a_client_that_asks_for_everything_at_once_gets_it_under_its_own_m
     [core] = (await cluster.ok("GET", "/api", accept=AGGREGATED))["items"]
     [version] = core["versions"]
     [pods] = [each for each in version["resources"] if each["resource"] == "pods"]
+    subresources = [
+        {
+            "subresource": name,
+            "responseKind": {
+                "group": "policy" if name == "eviction" else "",
+                "version": "v1",
+                "kind": kind,
+            },
+            "verbs": verbs,
+        }
+        for name, kind, verbs in POD_SUBRESOURCES
+    ]
     assert pods == {
         "resource": "pods",
         "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
         "scope": "Namespaced",
         "singularResource": "pod",
-        "verbs": [
-            "create",
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "update",
-            "watch",
-        ],
+        "verbs": POD_VERBS,
         "shortNames": ["po"],
         "categories": ["all"],
-        "subresources": [
-            {
-                "subresource": "binding",
-                "responseKind": {"group": "", "version": "v1", "kind": "Binding"},
-                "verbs": ["create"],
-            },
-            {
-                "subresource": "ephemeralcontainers",
-                "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
-                "verbs": ["get", "patch", "update"],
-            },
-            {
-                "subresource": "eviction",
-                "responseKind": {"group": "policy", "version": "v1", "kind": "Eviction"},
-                "verbs": ["create"],
-            },
-            {
-                "subresource": "resize",
-                "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
-                "verbs": ["get", "patch", "update"],
-            },
-            {
-                "subresource": "status",
-                "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
-                "verbs": ["get", "patch", "update"],
-            },
-        ],
+        "subresources": subresources,
     }
 
 
@@ -309,7 +271,7 @@ async def test_older_clients_are_told_group_by_group(accept):
         "/apis/apps/v1beta1/deployments",
         "/apis/nobody.example.com",
         "/api/v1/namespaces/default/nodes",
-        "/api/v1/namespaces/default/pods/a/log",
+        "/api/v1/namespaces/default/pods/a/logs",
         "/api/v1/namespaces/default/pods/a/status/more",
         "/api/v1/pods/a",
         "/api/v1//pods",

@@ -164,7 +164,7 @@ class TestStatus:
     async def test_an_unknown_subresource(self):
         cluster = Cluster()
         await cluster.ok("POST", PODS, pod())
-        status, _ = await cluster.call("GET", f"{PODS}/a/log")
+        status, _ = await cluster.call("GET", f"{PODS}/a/logs")
         assert status == 404
 
 

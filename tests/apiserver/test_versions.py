@@ -11,8 +11,8 @@ from moorage.apiserver.built_in import verbs_of, version_rank
 from moorage.apiserver.facts import ResourceFact
 from tests.apiserver.harness import Cluster
 
-# Subresources that would need a running container or another server behind this one.
-NOT_SERVED = {"attach", "exec", "log", "portforward", "proxy"}
+# Subresources that would need another server behind this one.
+NOT_SERVED = {"proxy"}
 GROUP_VERSIONS = sorted({(each.group, each.version) for each in facts.resources()})
 
 
@@ -55,7 +55,8 @@ async def test_every_version_of_a_group_is_listed_and_the_best_is_preferred():
     for group, version in GROUP_VERSIONS:
         if group:
             expected.setdefault(group, []).append(f"{group}/{version}")
-    # Custom resources that the sandbox ships.
+    # What a metrics server serves, and custom resources that the sandbox ships.
+    expected["metrics.k8s.io"] = ["metrics.k8s.io/v1beta1"]
     expected["scheduling.x-k8s.io"] = ["scheduling.x-k8s.io/v1alpha1"]
     assert listed == {name: sorted(found, key=version_rank) for name, found in expected.items()}
     preferred = {each["name"]: each["preferredVersion"]["groupVersion"] for each in groups}

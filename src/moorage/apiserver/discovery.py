@@ -7,7 +7,7 @@ served; of the OpenAPI documents only those of its group are built again.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,12 +30,20 @@ class Discovery:
     catalog
         What is served.
     asked
-        Kinds that are answered and never stored.
+        Kinds that are sent, answered and never stored.
+    computed
+        Types that are only read and never stored; no OpenAPI document describes them.
     """
 
-    def __init__(self, catalog: Catalog, asked: Sequence[Kind] = ()) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        asked: Sequence[Kind] = (),
+        computed: Sequence[ResourceType] = (),
+    ) -> None:
         self._catalog = catalog
         self._asked = tuple(asked)
+        self._computed = tuple(computed)
         self._kept: dict[str, bytes] = {}
         # API version -> its kinds, and the OpenAPI document made of them.
         self._openapi: dict[str, tuple[list[Kind], bytes]] = {}
@@ -71,8 +79,9 @@ class Discovery:
         self._makers["/"] = lambda: {"paths": sorted(path for path in self._makers if path != "/")}
 
     def _api_versions(self) -> list[str]:
-        asked = (each.resource.api_version for each in self._asked)
-        return sorted({*self._catalog.api_versions(), *asked}, key=version_rank)
+        more = (*(each.resource for each in self._asked), *self._computed)
+        versions = {*self._catalog.api_versions(), *(each.api_version for each in more)}
+        return sorted(versions, key=version_rank)
 
     def document(self, path: str, accept: str = "") -> tuple[bytes, str] | None:
         """Return the document at a path and its content type.
@@ -169,7 +178,13 @@ class Discovery:
 
     def _entries(self, api_version: str) -> list[tuple[ResourceType, list[dict[str, Any]]]]:
         """Return every type of an API version with its entry and those of its subresources."""
-        return [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
+        computed = [
+            (each, [_resource_entry(each, ("get", "list"))])
+            for each in self._computed
+            if each.api_version == api_version
+        ]
+        found = [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
+        return [*found, *computed]
 
     def _kinds(self, api_version: str) -> list[Kind]:
         found = [k for k in self._all_kinds() if k.resource.api_version == api_version]
@@ -179,14 +194,13 @@ class Discovery:
         return (*self._catalog.kinds, *self._asked)
 
 
-def _resource_entry(kind: Kind) -> dict[str, Any]:
-    resource = kind.resource
+def _resource_entry(resource: ResourceType, verbs: Iterable[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": sorted(kind.verbs),
+        "verbs": sorted(verbs),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -197,7 +211,7 @@ def _resource_entry(kind: Kind) -> dict[str, Any]:
 
 def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
     return [
-        _resource_entry(kind),
+        _resource_entry(kind.resource, kind.verbs),
         *(_subresource_entry(kind.resource, name) for name in sorted(kind.subresources)),
     ]
 

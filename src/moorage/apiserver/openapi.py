@@ -201,7 +201,12 @@ def _definitions(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
 
 def _bodies(kind: Kind) -> list[ResourceType]:
     """Return the types of the bodies of a kind's subresources."""
-    return [subresource_body(kind.resource, name)[0] for name in sorted(kind.subresources)]
+    return [subresource_body(kind.resource, name)[0] for name in _subresources(kind)]
+
+
+def _subresources(kind: Kind) -> list[str]:
+    """Return the subresources of a kind that answer with objects."""
+    return sorted(kind.subresources - _ANSWERED_IN_BYTES)
 
 
 @cache
@@ -318,13 +323,15 @@ def _paths(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
         placed.append("name")
         if verbs := _actions(kind.verbs, _ON_OBJECTS):
             paths[f"{collection}/{{name}}"] = _path(resource, verbs, placed, style)
-        for name in kind.subresources:
+        for name in _subresources(kind):
             body, allowed = subresource_body(resource, name)
             actions = _actions(frozenset(allowed), {**_ON_OBJECTS, "create": "post"})
             paths[f"{collection}/{{name}}/{name}"] = _path(body, actions, placed, style)
     return dict(sorted(paths.items()))
 
 
+# Subresources of pods without a schema of what they answer with.
+_ANSWERED_IN_BYTES = frozenset({"attach", "exec", "log", "portforward"})
 # Verbs of discovery -> actions of OpenAPI.
 _ON_COLLECTIONS = {"list": "list", "create": "post", "deletecollection": "deletecollection"}
 _ON_OBJECTS = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}

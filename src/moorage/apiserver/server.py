@@ -25,6 +25,9 @@ from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.kinds.kept import kept_kind
+from moorage.apiserver.kubelet.logs import PodLogs
+from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
+from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.negotiate import JSON, accepted_form
@@ -126,7 +129,9 @@ class ApiServer:
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
-        self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED])
+        self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED], METRICS)
+        self._metrics = ResourceMetrics(self._world)
+        self._logs = PodLogs(self._world)
         self._pages = PageKeeper(clock)
         self._lister = Lister(self._store, self._pages)
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
@@ -274,7 +279,8 @@ class ApiServer:
             self.reload()
 
     def close(self) -> None:
-        """End all watch streams."""
+        """End all watch streams and all logs that are followed."""
+        self._logs.close()
         self._watcher.close()
 
     def _answer(self, request: Request) -> Reply:
@@ -307,6 +313,9 @@ class ApiServer:
         review = self._reviews.answer(request, user)
         if review is not None:
             return review
+        metrics = self._metrics.answer(request)
+        if metrics is not None:
+            return metrics
         document = self._discovery.document(request.path, accept)
         if document is None:
             return self._resource(request)
@@ -322,6 +331,10 @@ class ApiServer:
     def _resource(self, request: Request) -> Reply:
         target = pod_target(request, self._catalog) or resource_target(request.path, self._catalog)
         query = Query(request.query)
+        if target.subresource == "log":
+            return self._logs.answer(target, request, query)
+        if target.subresource in STREAMS:
+            raise refuse_stream(self._world, target, request, query)
         accept = request.headers.get("accept", "")
         form = accepted_form(accept, streamed=query.flag("watch"))
         renderer = make_renderer(target.served, form, query, self._world.clock.now_ns())

@@ -47,7 +47,9 @@ KINDS = (
         has_status=True,
         counts_generations=True,
         parts=POD_PARTS,
-        more_subresources=frozenset({"binding", "eviction"}),
+        more_subresources=frozenset(
+            {"attach", "binding", "eviction", "exec", "log", "portforward"}
+        ),
         check=check_pod.check_pod,
         check_status=check_pod.check_pod_status,
     ),

@@ -1,0 +1,53 @@
+"""What a fake container uses of cpu and memory, as its pod says by annotations.
+
+The API server serves it as ``metrics.k8s.io``; the node agent ranks pods by it under pressure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from moorage.api.meta import ResourceList
+from moorage.api.quantity import parse_quantity
+
+Measured: TypeAlias = Literal["cpu", "memory"]
+"""Resources whose use is told."""
+
+MEASURED: Final[tuple[Measured, ...]] = ("cpu", "memory")
+CPU_USAGE: Final = "moorage.dev/cpu-usage"
+MEMORY_USAGE: Final = "moorage.dev/memory-usage"
+
+_ANNOTATIONS: Final[Mapping[Measured, str]] = {"cpu": CPU_USAGE, "memory": MEMORY_USAGE}
+
+
+def container_usage(
+    annotations: Mapping[str, str], container: str, requests: ResourceList, resource: Measured
+) -> int:
+    """Return what a running container uses of a resource.
+
+    Parameters
+    ----------
+    annotations
+        Of its pod. ``moorage.dev/cpu-usage.NAME`` is about one container, without ``.NAME`` about
+        each of them.
+    container
+        Its name.
+    requests
+        Its requests; without a readable annotation it uses what it requests.
+
+    Returns
+    -------
+    int
+        Nano units of cores or bytes, at least 0.
+    """
+    annotation = _ANNOTATIONS[resource]
+    found = annotations.get(f"{annotation}.{container}", annotations.get(annotation))
+    for amount in (found, requests.get(resource)):
+        if amount is None:
+            continue
+        try:
+            return max(0, parse_quantity(amount))
+        except ValueError:
+            continue
+    return 0

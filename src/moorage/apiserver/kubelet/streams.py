@@ -1,0 +1,44 @@
+"""``pods/exec``, ``pods/attach`` and ``pods/portforward``: refused with a message that says why.
+
+Place in the flow: `server` comes here for these subresources. Everything a real server checks
+before it opens a stream is checked first, so a wrong pod or container is told as such.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.apiserver.kubelet.containers import asked_container
+from moorage.apiserver.reading import get_record
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.routes import Target
+from moorage.apiserver.status import StatusError, bad_request, method_not_allowed
+from moorage.apiserver.world import World
+
+STREAMS: Final = frozenset({"attach", "exec", "portforward"})
+"""The subresources refused here."""
+
+
+def refuse_stream(world: World, target: Target, request: Request, query: Query) -> StatusError:
+    """Return the refusal of a stream.
+
+    Raises
+    ------
+    StatusError
+        400: no such container, or the pod has no node. 404: no such pod. 405: another method than
+        GET and POST.
+    """
+    if request.method not in ("GET", "POST"):
+        raise method_not_allowed()
+    pod = get_record(world.store, target).decode()
+    about = f"pod {target.name}"
+    if target.subresource != "portforward":
+        about = f"container {asked_container(pod, query)} of {about}"
+    node = pod["spec"].get("nodeName")
+    if not node:
+        raise bad_request(f"pod {target.name} does not have a host assigned")
+    text = (
+        f"{target.subresource} is not possible: node {node} plays {about} and runs no process; "
+        "moorage's nodes run no containers"
+    )
+    return StatusError(501, "NotImplemented", text)
