@@ -70,7 +70,9 @@ def promises(placed: int, *, cpu: str = "1", held: tuple[str, ...] = ()) -> Prom
         if index < placed:
             snapshot.table.add_pod(member, "n")
     waiting: Any = SimpleNamespace(all=lambda: [SimpleNamespace(pod=pod(each)) for each in held])
-    return Promises(cast("Core", SimpleNamespace(snapshot=snapshot, waiting=waiting)))
+    promises = Promises()
+    promises.begin(cast("Core", SimpleNamespace(snapshot=snapshot, waiting=waiting)))
+    return promises
 
 
 @pytest.mark.parametrize("placed", [0, 3, 4])

@@ -406,8 +406,7 @@ async def test_it_is_not_told_to_bind_when_we_may_not_write_any_more() -> None:
     def refuse() -> None:
         raise NotLeadingError("not the leader")
 
-    guard = WriteGuard()
-    guard.check = refuse
+    guard = WriteGuard(refuse)
     settings = ExtenderSettings(url="http://x", **VERBS)
     extender = HttpExtender(settings, Unreached(), whole=encode, guard=guard)
     with pytest.raises(ExtenderError, match="not the leader"):

@@ -11,8 +11,9 @@ import pytest
 
 from moorage.framework.effects import NoEffects, WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
-from moorage.service.plugin_effects import LivePluginEffects
+from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
 from moorage.service.waiting import WaitingPods
+from moorage.state.activations import Activations
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.build import World, pod
 from tests.service.test_binding_cycle import Binding
@@ -37,14 +38,17 @@ def test_activated_pods_are_tried_at_once_and_unknown_ones_ignored() -> None:
         each.rejected_by(["NodeAffinity"])
         world.queue.add_unschedulable_if_not_present(each)
     world.core.effects.activate([pod("a"), pod("unknown")])
-    assert (world.place("a"), world.place("b")) == ("active", "unschedulable")
+    assert world.wake.is_set()
+    taken = [world.queue.pop(), world.queue.pop()]
+    assert [each.pod.name for each in taken if each is not None] == ["a"]
+    assert world.place("b") == "unschedulable"
     world.validate()
 
 
 def test_an_event_is_recorded_in_the_name_of_the_pods_profile() -> None:
     world = World()
-    effects = world.core.effects
-    effects.record = world.record
+    api = ApiEffects(record=world.record, spawn=world.tasks.spawn, ready=lambda: True)
+    effects = LivePluginEffects(WaitingPods(), Activations(), api)
     effects.emit(pod("a"), kind="Warning", reason="Short", action="Counting", note="2 of 3 \udcff")
     (note,) = world.notes
     assert (note.regarding.name, note.regarding.uid, note.controller) == (
@@ -57,11 +61,25 @@ def test_an_event_is_recorded_in_the_name_of_the_pods_profile() -> None:
     )
 
 
-def test_what_comes_before_there_is_a_queue_is_dropped() -> None:
-    effects = LivePluginEffects(WaitingPods())
-    effects.activate([pod("a")])
-    effects.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
-    assert (effects.waiting_pods(), effects.waiting_pod("uid-a")) == ((), None)
+@pytest.mark.parametrize(
+    "ready", [pytest.param(False, id="before"), pytest.param(True, id="after")]
+)
+def test_plugins_write_to_the_api_only_once_scheduling_has_started(ready: bool) -> None:
+    world = World()
+    done: list[str] = []
+
+    async def write() -> None:
+        done.append("written")
+
+    async def main() -> None:
+        api = ApiEffects(record=world.record, spawn=world.tasks.spawn, ready=lambda: ready)
+        effects = LivePluginEffects(WaitingPods(), Activations(), api)
+        effects.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
+        effects.in_background("write", write)
+        await world.settle()
+
+    run_virtual(main(), world.clock)
+    assert (world.log, done) == ((["event R"], ["written"]) if ready else ([], []))
 
 
 def test_where_nothing_is_carried_out_nobody_waits() -> None:

@@ -32,6 +32,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_loop import run_virtual
 
 
@@ -76,10 +77,10 @@ class World:
     def start(self, name: str) -> tuple[Scheduler, Line]:
         line = Line(self.server)
         line.name, line.log, line.clock = name, self.written, self.clock
-        scheduler = Scheduler(
+        scheduler = scheduler_over(
+            line,
             self.config,
             in_tree_registry(),
-            line,
             clock=self.clock,
             streams=Streams(1),
             host=name,
@@ -263,13 +264,11 @@ class Silent:
     ],
 )
 async def test_what_may_be_sent_without_the_lease(method: str, carried: bool) -> None:
-    guard, inner = WriteGuard(), Silent()
-
     def refuse() -> None:
         raise NotLeadingError("no")
 
-    guard.check = refuse
-    transport = GuardedTransport(inner, guard)
+    inner = Silent()
+    transport = GuardedTransport(inner, WriteGuard(refuse))
     with contextlib.suppress(NotLeadingError):
         await transport.request(Call(method, "/x"))
     assert inner.carried == [method] * carried

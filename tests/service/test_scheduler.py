@@ -21,17 +21,18 @@ from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport
 from tests.service.build import pod
 
 
-def scheduler_over(transport: Any) -> Scheduler:
-    return Scheduler(
+def scheduler_on(transport: Any) -> Scheduler:
+    return scheduler_over(
+        transport,
         LoadedConfiguration(),
         in_tree_registry(),
-        transport,
         clock=ManualClock(),
         streams=Streams(1),
         host="here",
@@ -133,7 +134,7 @@ def test_compare_finds_what_is_believed_and_not_so(caplog: pytest.LogCaptureFixt
 async def test_a_task_that_fails_ends_the_run_with_its_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    scheduler = scheduler_over(ScriptedTransport(RuntimeError("oops")))
+    scheduler = scheduler_on(ScriptedTransport(RuntimeError("oops")))
     with pytest.raises(RuntimeError, match="oops"):
         await scheduler.run()
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -144,7 +145,7 @@ async def test_a_task_that_fails_ends_the_run_with_its_error(
 async def test_cancelling_ends_every_task() -> None:
     transport = ScriptedTransport()
     running = aio.TaskOwner()
-    run = running.spawn(scheduler_over(transport).run(), name="scheduler")
+    run = running.spawn(scheduler_on(transport).run(), name="scheduler")
     await transport.exhausted.wait()
     await running.cancel_all()
     assert run.cancelled()
@@ -166,7 +167,7 @@ def test_the_state_does_not_grow_with_pods_that_came_and_went() -> None:
             )
             await aio.sleep(5)
             scheduler = cluster.scheduler
-            core, writes = scheduler.core, scheduler._writes
+            core, writes = scheduler.core, scheduler.parts.writes
             assert (len(writes._overlay), len(writes._last)) == (0, 0)
             assert (core.cache.counts().pods, len(core.cache.lifecycle)) == (0, 0)
             assert (len(core.store.all()), len(core.queue), len(core.queue.nominator)) == (0, 0, 0)

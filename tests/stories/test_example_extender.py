@@ -39,9 +39,9 @@ from moorage.nodeagent.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox import example_extender
 from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
-from moorage.service.scheduler import Scheduler
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -88,10 +88,10 @@ class Cluster:
         self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
         bootstrap(self.server)
         self.client = Client(InProcessTransport(self.server), rng=streams.stream("test"))
-        self.scheduler = Scheduler(
+        self.scheduler = scheduler_over(
+            InProcessTransport(self.server),
             parse_config(f"{HEAD}leaderElection: {{leaderElect: false}}\nextenders: [{settings}]"),
             in_tree_registry(),
-            InProcessTransport(self.server),
             clock=clock,
             streams=streams,
             host="test",

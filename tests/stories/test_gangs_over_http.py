@@ -27,7 +27,7 @@ from moorage.nodeagent.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.server import SandboxServer
 from moorage.sandbox.settings import ServerSettings
-from moorage.service.scheduler import Scheduler
+from moorage.testing.schedulers import scheduler_over
 from tests.stories.gangs import coscheduling, nodes, of_object, pod_group
 
 QUICK = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
@@ -55,8 +55,8 @@ def test_two_gangs_for_three_places_one_after_the_other(tmp_path: Path):
         transport = open_transport(access, clock=clock)
         own = open_transport(access, clock=clock)
         client = Client(transport, rng=Streams(1).stream("test"))
-        scheduler = Scheduler(
-            coscheduling(), in_tree_registry(), own, clock=clock, streams=Streams(1), host="story"
+        scheduler = scheduler_over(
+            own, coscheduling(), in_tree_registry(), clock=clock, streams=Streams(1), host="story"
         )
 
         async def until(reached: Callable[[dict[str, list[Any]]], bool]) -> None:

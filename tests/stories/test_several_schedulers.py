@@ -39,6 +39,7 @@ from moorage.service.scheduler import Scheduler
 from moorage.state.compare import compare
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_loop import run_virtual
 
 ONE, TWO = "soak-one", "soak-two"
@@ -80,10 +81,10 @@ class World:
 
     async def start(self, *names: str, latency_seconds: float = 0.001) -> None:
         for number, name in enumerate(names):
-            scheduler = Scheduler(
+            scheduler = scheduler_over(
+                Line(self.server, name, self.bindings, latency_seconds),
                 parse_config(soak_config(name)),
                 in_tree_registry(),
-                Line(self.server, name, self.bindings, latency_seconds),
                 clock=self.clock,
                 streams=Streams(self.seed + number),
                 host=name,

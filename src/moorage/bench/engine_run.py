@@ -26,7 +26,7 @@ from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
-from moorage.service.scheduler import settle_memory
+from moorage.service.memory import settle_memory
 
 Progress = Callable[[str], None]
 

@@ -27,6 +27,7 @@ from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.service.core import Core
+from moorage.service.facts import Facts
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
@@ -122,18 +123,20 @@ class BrokenPromiseError(AssertionError):
 
 
 class _Bindings:
-    """A transport that counts the pods of each job that the API server bound."""
+    """A transport that counts the pods of each job that the API server bound.
 
-    def __init__(self, inner: Transport) -> None:
+    `look` is called before each binding is sent.
+    """
+
+    def __init__(self, inner: Transport, look: Callable[[], None]) -> None:
         self._inner = inner
+        self._look = look
         self.bound: Counter[str] = Counter()
-        self.look: Callable[[], None] = lambda: None
-        """Called before each binding is sent."""
 
     async def request(self, call: Call) -> Answer:
         if not call.path.endswith("/binding"):
             return await self._inner.request(call)
-        self.look()
+        self._look()
         answer = await self._inner.request(call)
         if answer.status == HTTPStatus.CREATED:
             self.bound[_job_of(call.path.split("/")[-2])] += 1
@@ -163,20 +166,25 @@ class _Watched(GroupAttemptFacts):
 class Promises:
     """What a group attempt promises, checked against the scheduler's books.
 
-    Parameters
+    Attributes
     ----------
-    core
-        The scheduler's state.
+    ending
+        Jobs whose pods are being deleted, one after another.
+    checks
+        How often everything was looked at.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self) -> None:
+        self._core: Core | None = None
         self.ending: set[str] = set()
-        """Jobs whose pods are being deleted, one after another."""
         self.checks = 0
 
+    def begin(self, core: Core) -> None:
+        """Check the promises from here on against the books of a running scheduler."""
+        self._core = core
+
     def check(self) -> None:
-        """Look at every group and every node.
+        """Look at every group and every node; passes before `begin`.
 
         Raises
         ------
@@ -184,8 +192,10 @@ class Promises:
             A group holds some places, but fewer than its minimum; a member waits at Permit and
             holds its place meanwhile; a node has more than fits.
         """
-        self.checks += 1
         core = self._core
+        if core is None:
+            return
+        self.checks += 1
         groups = core.snapshot.groups
         for key, members in groups.all().items():
             if not members.placed or key.name in self.ending:
@@ -273,10 +283,11 @@ class ArrivalRun:
         run_virtual(self._play(clock, VirtualCluster), clock)
 
     async def _play(self, clock: Clock, made_by: type[VirtualCluster]) -> None:
-        around: list[_Bindings] = []
+        promises, around = Promises(), list[_Bindings]()
+        facts = Facts(clock, group_attempts=_Watched(clock, promises.check))
 
         def counted(inner: Transport) -> Transport:
-            around.append(_Bindings(inner))
+            around.append(_Bindings(inner, promises.check))
             return around[0]
 
         nodes = [node_manifest(f"n{i}", cpu=str(_NODE_CPU)) for i in range(self._nodes)]
@@ -284,14 +295,17 @@ class ArrivalRun:
         if self._mode != "default":
             config = parse_config(_COSCHEDULING.replace("MODE", self._mode))
         async with made_by(
-            clock, nodes=nodes, config=config, around=counted, renew_seconds=_RENEW_SECONDS
+            clock,
+            nodes=nodes,
+            config=config,
+            around=counted,
+            renew_seconds=_RENEW_SECONDS,
+            facts=facts,
         ) as cluster:
             scheduler, bindings = cluster.scheduler, around[0]
             self._bound = bindings.bound
-            promises = Promises(scheduler.core)
             if self._mode == "trial":
-                bindings.look = promises.check
-                scheduler.facts.group_attempts = _Watched(clock, promises.check)
+                promises.begin(scheduler.core)
             await self._drive(cluster, promises.ending)
             self._decisions, self._checks = scheduler.facts.decisions, promises.checks
 

@@ -36,7 +36,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, Status
 from moorage.service.core import build_core
-from moorage.service.scheduler import settle_memory
+from moorage.service.memory import settle_memory
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.view import NodeView

@@ -231,7 +231,7 @@ class HttpExtender:
             It failed, or said so, or we may not write any more.
         """
         try:
-            self._guard.check()
+            self._guard.check_write()
         except NotLeadingError as refused:
             raise ExtenderError(str(refused)) from refused
         answer = await self._send(self._settings.bind_verb, wire.bind_body(pod, node_name))

@@ -19,18 +19,19 @@ def _anything_goes() -> None:
 
 
 class WriteGuard:
-    """Stands before the writes of one process; open until it is given something to ask.
+    """Asks before each write of a process.
 
-    Attributes
+    Parameters
     ----------
     check
-        Called before each write; raises `NotLeadingError` to refuse it.
+        Called before each write; raises `NotLeadingError` to refuse it. Every write passes when
+        not given.
     """
 
-    __slots__ = ("check",)
+    __slots__ = ("_check",)
 
-    def __init__(self) -> None:
-        self.check: Callable[[], None] = _anything_goes
+    def __init__(self, check: Callable[[], None] = _anything_goes) -> None:
+        self._check = check
 
     def before(self, call: Call) -> None:
         """Pass if a call may be sent now.
@@ -41,7 +42,17 @@ class WriteGuard:
             It is a write, and somebody else may be in charge by now.
         """
         if call.method not in _READS:
-            self.check()
+            self.check_write()
+
+    def check_write(self) -> None:
+        """Pass if a write may be sent now.
+
+        Raises
+        ------
+        NotLeadingError
+            Somebody else may be in charge by now.
+        """
+        self._check()
 
 
 class GuardedTransport:

@@ -30,7 +30,7 @@ from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
 from moorage.service.ingest import PodStore
 from moorage.service.nominations import Nominations
-from moorage.service.plugin_effects import LivePluginEffects
+from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
 from moorage.service.queue_of_profiles import build_queue
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.group_labels import (
@@ -44,8 +44,8 @@ from moorage.snapshot.group_sources import API_SOURCE, ApiGroups
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_groups import GroupSource, MembersByGroup, PodGroups
 from moorage.snapshot.snapshot import Snapshot
+from moorage.state.activations import Activations
 from moorage.state.cache import Cache
-from moorage.state.lifecycle import Lifecycle
 from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
 
@@ -78,6 +78,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         The verbs of the binding phase; None where nothing can be written.
     extenders
         The configuration's extenders, opened; every profile has them.
+    api
+        The way of plugins' effects to the API server; None where nothing is written.
     on_wake
         Called when the queue may have a pod to try; None where nobody waits for one.
     """
@@ -85,6 +87,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     store: PodStore = msgspec.field(default_factory=PodStore)
     client: BindingClient | None = None
     extenders: Sequence[Extender] = ()
+    api: ApiEffects | None = None
     on_wake: Callable[[], None] | None = None
 
 
@@ -125,8 +128,8 @@ def build_core(
     nominator = Nominator(around.store.get)
     snapshot = _snapshot(nominator, config.gates, specs)
     evictions = EvictionLedger(around.store.get)
-    waiting = WaitingPods()
-    effects = LivePluginEffects(waiting)
+    waiting, activations = WaitingPods(), Activations(around.on_wake)
+    effects = LivePluginEffects(waiting, activations, around.api)
     shared = Handle(
         profile_name="",
         snapshot=snapshot,
@@ -139,7 +142,7 @@ def build_core(
         gates=config.gates,
     )
     profiles = _profiles(specs, registry, shared, config=config, extenders=around.extenders)
-    draw, lifecycle = tie_break or seeded(streams.stream("tie-break")), Lifecycle(clock)
+    draw = tie_break or seeded(streams.stream("tie-break"))
     plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
     queue_facts = QueueFacts(plugin_facts)
     queue = build_queue(
@@ -147,17 +150,16 @@ def build_core(
         profiles,
         clock=clock,
         nominator=nominator,
+        activations=activations,
         namespaces=snapshot.listers.namespaces,
         facts=queue_facts,
-        lifecycle=lifecycle,
         on_wake=around.on_wake,
     )
-    effects.activate_pods = queue.activate
     return Core(
         snapshot=snapshot,
         profiles=profiles,
         cycles=_cycles(profiles, draw, plugin_facts, reuse=reuse),
-        cache=Cache(snapshot.table, clock, lifecycle=lifecycle, groups=snapshot.groups),
+        cache=Cache(snapshot.table, clock, lifecycle=queue.lifecycle, groups=snapshot.groups),
         queue=queue,
         store=around.store,
         evictions=evictions,

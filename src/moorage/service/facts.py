@@ -60,7 +60,7 @@ class Facts:
         The last decisions, oldest first.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, group_attempts: GroupAttemptFacts | None = None) -> None:
         self._clock = clock
         self.decisions = 0
         self.rejected = 0
@@ -69,7 +69,7 @@ class Facts:
         self.bind_failures = 0
         self.undecodable = 0
         self.attempts = AttemptFacts(clock)
-        self.group_attempts = GroupAttemptFacts(clock)
+        self.group_attempts = group_attempts or GroupAttemptFacts(clock)
         self.points = PointFacts(clock)
         self.groups = WaitingGroups(clock)
         self.events = EventFacts(clock)

@@ -26,12 +26,11 @@ from moorage.api.resources import CORE_EVENTS, LEASES
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339, rfc3339_micro
 from moorage.base.errors import LeaseLostError, MoorageError, NotFoundError, NotLeadingError
-from moorage.base.rng import Random
-from moorage.client.guard import WriteGuard
+from moorage.base.rng import Random, Streams
 from moorage.client.transport import Transport
 from moorage.client.writes import Client, JsonObject
 from moorage.config.durations import parse_duration
-from moorage.config.types import LeaderElection
+from moorage.config.types import KubeSchedulerConfiguration, LeaderElection
 
 _log = logging.getLogger(__name__)
 
@@ -89,24 +88,6 @@ def lease_rule(config: LeaderElection) -> LeaseRule:
         renew_ns=parse_duration(config.renew_deadline),
         retry_ns=parse_duration(config.retry_period),
     )
-
-
-class Candidacy(msgspec.Struct, frozen=True, kw_only=True):
-    """How one process takes part in an election.
-
-    Parameters
-    ----------
-    identity
-        Who we are; no other process may use the same.
-    guard
-        Stands before the writes; it is given the lease to ask for.
-    transport
-        Carries the calls about the lease, which nothing may delay or refuse.
-    """
-
-    identity: str
-    guard: WriteGuard
-    transport: Transport
 
 
 class Elector:
@@ -402,6 +383,40 @@ class Elector:
             "reportingComponent": self._component,
             "reportingInstance": "",
         }
+
+
+def elector_of(
+    config: KubeSchedulerConfiguration,
+    transport: Transport,
+    *,
+    identity: str,
+    clock: Clock,
+    streams: Streams,
+) -> Elector | None:
+    """Return what takes part in the election for a scheduler; None where none is configured.
+
+    Parameters
+    ----------
+    config
+        Names the lease and its times.
+    transport
+        Carries the calls about the lease. Nothing may delay or refuse them.
+    identity
+        The name of this process; no other process may use the same.
+    clock, streams
+        Time and randomness.
+    """
+    if not config.leader_election.leader_elect:
+        return None
+    rng = streams.stream("lease")
+    return Elector(
+        Client(transport, rng=rng),
+        lease_rule(config.leader_election),
+        identity=identity,
+        component=config.profiles[0].scheduler_name,
+        clock=clock,
+        rng=rng,
+    )
 
 
 def _why(problem: Exception) -> str:

@@ -1,8 +1,4 @@
-"""The effects plugins may answer with, carried out: the `PluginEffects` of a running scheduler.
-
-Handles are made before the queue and the recorder are, so those are connected afterwards; what a
-plugin asks for while it is being constructed comes too early and is dropped.
-"""
+"""The effects plugins may answer with, carried out: the `PluginEffects` of a running scheduler."""
 
 from __future__ import annotations
 
@@ -10,14 +6,16 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from moorage.api.pod import Pod
 from moorage.base.errors import MoorageError
 from moorage.client.event_series import EventNote
 from moorage.framework.effects import EventType, WaitingPod
 from moorage.service.pod_writes import reference, sendable
 from moorage.service.waiting import WaitingPods
+from moorage.state.activations import Activations
 
-Activate = Callable[[Iterable[Pod]], None]
 Record = Callable[[EventNote], None]
 
 _log = logging.getLogger(__name__)
@@ -31,6 +29,25 @@ class Spawn(Protocol):
         ...
 
 
+class ApiEffects(msgspec.Struct, frozen=True, kw_only=True):
+    """The way of a plugin's effects to the API server.
+
+    Parameters
+    ----------
+    record
+        Takes Events.
+    spawn
+        Starts tasks.
+    ready
+        Whether scheduling has started. Before, another replica may be scheduling, so that what
+        plugins ask to be written is dropped.
+    """
+
+    record: Record
+    spawn: Spawn
+    ready: Callable[[], bool]
+
+
 class LivePluginEffects:
     """Passes on what plugins ask for.
 
@@ -38,22 +55,18 @@ class LivePluginEffects:
     ----------
     waiting
         The pods held at Permit.
-
-    Attributes
-    ----------
-    activate_pods
-        Moves pods to activeQ; None until there is a queue.
-    record
-        Takes Events; None where none are written.
-    spawn
-        Starts tasks; None where nothing is written.
+    activations
+        Takes the pods to be tried again.
+    api
+        The way to the API server; None where nothing is written.
     """
 
-    def __init__(self, waiting: WaitingPods) -> None:
+    def __init__(
+        self, waiting: WaitingPods, activations: Activations, api: ApiEffects | None
+    ) -> None:
         self._waiting = waiting
-        self.activate_pods: Activate | None = None
-        self.record: Record | None = None
-        self.spawn: Spawn | None = None
+        self._activations = activations
+        self._api = api
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that waits at Permit, the longest waiting first."""
@@ -73,13 +86,12 @@ class LivePluginEffects:
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Have pods tried again at once."""
-        if self.activate_pods is not None:
-            self.activate_pods(pods)
+        self._activations.put(pods)
 
     def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
         """Emit an Event about a pod, in the name of its profile."""
-        if self.record is not None:
-            self.record(
+        if self._api is not None and self._api.ready():
+            self._api.record(
                 EventNote(
                     regarding=reference(pod),
                     controller=pod.spec.scheduler_name,
@@ -92,8 +104,8 @@ class LivePluginEffects:
 
     def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
         """Have something written to the API that nobody waits for."""
-        if self.spawn is not None:
-            self.spawn(_contained(what, work), name=what)
+        if self._api is not None and self._api.ready():
+            self._api.spawn(_contained(what, work), name=what)
 
 
 async def _contained(what: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -23,6 +23,7 @@ from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.hint_map import build_hints
 from moorage.snapshot.listers import Lister
+from moorage.state.activations import Activations
 from moorage.state.contracts import PreEnqueueFn, QueueSettings, SortKey
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.nominations import Nominator
@@ -40,9 +41,9 @@ def build_queue(
     *,
     clock: Clock,
     nominator: Nominator,
+    activations: Activations,
     namespaces: Lister[Namespace],
     facts: QueueFacts,
-    lifecycle: Lifecycle,
     on_wake: Callable[[], None] | None,
 ) -> SchedulingQueue:
     """Return the empty queue that all profiles share.
@@ -57,12 +58,12 @@ def build_queue(
         Source of the current time.
     nominator
         The nominations, which the snapshot reads as well.
+    activations
+        The pods that plugins want tried again.
     namespaces
         The namespaces' labels, for the queue of v1.20.
     facts
         Told about numbers.
-    lifecycle
-        The states of all pods.
     on_wake
         Called when there may be a pod to try; None where nobody waits for one.
     """
@@ -75,10 +76,11 @@ def build_queue(
         },
         hints={name: build_hints(profile) for name, profile in profiles.items()},
         nominator=nominator,
+        activations=activations,
         version=version,
         settings=_settings(config, version),
         observer=facts,
-        lifecycle=lifecycle,
+        lifecycle=Lifecycle(clock),
         on_wake=on_wake,
     )
 

@@ -32,6 +32,7 @@ from moorage.api.changes import (
 )
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
+from moorage.state.activations import Activations
 from moorage.state.attempts import Attempts
 from moorage.state.contracts import (
     HintMap,
@@ -75,6 +76,8 @@ class SchedulingQueue:
         The requeue hints of each profile.
     nominator
         The nominations, which the snapshot reads as well.
+    activations
+        The pods that plugins want tried again; None where no plugin can ask.
     version
         The Kubernetes version whose queue this is.
     settings
@@ -95,6 +98,7 @@ class SchedulingQueue:
         pre_enqueue: PreEnqueueMap,
         hints: HintMap,
         nominator: Nominator,
+        activations: Activations | None = None,
         version: QueueVersion = V1_36,
         settings: QueueSettings | None = None,
         observer: QueueObserver | None = None,
@@ -128,6 +132,7 @@ class SchedulingQueue:
             lifecycle=self.lifecycle,
         )
         self.nominator = nominator
+        self._activations = Activations() if activations is None else activations
         self._on_wake = on_wake
 
     def __len__(self) -> int:
@@ -187,6 +192,7 @@ class SchedulingQueue:
 
         The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
         """
+        self._take_activations()
         while (queued := self._sub_queues.take_next()) is not None:
             if self._attempts.begin(queued, cause="pop"):
                 return queued
@@ -216,6 +222,7 @@ class SchedulingQueue:
 
         If the pod is queued already, that copy stays and the one given back is dropped.
         """
+        self._take_activations()
         self._wake_if(self._is_poppable(self._attempts.give_back(queued)))
 
     def done(self, uid: str) -> None:
@@ -354,6 +361,10 @@ class SchedulingQueue:
             assert not lost, f"{state.value}, but in no sub-queue: {lost}"
 
     # --- leaves ----------------------------------------------------------------------------------
+
+    def _take_activations(self) -> None:
+        if self._activations:
+            self.activate(self._activations.take())
 
     def _enter(self, pod: Pod, event: ClusterEvent) -> None:
         queued = QueuedPod(pod, self._clock.now_ns())

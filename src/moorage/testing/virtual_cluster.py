@@ -34,9 +34,10 @@ from moorage.framework.registry import Registry
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.scheduler import Scheduler
+from moorage.service.facts import Facts
 from moorage.testing.builders import Manifest
 from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
 
 _LOOK_SECONDS = 0.01
 
@@ -62,6 +63,8 @@ class VirtualCluster:
         Wraps the scheduler's transport, to put faults into it.
     renew_seconds
         How often each node renews its lease: with hundreds, that is most of what happens.
+    facts
+        The scheduler's running totals; new ones when not given.
 
     Attributes
     ----------
@@ -81,6 +84,7 @@ class VirtualCluster:
         seed: int = 1,
         around: Callable[[Transport], Transport] | None = None,
         renew_seconds: int = 10,
+        facts: Facts | None = None,
     ) -> None:
         self.clock = clock
         self._renew_seconds = renew_seconds
@@ -92,13 +96,14 @@ class VirtualCluster:
         self.client = Client(self.transport, rng=streams.stream("test"))
         self._nodes = [complete(each) for each in nodes]
         carried = self._connect()
-        self.scheduler = Scheduler(
+        self.scheduler = scheduler_over(
+            around(carried) if around else carried,
             config or LoadedConfiguration(),
             registry or in_tree_registry(),
-            around(carried) if around else carried,
             clock=clock,
             streams=Streams(seed),
             host="virtual",
+            facts=facts,
         )
         self._failures: list[BaseException] = []
         self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))

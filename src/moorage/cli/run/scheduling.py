@@ -36,9 +36,10 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
+from moorage.service.assembly import assemble
 from moorage.service.core import build_core
 from moorage.service.health import HealthServer, Serving
-from moorage.service.leader import Candidacy
+from moorage.service.leader import elector_of
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
@@ -96,28 +97,28 @@ async def schedule(
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
         click.echo(f"moorage: {note}", err=True)
-    guard = WriteGuard()
     host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
-    transport = scheduler_transport(config.scheduler, access, clock, guard, told=calls)
     # Renewing must not wait behind a thousand bindings, so it has connections of its own.
     lease_transport = open_transport(
         access, clock=clock, user_agent="moorage-scheduler/leader-election"
     )
+    # Not from the seed: replicas may be given the same one, but never the same name.
+    identity = f"{host}_{new_uid(Streams().stream('identity'))}"
+    elector = elector_of(
+        known.config.scheduler, lease_transport, identity=identity, clock=clock, streams=streams
+    )
+    guard = None if elector is None else WriteGuard(elector.check)
+    transport = scheduler_transport(config.scheduler, access, clock, guard, told=calls)
     try:
         await look_at_server(transport, streams)
-        scheduler = Scheduler(
+        scheduler = assemble(
             known.config,
             known.registry,
             MeteredTransport(transport, calls, clock),
             clock=clock,
             streams=streams,
             host=host,
-            candidacy=Candidacy(
-                # Not from the seed: replicas may be given the same one, but never the same name.
-                identity=f"{host}_{new_uid(Streams().stream('identity'))}",
-                guard=guard,
-                transport=lease_transport,
-            ),
+            elector=elector,
         )
         # kube-scheduler's own debugging signal: log belief against truth.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)

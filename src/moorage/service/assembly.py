@@ -1,0 +1,315 @@
+"""The list of what a scheduler consists of: each part is built once, complete, in this order.
+
+A part is given what it needs by name. Nothing is set from outside afterwards, and no two parts
+hold each other: where both need something (the wake-up, the slots, the pod store), it is a part of
+its own, built before them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api import resources
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import ResourceType
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.client.events import EventRecorder
+from moorage.client.guard import GuardedTransport, WriteGuard
+from moorage.client.handler import Handler
+from moorage.client.reflector import Reflector
+from moorage.client.transport import Transport
+from moorage.client.whole import WholeObjects
+from moorage.client.writes import Client
+from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates
+from moorage.config.own import LoadedConfiguration
+from moorage.framework.group import COSCHEDULING
+from moorage.framework.registry import Registry
+from moorage.service.api_binding import ApiBinding
+from moorage.service.binding_cycle import BindingCycles
+from moorage.service.core import Core, Surroundings, build_core
+from moorage.service.evictions import Evictor
+from moorage.service.extenders import OpenExtenders
+from moorage.service.facts import Facts
+from moorage.service.failure import FailureHandler
+from moorage.service.first_failure import FirstFailure
+from moorage.service.group_attempt import GroupAttempts
+from moorage.service.group_status import GroupReports
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, PodStore
+from moorage.service.kinds import watched
+from moorage.service.leader import Elector
+from moorage.service.outcomes import Outcomes
+from moorage.service.plugin_effects import ApiEffects
+from moorage.service.pod_writes import PodWrites
+from moorage.service.pump import Pump
+from moorage.service.scheduler import Parts, Scheduler
+from moorage.service.skipping import Skipping
+from moorage.service.slots import BindingSlots
+from moorage.service.waiting import call_off
+
+POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+"""Finished pods count for nothing; a pod that leaves the selection looks deleted."""
+
+
+class _Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts that speak to the API server, and those that every part shares."""
+
+    clock: Clock
+    streams: Streams
+    tasks: TaskOwner
+    facts: Facts
+    wake: asyncio.Event
+    slots: BindingSlots
+    transport: Transport
+    client: Client
+    recorder: EventRecorder
+    writes: PodWrites
+    extenders: OpenExtenders
+
+
+def assemble(
+    config: LoadedConfiguration,
+    registry: Registry,
+    transport: Transport,
+    *,
+    clock: Clock,
+    streams: Streams,
+    host: str,
+    elector: Elector | None,
+    facts: Facts | None = None,
+) -> Scheduler:
+    """Return a scheduler, ready to run.
+
+    Parameters
+    ----------
+    config
+        Loaded and checked.
+    registry
+        Every known plugin.
+    transport
+        Carries the calls; closed by its owner.
+    clock, streams
+        Time and randomness.
+    host
+        Host name, for the Events' reporting instance.
+    elector
+        Holds the lease that allows to write (`moorage.service.leader.elector_of`); None without
+        leader election.
+    facts
+        Running totals; new ones when not given.
+
+    Raises
+    ------
+    ConfigError
+        A profile cannot be built, or an extender's certificate cannot be read.
+    """
+    failure, ready = FirstFailure(), asyncio.Event()
+    edge = _edge(
+        config,
+        transport,
+        clock=clock,
+        streams=streams,
+        host=host,
+        elector=elector,
+        tasks=TaskOwner(failure.note),
+        facts=Facts(clock) if facts is None else facts,
+    )
+    store = PodStore()
+    core = build_core(
+        config,
+        registry,
+        clock=clock,
+        streams=streams,
+        surroundings=Surroundings(
+            store=store,
+            client=ApiBinding(edge.client, store.get),
+            extenders=edge.extenders.extenders,
+            api=ApiEffects(record=edge.recorder.record, spawn=edge.tasks.spawn, ready=ready.is_set),
+            on_wake=edge.wake.set,
+        ),
+    )
+    nodes, others = _reflectors(core, edge, config.gates)
+    return Scheduler(
+        Parts(
+            clock=clock,
+            tasks=edge.tasks,
+            failure=failure,
+            ready=ready,
+            facts=edge.facts,
+            elector=elector,
+            waits_to_watch=config.scheduler.delay_cache_until_active,
+            recorder=edge.recorder,
+            writes=edge.writes,
+            extenders=edge.extenders,
+            core=core,
+            nodes=nodes,
+            others=others,
+            slots=edge.slots,
+            pump=_pump(core, edge, config.gates),
+        )
+    )
+
+
+def _edge(
+    config: LoadedConfiguration,
+    transport: Transport,
+    *,
+    clock: Clock,
+    streams: Streams,
+    host: str,
+    elector: Elector | None,
+    tasks: TaskOwner,
+    facts: Facts,
+) -> _Edge:
+    """Return what speaks to the API server: no write goes out without the lease."""
+    guard = WriteGuard() if elector is None else WriteGuard(elector.check)
+    guarded = transport if elector is None else GuardedTransport(transport, guard)
+    client = Client(guarded, rng=streams.stream("client"))
+    wake = asyncio.Event()
+    return _Edge(
+        clock=clock,
+        streams=streams,
+        tasks=tasks,
+        facts=facts,
+        wake=wake,
+        slots=BindingSlots(wake),
+        transport=guarded,
+        client=client,
+        recorder=EventRecorder(client, host=host, clock=clock, rng=streams.stream("events")),
+        writes=PodWrites(client, clock=clock, tasks=tasks),
+        extenders=OpenExtenders(config.scheduler.extenders, guard),
+    )
+
+
+def _pump(core: Core, edge: _Edge, gates: FeatureGates) -> Pump:
+    """Return the pump with all that carries decisions out."""
+    failures = FailureHandler(
+        core.queue,
+        core.store.get,
+        recorder=edge.recorder,
+        writes=edge.writes,
+        attempts=edge.facts.attempts,
+    )
+    binding_cycles = BindingCycles(
+        core,
+        failures=failures,
+        tasks=edge.tasks,
+        recorder=edge.recorder,
+        writes=edge.writes,
+        facts=edge.facts,
+        slots=edge.slots,
+    )
+    evictor = Evictor(
+        core.evictions,
+        core.queue,
+        call_off=partial(call_off, core.waiting, core.pre_binding),
+        client=edge.client,
+        writes=edge.writes,
+        recorder=edge.recorder,
+        tasks=edge.tasks,
+        clock=edge.clock,
+    )
+    skipping = Skipping(core.queue, core.cache, recorder=edge.recorder, facts=edge.facts)
+    groups = GroupAttempts(
+        core,
+        binding_cycles=binding_cycles,
+        failures=failures,
+        evictor=evictor,
+        reports=_group_reports(core, edge),
+        facts=edge.facts,
+        skipping=skipping,
+    )
+    outcomes = Outcomes(
+        binding_cycles=binding_cycles, failures=failures, evictor=evictor, facts=edge.facts
+    )
+    return Pump(
+        cycles=core.cycles,
+        queue=core.queue,
+        wake=edge.wake,
+        slots=edge.slots,
+        skipping=skipping,
+        groups=groups if gates(GENERIC_WORKLOAD) or _is_coscheduled(core) else None,
+        outcomes=outcomes,
+        facts=edge.facts,
+    )
+
+
+def _group_reports(core: Core, edge: _Edge) -> GroupReports:
+    """Return what writes the conditions and Events of pod groups."""
+    return GroupReports(
+        core.snapshot.listers.pod_groups,
+        core.snapshot.listers.coscheduling_groups,
+        edge.client,
+        writes=edge.writes,
+        recorder=edge.recorder,
+        clock=edge.clock,
+    )
+
+
+def _reflectors(
+    core: Core, edge: _Edge, gates: FeatureGates
+) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
+    """Return the reflector of nodes, and those of pods and of every other watched kind."""
+    facts = edge.facts
+    nodes: Reflector[Node] = _reflector(
+        edge,
+        resources.NODES,
+        Node,
+        NodeIngest(core.cache, core.queue, facts),
+        whole=edge.extenders.nodes,
+    )
+    pod_ingest = PodIngest(
+        core.cache,
+        core.queue,
+        core.store,
+        profiles=core.profiles.keys(),
+        writes=edge.writes,
+        facts=facts,
+        waiting=core.waiting,
+        announce=gates(GANG_SCHEDULING) or _is_coscheduled(core),
+    )
+    pods = _reflector(
+        edge, resources.PODS, Pod, pod_ingest, fields=POD_FIELDS, whole=edge.extenders.pods
+    )
+    others = [pods]
+    for kind in watched(core.profiles.values(), pod_groups=gates(GENERIC_WORKLOAD)):
+        lister = getattr(core.snapshot.listers, kind.lister)
+        handler: ListerIngest[Any] = ListerIngest(
+            kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts
+        )
+        others.append(_reflector(edge, kind.resource, kind.type_, handler, optional=True))
+    return nodes, tuple(others)
+
+
+def _reflector(
+    edge: _Edge,
+    resource: ResourceType,
+    kind: type[Any],
+    handler: Handler[Any],
+    *,
+    fields: str = "",
+    whole: WholeObjects | None = None,
+    optional: bool = False,
+) -> Reflector[Any]:
+    return Reflector(
+        edge.transport,
+        resource,
+        kind,
+        handler=handler,
+        clock=edge.clock,
+        rng=edge.streams.stream(f"reflector/{resource.plural}"),
+        field_selector=fields,
+        whole=whole,
+        optional=optional,
+    )
+
+
+def _is_coscheduled(core: Core) -> bool:
+    """Whether the pods of some profile may name groups by labels."""
+    return any(COSCHEDULING in profile.plugins for profile in core.profiles.values())

@@ -1,0 +1,51 @@
+"""A scheduler over one transport, which carries the calls about its lease as well."""
+
+from __future__ import annotations
+
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.client.transport import Transport
+from moorage.config.own import LoadedConfiguration
+from moorage.framework.registry import Registry
+from moorage.service.assembly import assemble
+from moorage.service.facts import Facts
+from moorage.service.leader import elector_of
+from moorage.service.scheduler import Scheduler
+
+
+def scheduler_over(
+    transport: Transport,
+    config: LoadedConfiguration,
+    registry: Registry,
+    *,
+    clock: Clock,
+    streams: Streams,
+    host: str,
+    facts: Facts | None = None,
+) -> Scheduler:
+    """Return a scheduler, ready to run; its host name is its name in leader election.
+
+    Parameters
+    ----------
+    transport
+        Carries all its calls.
+    config, registry
+        What to schedule with.
+    clock, streams
+        Time and randomness.
+    host
+        Its name. Two schedulers on one server need two names.
+    facts
+        Its running totals; new ones when not given.
+    """
+    elector = elector_of(config.scheduler, transport, identity=host, clock=clock, streams=streams)
+    return assemble(
+        config,
+        registry,
+        transport,
+        clock=clock,
+        streams=streams,
+        host=host,
+        elector=elector,
+        facts=facts,
+    )
