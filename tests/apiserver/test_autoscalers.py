@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.protobuf import PROTOBUF
+from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.protobuf.envelope import write_object
 from tests.apiserver.harness import (
     ADMIN,
     JSON_PATCH,
@@ -20,7 +21,6 @@ from tests.apiserver.harness import (
     Watch,
     namespace,
 )
-from tests.apiserver.test_protobuf_objects import envelope, field
 
 V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 V2 = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
@@ -486,14 +486,9 @@ async def test_it_goes_with_its_namespace():
 async def test_kubectl_autoscale_sends_it_in_protobuf(version):
     """Field 4 of the spec is a number in v1, and a list of metrics in v2."""
     cluster = Cluster()
-    reference = field(1, "Deployment") + field(2, "web") + field(3, "apps/v1")
-    aim = field(1, "Utilization") + field(4, 50)
-    fourth: Any = 50
-    if version == "v2":
-        fourth = field(1, "Resource") + field(4, field(1, "cpu") + field(2, aim))
-    spec = field(1, reference) + field(3, 3) + field(4, fourth)
-    raw = field(1, field(1, "web")) + field(2, spec) + field(3, b"")
-    body = envelope(raw, "HorizontalPodAutoscaler", f"autoscaling/{version}")
+    body = write_object(
+        v1(targetCPUUtilizationPercentage=50) if version == "v1" else v2(metrics=[cpu(50)])
+    )
     await cluster.ok("POST", V1 if version == "v1" else V2, body, content_type=PROTOBUF)
     found = await cluster.ok("GET", f"{V2}/web")
     assert (found["spec"]["metrics"], found["spec"]["maxReplicas"]) == ([cpu(50)], 3)

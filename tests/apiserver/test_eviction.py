@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.protobuf.envelope import write_object
 from tests.apiserver.harness import MERGE, PODS, Cluster, failure, pod
-from tests.apiserver.test_protobuf import envelope, field
 
 PATH = f"{PODS}/a/eviction"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -381,10 +382,7 @@ async def test_discovery_says_what_drain_looks_for():
 
 async def test_an_eviction_in_protobuf():
     cluster = await Evictions.of()
-    meta = field(1, b"a") + field(3, b"default") + field(9, b"x")
-    raw = field(1, meta) + field(2, field(1, 9))
-    body = envelope(raw, b"Eviction", b"policy/v1")
-    content_type = "application/vnd.kubernetes.protobuf"
-    assert await cluster.call("POST", PATH, body, content_type=content_type) == DONE
+    body = write_object(eviction(deleteOptions={"gracePeriodSeconds": 9}))
+    assert await cluster.call("POST", PATH, body, content_type=PROTOBUF) == DONE
     found = await cluster.ok("GET", f"{PODS}/a")
     assert found["metadata"]["deletionGracePeriodSeconds"] == 9

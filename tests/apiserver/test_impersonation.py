@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.protobuf import PROTOBUF
+from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.protobuf.envelope import write_object
 from moorage.apiserver.rbac.impersonation import joined
 from moorage.apiserver.requests import User
 from tests.apiserver.harness import PODS, Cluster
-from tests.apiserver.test_protobuf_objects import envelope, field
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -254,8 +254,8 @@ async def test_a_review_tells_whose_a_token_is(made_for, asked_for, answer):
 async def test_a_review_of_a_token_in_protobuf():
     cluster = Cluster()
     text = (await token(cluster, audiences=["shop"]))[1]["status"]["token"]
-    raw = field(1, b"") + field(2, field(1, text) + field(2, "shop"))
-    body = envelope(raw, "TokenReview", "authentication.k8s.io/v1")
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
+    body = write_object(review | {"spec": {"token": text, "audiences": ["shop"]}})
     found = await cluster.ok("POST", TOKENS, body, content_type=PROTOBUF)
     assert found["status"]["audiences"] == ["shop"]
 

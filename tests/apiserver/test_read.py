@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.negotiate import Form, accepted_form
+from moorage.apiserver.negotiate import JSON, PROTOBUF, Accepted, Form, negotiate
 from moorage.apiserver.pages import KEPT_LISTS, TOO_OLD
 from moorage.apiserver.status import StatusError
 from tests.apiserver.harness import (
@@ -288,11 +288,6 @@ class TestForms:
             pytest.param(TABLE, Form.TABLE, id="kubectl get"),
             pytest.param("application/json, */*", Form.OBJECT, id="kubectl's discovery"),
             pytest.param(
-                "application/vnd.kubernetes.protobuf,application/json",
-                Form.OBJECT,
-                id="protobuf preferred, JSON taken",
-            ),
-            pytest.param(
                 "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
                 Form.METADATA,
                 id="metadata only",
@@ -308,7 +303,10 @@ class TestForms:
                 Form.OBJECT,
                 id="aggregated discovery preferred, plain taken",
             ),
-            pytest.param("application/vnd.kubernetes.protobuf", None, id="protobuf only"),
+            pytest.param("image/png", None, id="another media type"),
+            pytest.param(
+                f"{PROTOBUF};as=Table;g=meta.k8s.io;v=v1", None, id="a Table in protobuf only"
+            ),
             pytest.param("application/yaml", Form.OBJECT, id="YAML only"),
             pytest.param(
                 "application/json;as=Table;v=v1beta1;g=meta.k8s.io", None, id="an old Table only"
@@ -318,16 +316,52 @@ class TestForms:
     def test_accept(self, accept, expected):
         if expected is None:
             with pytest.raises(StatusError, match="only the following media types are accepted"):
-                accepted_form(accept)
+                negotiate(accept)
         else:
-            assert accepted_form(accept) is expected
+            assert negotiate(accept).form is expected
+
+    @pytest.mark.parametrize(
+        ("accept", "options", "expected"),
+        [
+            pytest.param(f"{PROTOBUF},application/json", {}, PROTOBUF, id="protobuf first"),
+            pytest.param(f"application/json,{PROTOBUF}", {}, JSON, id="JSON first"),
+            pytest.param(f"application/json;q=0.5,{PROTOBUF}", {}, PROTOBUF, id="by quality"),
+            pytest.param(
+                f"{PROTOBUF},application/json", {"protobuf": False}, JSON, id="a custom resource"
+            ),
+            pytest.param(PROTOBUF, {"protobuf": False}, None, id="a custom resource, no choice"),
+            pytest.param(
+                f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+                {"protobuf": False},
+                PROTOBUF,
+                id="metadata of a custom resource",
+            ),
+            pytest.param(f"{PROTOBUF};stream=watch", {"streamed": True}, PROTOBUF, id="a watch"),
+            pytest.param("application/yaml", {"streamed": True}, None, id="a watch in YAML"),
+            pytest.param("application/*", {}, JSON, id="anything"),
+        ],
+    )
+    def test_media_types(self, accept, options, expected):
+        if expected is None:
+            with pytest.raises(StatusError, match="only the following media types are accepted"):
+                negotiate(accept, **options)
+        else:
+            assert negotiate(accept, **options) == Accepted(negotiate(accept).form, expected)
 
     async def test_nothing_acceptable_is_a_406(self):
-        found = await Cluster().call("GET", PODS, accept="application/vnd.kubernetes.protobuf")
+        found = await Cluster().call("GET", PODS, accept="image/png")
         assert found == failure(
             406,
             "NotAcceptable",
-            "only the following media types are accepted: application/json, application/yaml",
+            "only the following media types are accepted: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf",
+        )
+        found = await Cluster().call("GET", PODS, query={"watch": "1"}, accept="image/png")
+        assert found == failure(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json;stream=watch, "
+            "application/vnd.kubernetes.protobuf;stream=watch",
         )
 
     async def test_a_table_of_a_list(self):

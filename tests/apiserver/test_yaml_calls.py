@@ -11,7 +11,7 @@ from moorage.api.yaml_text import write_yaml
 from moorage.apiserver.negotiate import accepts_yaml
 from moorage.apiserver.requests import Reply
 from moorage.apiserver.yaml_calls import WRITTEN_BYTES_MAX
-from tests.apiserver.harness import CONFIG_MAPS, MERGE, PODS, Cluster, config_map, failure
+from tests.apiserver.harness import CONFIG_MAPS, MERGE, PODS, Cluster, config_map
 
 YAML = "application/yaml"
 POD = b"""
@@ -157,12 +157,3 @@ async def test_a_merge_patch_may_be_answered_in_yaml():
 )
 def test_who_likes_yaml_best(accept, expected):
     assert accepts_yaml(accept) is expected
-
-
-async def test_protobuf_alone_is_still_refused():
-    found = await Cluster().call("GET", PODS, accept="application/vnd.kubernetes.protobuf")
-    assert found == failure(
-        406,
-        "NotAcceptable",
-        "only the following media types are accepted: application/json, application/yaml",
-    )

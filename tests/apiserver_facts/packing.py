@@ -1,7 +1,7 @@
 """Packs the facts of the API for the package, and checks what the package ships against them.
 
-The source is a folder with ``schema.json.gz``, ``kinds.json.gz`` and ``protobuf.json.gz``, as a
-script makes them from the public OpenAPI document and the ``generated.proto`` files.
+The source is a folder with ``schema.json.gz`` and ``kinds.json.gz``, as a script makes them from
+the public OpenAPI document.
 
 Usage: ``python -m tests.apiserver_facts.packing {check,pack} FOLDER``
 """
@@ -16,7 +16,7 @@ import msgspec
 
 from moorage.apiserver import facts
 
-NAMES = ("schema", "kinds", "protobuf")
+NAMES = ("schema", "kinds")
 PACKAGE = Path(facts.__file__).parent
 
 

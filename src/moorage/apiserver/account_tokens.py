@@ -17,8 +17,6 @@ import msgspec
 from moorage.api.resources import SERVICE_ACCOUNTS, ResourceType
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import Obj, invalid
-from moorage.apiserver.negotiate import content_type
-from moorage.apiserver.protobuf import PROTOBUF, fields_of, malformed, open_envelope, text_of
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage.apiserver.reading import get_record
@@ -42,7 +40,6 @@ _RESOURCE = ResourceType(
 )
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 _SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32
-_AUDIENCES, _BOUND, _EXPIRATION = 1, 3, 4
 
 
 class AccountTokens:
@@ -173,8 +170,6 @@ def _quoted(words: Sequence[str]) -> str:
 
 
 def _spec(request: Request) -> Obj:
-    if content_type(request.headers.get("content-type", "")) == PROTOBUF:
-        return _protobuf_spec(request.body)
     sent = decode_json(request)
     spec = sent.get("spec") if isinstance(sent, dict) else None
     if not isinstance(spec, dict):
@@ -183,25 +178,6 @@ def _spec(request: Request) -> Obj:
     listed = isinstance(audiences, list) and all(isinstance(each, str) for each in audiences)
     if not listed or not isinstance(seconds, int):
         raise bad_request(f"{_KIND}: audiences are texts, expirationSeconds is a number")
-    return spec
-
-
-def _protobuf_spec(body: bytes) -> Obj:
-    """Read the spec of a request; numbers of authentication/v1 generated.proto."""
-    _, raw = open_envelope(body, _KIND)
-    spec: Obj = {}
-    for number, value in fields_of(raw):
-        if number != 2:
-            continue
-        if isinstance(value, int):
-            raise malformed("a number where a message is expected", _KIND)
-        for part, found in fields_of(value):
-            if part == _AUDIENCES:
-                spec.setdefault("audiences", []).append(text_of(found))
-            elif part == _BOUND:
-                spec["boundObjectRef"] = found
-            elif part == _EXPIRATION and isinstance(found, int):
-                spec["expirationSeconds"] = found - (found >> 63 << 64)
     return spec
 
 

@@ -13,7 +13,7 @@ import msgspec
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Obj, not_supported, required
-from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request
 from moorage.apiserver.routes import Target
@@ -106,7 +106,7 @@ def bind(world: World, target: Target, request: Request, *, dry_run: bool) -> No
 
 def _read(request: Request) -> _Binding:
     if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
-        raise unsupported_media_type([JSON])
+        raise unsupported_media_type(SPOKEN_BUILT_IN)
     raw: Any = decode_json(request)
     try:
         binding = msgspec.convert(raw, _Binding)

@@ -14,9 +14,8 @@ import msgspec
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind, Obj
-from moorage.apiserver.negotiate import JSON, SPOKEN, content_type
-from moorage.apiserver.protobuf import PROTOBUF
-from moorage.apiserver.protobuf_objects import read_object, reads_protobuf
+from moorage.apiserver.negotiate import JSON, SPOKEN, SPOKEN_BUILT_IN, content_type
+from moorage.apiserver.protobuf.facts import message_of
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import (
     StatusError,
@@ -88,15 +87,13 @@ def decode_object(request: Request, resource: ResourceType) -> Obj:
     Raises
     ------
     StatusError
-        415: by its Content-Type neither JSON nor, for the kinds ``kubectl create`` makes,
-        protobuf. 413: too large. 400: cannot be read, or another kind.
+        415: another form than JSON; bodies in other forms that are read have become JSON before.
+        413: too large. 400: cannot be read, or another kind.
     """
     form = content_type(request.headers.get("content-type", ""))
-    if form == PROTOBUF and reads_protobuf(resource):
-        check_length(request.body)
-        return check_kind(read_object(request.body, resource), resource)
     if form not in {"", JSON}:
-        raise unsupported_media_type(SPOKEN)
+        known = message_of(resource.api_version, resource.kind) is not None
+        raise unsupported_media_type(SPOKEN_BUILT_IN if known else SPOKEN)
     try:
         obj = decode_json(request)
     except StatusError as error:

@@ -13,8 +13,7 @@ import msgspec
 
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import Obj, invalid, not_supported
-from moorage.apiserver.negotiate import JSON, content_type
-from moorage.apiserver.protobuf import PROTOBUF, read_delete_options
+from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query, Request
@@ -85,14 +84,13 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
     Raises
     ------
     StatusError
-        400: not DeleteOptions. 415: neither JSON nor protobuf.
+        400: not DeleteOptions. 415: another form.
     """
     raw: Any = {}
     if request.body:
-        form = content_type(request.headers.get("content-type", ""))
-        if form not in {"", JSON, PROTOBUF}:
-            raise unsupported_media_type([JSON, PROTOBUF])
-        raw = read_delete_options(request.body) if form == PROTOBUF else decode_json(request)
+        if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
+            raise unsupported_media_type(SPOKEN_BUILT_IN)
+        raw = decode_json(request)
     if not isinstance(raw, dict):
         raise bad_request("the body of a delete must be DeleteOptions")
     grace = query.whole("gracePeriodSeconds")

@@ -25,8 +25,7 @@ from moorage.apiserver.deleting import (
     options_of,
 )
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.negotiate import JSON, content_type
-from moorage.apiserver.protobuf import PROTOBUF, read_eviction
+from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Request
@@ -108,10 +107,9 @@ def evict(
 
 
 def _read(request: Request) -> _Eviction:
-    form = content_type(request.headers.get("content-type", ""))
-    if form not in {"", JSON, PROTOBUF}:
-        raise unsupported_media_type([JSON, PROTOBUF])
-    raw: Any = read_eviction(request.body) if form == PROTOBUF else decode_json(request)
+    if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
+        raise unsupported_media_type(SPOKEN_BUILT_IN)
+    raw: Any = decode_json(request)
     if not isinstance(raw, dict):
         raise bad_request("the body of an eviction must be an Eviction")
     kind, version = raw.get("kind") or "Eviction", raw.get("apiVersion") or ""

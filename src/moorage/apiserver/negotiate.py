@@ -1,7 +1,8 @@
 """Which form of an object the client accepts, and which form its body has.
 
 Forms: the object itself, a Table of rows to print (``kubectl get``), or metadata only. Bytes are
-JSON, or YAML made of it (`yaml_calls`); a client that takes only protobuf is told 406.
+JSON, YAML made of it (`yaml_calls`), or protobuf (`protobuf`). Protobuf is not there for Tables and
+custom resources; a client that takes nothing else for these is told 406.
 """
 
 from __future__ import annotations
@@ -9,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+import msgspec
+
 from moorage.apiserver.status import not_acceptable
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 SPOKEN = (JSON, YAML)
-"""Media types of bodies and answers."""
+"""Media types of bodies and answers of custom resources."""
+SPOKEN_BUILT_IN = (*SPOKEN, PROTOBUF)
+"""Media types of bodies and answers of built-in kinds."""
+_STREAMED = (JSON, PROTOBUF)
 _META = "meta.k8s.io"
 _AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -37,7 +44,22 @@ _FORMS = {
 }
 
 
-def accepted_form(accept: str, *, streamed: bool = False) -> Form:
+class Accepted(msgspec.Struct, frozen=True):
+    """What a client accepts best of what is served.
+
+    Parameters
+    ----------
+    form
+        How objects are shown.
+    media_type
+        `JSON`, `YAML` or `PROTOBUF`.
+    """
+
+    form: Form
+    media_type: str = JSON
+
+
+def negotiate(accept: str, *, streamed: bool = False, protobuf: bool = True) -> Accepted:
     """Choose the first form served of those an Accept header names, best first.
 
     Parameters
@@ -45,38 +67,53 @@ def accepted_form(accept: str, *, streamed: bool = False) -> Form:
     accept
         The header.
     streamed
-        For a watch, which is told in JSON only.
+        For a watch, which is not told in YAML.
+    protobuf
+        Whether the kind has a protobuf form.
 
     Raises
     ------
     StatusError
         406: none of them is served.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/endpoints/handlers/negotiation/negotiate.go, and for custom resources
+    apiextensions-apiserver pkg/apiserver/customresource_handler.go: objects in JSON and YAML only,
+    metadata in protobuf too.
     """
     if not accept:
-        return Form.OBJECT
-    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
-    # Sorting is stable: equal preferences stay in the order sent.
-    spoken = (JSON,) if streamed else SPOKEN
-    for media_type, params, _ in sorted(ranges, key=lambda each: -each[2]):
-        form = _form_of(media_type, params, spoken)
-        if form is not None:
-            return form
-    raise not_acceptable(spoken)
+        return Accepted(Form.OBJECT)
+    served = _STREAMED if streamed else SPOKEN_BUILT_IN
+    for media_type, params in _preferences(accept):
+        form = _form_of(media_type, params, served)
+        if form is None or (form is Form.OBJECT and media_type == PROTOBUF and not protobuf):
+            continue
+        return Accepted(form, media_type if media_type in served else JSON)
+    raise not_acceptable([f"{each};stream=watch" for each in served] if streamed else served)
+
+
+def accepts_protobuf(accept: str) -> bool:
+    """Whether a client likes protobuf better than JSON and YAML."""
+    if PROTOBUF not in accept:
+        return False
+    for media_type, params in _preferences(accept):
+        if _form_of(media_type, params, SPOKEN_BUILT_IN):
+            return media_type == PROTOBUF
+    return False
 
 
 def accepts_yaml(accept: str) -> bool:
-    """Whether YAML is what a client likes best of what is served."""
+    """Whether a client likes YAML better than JSON."""
     if YAML not in accept:
         return False
-    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
-    served = (each for each in sorted(ranges, key=lambda each: -each[2]) if _form_of(*each[:2]))
+    served = (each for each in _preferences(accept) if _form_of(*each))
     return next(served, ("",))[0] == YAML
 
 
 def accepts_aggregated(accept: str) -> bool:
     """Whether discovery in one piece is what a client likes best of what is served."""
-    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
-    for media_type, params, _ in sorted(ranges, key=lambda each: -each[2]):
+    for media_type, params in _preferences(accept):
         if media_type != JSON:
             continue
         wanted = params.get("as", "")
@@ -90,6 +127,12 @@ def accepts_aggregated(accept: str) -> bool:
 def content_type(header: str) -> str:
     """Return the media type of a Content-Type header, without parameters, lower case."""
     return header.partition(";")[0].strip().lower()
+
+
+def _preferences(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the media ranges of a header, best first; equal ones in the order sent."""
+    ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
+    return [each[:2] for each in sorted(ranges, key=lambda each: -each[2])]
 
 
 def _media_range(text: str) -> tuple[str, dict[str, str], float]:
@@ -116,6 +159,7 @@ def _form_of(
     if not wanted:
         # Parameters without `as` (pretty=1, charset) do not change the form.
         return Form.OBJECT
-    if params.get("g") == _META and params.get("v") == "v1":
-        return _FORMS.get(wanted)
-    return None
+    if params.get("g") != _META or params.get("v") != "v1":
+        return None
+    form = _FORMS.get(wanted)
+    return None if form is Form.TABLE and media_type == PROTOBUF else form

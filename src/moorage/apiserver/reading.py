@@ -13,7 +13,7 @@ from moorage.apiserver.kind import FieldError, Obj, forbidden, not_supported
 from moorage.apiserver.pages import PageKeeper, Token, decode_token, encode_token, too_old
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer
-from moorage.apiserver.requests import Query, version_number
+from moorage.apiserver.requests import Body, Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
 from moorage.apiserver.status import expired, invalid_options, not_found, version_too_large
@@ -53,7 +53,7 @@ class Lister:
         self._store = store
         self._pages = pages
 
-    def list(self, target: Target, query: Query, renderer: Renderer) -> bytes:
+    def list(self, target: Target, query: Query, renderer: Renderer) -> Body:
         """Return one list, or one page of it, as bytes.
 
         Raises
@@ -121,7 +121,7 @@ class Lister:
         selection: Selection,
         renderer: Renderer,
         found: tuple[Iterable[Record], int, int],
-    ) -> bytes:
+    ) -> Body:
         """Cut one page off; what is left is kept when the list is as things are now."""
         records, version, limit = found
         list_meta: Obj = {"resourceVersion": str(version)}

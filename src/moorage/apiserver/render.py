@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.negotiate import Form
+from moorage.apiserver.negotiate import JSON, PROTOBUF, Accepted, Form
 from moorage.apiserver.record import Record
-from moorage.apiserver.requests import Query
+from moorage.apiserver.requests import Body, Query
 from moorage.apiserver.status import StatusError, bad_request
 from moorage.apiserver.table import partial_metadata, to_table
 from moorage.apiserver.views import Served
@@ -24,7 +24,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Renderer:
-    """Shows objects of one resource in one form; for one call.
+    """Shows objects of one resource in one form, in JSON; for one call.
 
     Parameters
     ----------
@@ -38,8 +38,13 @@ class Renderer:
         Wall-clock time of the call, for ages in Tables.
     """
 
+    media_type = JSON
+    """Media type of a list."""
+    stream_type = JSON
+    """Media type of a watch."""
+
     def __init__(self, served: Served, form: Form, *, include_object: str, now_ns: int) -> None:
-        self._served = served
+        self.served = served
         self.form = form
         self.api_version = served.kind.resource.api_version
         self._include_object = include_object
@@ -53,33 +58,33 @@ class Renderer:
         return self.form is not Form.TABLE
 
     def one(self, record: Record) -> bytes:
-        """Render one object."""
+        """Render one object, always in JSON; the answer's form is made of that."""
         if self.form is Form.OBJECT:
-            return self._served.data(record)
+            return self.served.data(record)
         if self.form is Form.METADATA:
             return self._metadata(record)
         table = self._table([record])
         table["metadata"] = {"resourceVersion": str(record.version)}
         return encode(table)
 
-    def many(self, records: Sequence[Record], list_meta: Obj) -> bytes:
+    def many(self, records: Sequence[Record], list_meta: Obj) -> Body:
         """Render a list; ``list_meta`` becomes its ``metadata``."""
-        resource = self._served.kind.resource
+        resource = self.served.kind.resource
         if self.form is Form.TABLE:
             return encode(self._table(records) | {"metadata": list_meta})
         if self.form is Form.METADATA:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             items: Iterable[bytes] = map(self._metadata, records)
         else:
-            head = {"kind": self._served.kind.shape.list_kind, "apiVersion": resource.api_version}
-            items = map(self._served.data, records)
+            head = {"kind": self.served.kind.shape.list_kind, "apiVersion": resource.api_version}
+            items = map(self.served.data, records)
         start = encode(head | {"metadata": list_meta})[:-1]
         return b"".join((start, b',"items":[', b",".join(items), b"]}\n"))
 
-    def watch_line(self, change_type: str, record: Record) -> bytes:
-        """Render one line of a watch stream."""
+    def event(self, change_type: str, record: Record) -> bytes:
+        """Render one event of a watch stream."""
         if self.form is Form.OBJECT:
-            data = self._served.data(record)
+            data = self.served.data(record)
         elif self.form is Form.METADATA:
             data = self._metadata(record)
         else:
@@ -93,27 +98,35 @@ class Renderer:
         return b'{"type":"%s","object":%s}\n' % (change_type.encode(), data)
 
     def bookmark(self, version: int, *, initial_events_end: bool) -> bytes:
-        """Render the line that says: everything up to this version has been sent."""
+        """Render the event that says: everything up to this version has been sent."""
         meta: dict[str, Any] = {"resourceVersion": str(version)}
         if initial_events_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        resource = self._served.kind.resource
+        resource = self.served.kind.resource
         obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version}
         if self.form is Form.METADATA:
             obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
         elif self.form is Form.TABLE:
             obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": []}
-        return watch_line("BOOKMARK", obj | {"metadata": meta})
+        return self.event_of("BOOKMARK", obj | {"metadata": meta})
+
+    def error(self, error: StatusError) -> bytes:
+        """Render the event that ends a watch stream with an error."""
+        return self.event_of("ERROR", error.body)
+
+    def event_of(self, change_type: str, obj: Obj) -> bytes:
+        """Render an event of an object that is not stored."""
+        return encode({"type": change_type, "object": obj}) + b"\n"
 
     def _metadata(self, record: Record) -> bytes:
-        return encode(partial_metadata(self._served.from_stored(record.decode())))
+        return encode(partial_metadata(self.served.from_stored(record.decode())))
 
     def _table(self, records: Sequence[Record]) -> dict[str, Any]:
-        objs = (self._served.from_stored(record.decode()) for record in records)
-        return to_table(self._served.kind, objs, self.now_ns, self._include_object)
+        objs = (self.served.from_stored(record.decode()) for record in records)
+        return to_table(self.served.kind, objs, self.now_ns, self._include_object)
 
 
-def make_renderer(served: Served, form: Form, query: Query, now_ns: int) -> Renderer:
+def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int) -> Renderer:
     """Build the renderer of one call.
 
     Raises
@@ -124,14 +137,10 @@ def make_renderer(served: Served, form: Form, query: Query, now_ns: int) -> Rend
     include = query.text("includeObject") or "Metadata"
     if include not in {"None", "Metadata", "Object"}:
         raise bad_request(f'unrecognized includeObject value: "{include}"')
-    return Renderer(served, form, include_object=include, now_ns=now_ns)
+    make = Renderer
+    if accepted.media_type == PROTOBUF:
+        # Clients that speak JSON need not wait for the import of the runtime.
+        from moorage.apiserver.protobuf.rendering import ProtobufRenderer
 
-
-def watch_line(change_type: str, obj: Obj) -> bytes:
-    """Encode one line of a watch stream."""
-    return encode({"type": change_type, "object": obj}) + b"\n"
-
-
-def error_line(error: StatusError) -> bytes:
-    """Encode the line that ends a watch stream with an error."""
-    return watch_line("ERROR", error.body)
+        make = ProtobufRenderer
+    return make(served, accepted.form, include_object=include, now_ns=now_ns)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from moorage.apiserver.negotiate import JSON
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode
-from moorage.apiserver.requests import Reply, readable
+from moorage.apiserver.requests import Body, Reply, readable
 from moorage.apiserver.status import StatusError, success
 
 _log = logging.getLogger(__name__)
@@ -43,11 +43,12 @@ def written_reply(
 def deleted_reply(renderer: Renderer, records: Sequence[Record], version: int) -> Reply:
     """Answer a delete of a collection; without the objects where they cannot be shown."""
     try:
-        body = renderer.many(records, {"resourceVersion": str(version)})
+        body: Body = renderer.many(records, {"resourceVersion": str(version)})
+        media_type = renderer.media_type
     except Exception:
         _log.exception("%d objects were deleted and cannot be shown", len(records))
-        body = encode(success()) + b"\n"
-    return Reply(status=200, body=body)
+        body, media_type = encode(success()) + b"\n", JSON
+    return Reply(status=200, body=body, content_type=media_type)
 
 
 def status_reply(error: StatusError) -> Reply:

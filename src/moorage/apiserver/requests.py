@@ -61,6 +61,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     fault: StatusError | None = None
 
 
+Body = bytes | AsyncIterator[bytes]
+"""The body of an answer: all of it, or its pieces as they come."""
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one request.
 
@@ -78,7 +82,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     status: int
-    body: bytes | AsyncIterator[bytes]
+    body: Body
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
 

@@ -12,7 +12,7 @@ from typing import Any
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.kind import FieldError, Obj, ScalePaths, invalid
 from moorage.apiserver.kinds.cells import NONE, format_selector
-from moorage.apiserver.negotiate import JSON, content_type
+from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.patches import (
     JSON_PATCH,
     MERGE_PATCH,
@@ -134,7 +134,7 @@ def _wanted(scale: Obj, request: Request) -> Obj:
         # A Scale has no lists, so the two patches mean the same.
         sent = merge_patch(scale, decode_json(request))
     else:
-        offered = [JSON_PATCH, MERGE_PATCH] if request.method == "PATCH" else [JSON]
+        offered = [JSON_PATCH, MERGE_PATCH] if request.method == "PATCH" else SPOKEN_BUILT_IN
         raise unsupported_media_type(offered)
     if not isinstance(sent, dict) or sent.get("kind", "Scale") != "Scale":
         raise bad_request("the object provided is unrecognized (must be of type Scale)")

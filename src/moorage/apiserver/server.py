@@ -30,7 +30,7 @@ from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
 from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.namespaces import Namespaces
-from moorage.apiserver.negotiate import JSON, accepted_form
+from moorage.apiserver.negotiate import JSON, negotiate
 from moorage.apiserver.openapi_frame import (
     OPENAPI_PROTOBUF_V1,
     openapi_frame,
@@ -38,13 +38,20 @@ from moorage.apiserver.openapi_frame import (
 )
 from moorage.apiserver.pages import PageKeeper
 from moorage.apiserver.persistence import Persistence
+from moorage.apiserver.protobuf.calls import (
+    call_from_protobuf,
+    has_message,
+    in_protobuf,
+    kind_of_body,
+    reply_in_protobuf,
+)
 from moorage.apiserver.quota import QUOTAS, Quotas
 from moorage.apiserver.rbac.aggregation import Aggregation
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
-from moorage.apiserver.rbac.reviews import REVIEWS, Reviews
+from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
@@ -197,7 +204,8 @@ class ApiServer:
         return status_reply(internal("writes are being taken back; try again"))
 
     def _reply(self, request: Request) -> Reply:
-        return reply_accepted(request, self._reply_in_json(request))
+        reply = reply_in_protobuf(request, self._reply_in_json(request))
+        return reply_accepted(request, reply)
 
     def _reply_in_json(self, request: Request) -> Reply:
         try:
@@ -310,6 +318,8 @@ class ApiServer:
             return self._loader.answer(request)
         if request.path == TIME_PATH:
             return time_answer(self._timeline, request, user)
+        if in_protobuf(request):
+            request = call_from_protobuf(request, self._kind_of_body(request))
         review = self._reviews.answer(request, user)
         if review is not None:
             return review
@@ -325,8 +335,22 @@ class ApiServer:
             return Reply(status=200, body=openapi_frame(), content_type=OPENAPI_PROTOBUF_V1)
         body, media_type = document
         if media_type == JSON:
-            accepted_form(accept)
+            negotiate(accept)
         return document_reply(request, body, media_type)
+
+    def _kind_of_body(self, request: Request) -> tuple[str, str]:
+        """Return (API version, kind) of the body a call should have.
+
+        Raises
+        ------
+        StatusError
+            404: the path addresses nothing.
+        """
+        review = reviewed_resource(request.path)
+        if review is not None:
+            return review.api_version, review.kind
+        target = resource_target(request.path, self._catalog)
+        return kind_of_body(request.method, _kind_addressed(target))
 
     def _resource(self, request: Request) -> Reply:
         target = pod_target(request, self._catalog) or resource_target(request.path, self._catalog)
@@ -336,8 +360,9 @@ class ApiServer:
         if target.subresource in STREAMS:
             raise refuse_stream(self._world, target, request, query)
         accept = request.headers.get("accept", "")
-        form = accepted_form(accept, streamed=query.flag("watch"))
-        renderer = make_renderer(target.served, form, query, self._world.clock.now_ns())
+        protobuf = has_message(_kind_addressed(target))
+        accepted = negotiate(accept, streamed=query.flag("watch"), protobuf=protobuf)
+        renderer = make_renderer(target.served, accepted, query, self._world.clock.now_ns())
         if target.subresource == "binding":
             return self._bind(target, request, query)
         if target.subresource == "eviction":
@@ -365,12 +390,13 @@ class ApiServer:
             raise method_not_allowed()
         if query.flag("watch") and not target.name:
             stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
-            return Reply(status=200, body=stream)
+            return Reply(status=200, body=stream, content_type=renderer.stream_type)
         if target.name:
             return Reply(
                 status=200, body=renderer.one(get_record(self._store, target, query)) + b"\n"
             )
-        return Reply(status=200, body=self._lister.list(target, query, renderer))
+        found = self._lister.list(target, query, renderer)
+        return Reply(status=200, body=found, content_type=renderer.media_type)
 
     def _create(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
         if not _allowed(target, "create"):
@@ -445,6 +471,14 @@ def _allowed(target: Target, verb: str) -> bool:
 
 # What a successful binding or eviction answers, always the same.
 _BOUND = encode(success(201)) + b"\n"
+
+
+def _kind_addressed(target: Target) -> tuple[str, str]:
+    """Return (API version, kind) of what a path addresses."""
+    resource = target.served.kind.resource
+    if target.subresource:
+        resource, _ = subresource_body(resource, target.subresource)
+    return resource.api_version, resource.kind
 
 
 def _plural(catalog: Catalog, obj: Obj) -> str:

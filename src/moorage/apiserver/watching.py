@@ -15,7 +15,7 @@ import msgspec
 
 from moorage.apiserver.reading import Lister, check_list_options
 from moorage.apiserver.record import Record, make_record
-from moorage.apiserver.render import Renderer, error_line
+from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
@@ -124,7 +124,7 @@ class Watcher:
                 changes = log.since(seen, _BATCH_CHANGES)
                 if changes is None:
                     forgotten = log.forgotten_version
-                    yield error_line(expired(f"too old resource version: {seen} ({forgotten})"))
+                    yield renderer.error(expired(f"too old resource version: {seen} ({forgotten})"))
                     return
                 if changes:
                     for chunk in self._shared.chunks(log, changes, plan.selection, renderer):
@@ -152,7 +152,7 @@ class Watcher:
 
 def _initial(plan: _Plan, renderer: Renderer) -> Iterator[bytes]:
     """Yield what a watch begins with."""
-    yield from _chunks(renderer.watch_line("ADDED", r) for r in plan.initial or ())
+    yield from _chunks(renderer.event("ADDED", r) for r in plan.initial or ())
     if plan.initial_events_end and plan.bookmarks:
         yield renderer.bookmark(plan.since, initial_events_end=True)
 
@@ -170,7 +170,7 @@ class _SharedChunks:
         if log.readers < _SHARING_MIN or not renderer.shareable:
             return _chunks(_lines(changes, selection, renderer))
         place = (changes[0].version, changes[-1].version)
-        key = (renderer.api_version, renderer.form, selection, log, *place)
+        key = (renderer.api_version, renderer.form, renderer.media_type, selection, log, *place)
         found = self._rendered.get(key)
         if found is None:
             found = tuple(_chunks(_lines(changes, selection, renderer)))
@@ -184,7 +184,7 @@ def _lines(changes: Iterable[Change], selection: Selection, renderer: Renderer) 
     for change in changes:
         seen = _as_seen(change, selection)
         if seen is not None:
-            yield renderer.watch_line(*seen)
+            yield renderer.event(*seen)
 
 
 def _as_seen(change: Change, selection: Selection) -> tuple[str, Record] | None:

@@ -117,14 +117,14 @@ def process_age_seconds() -> float:
 def rfc3339(ns: int) -> str:
     """Format wall-clock nanoseconds as Kubernetes ``Time``: whole seconds, UTC, ``Z``."""
     moment = datetime.fromtimestamp(ns // NS_PER_SECOND, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def rfc3339_micro(ns: int) -> str:
     """Format wall-clock nanoseconds as Kubernetes ``MicroTime``: six decimals, UTC, ``Z``."""
     seconds, rest = divmod(ns, NS_PER_SECOND)
     moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment.strftime('%Y-%m-%dT%H:%M:%S')}.{rest // 1000:06d}Z"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{rest // 1000:06d}Z"
 
 
 def parse_rfc3339(text: str) -> int:

@@ -1,10 +1,10 @@
 """The facts of the Kubernetes API that the server serves, as data.
 
 Place in the flow: `moorage.apiserver.schema` builds its definitions from `definitions`,
-`moorage.apiserver.kinds` takes the served resources from `resources`, and the protobuf codec takes
-field numbers from `messages`. Each file is decoded when it is first asked for.
+`moorage.apiserver.kinds` takes the served resources from `resources`. Each file is decoded when it
+is first asked for. Protobuf's numbers are in `moorage.apiserver.protobuf.facts`.
 
-Belongs here: names, types, keys, verbs and numbers of Kubernetes v1.36. Does not belong here: what
+Belongs here: names, types, keys and verbs of Kubernetes v1.36. Does not belong here: what
 the server does with an object, and prose.
 """
 
@@ -115,10 +115,6 @@ class _KindEntry(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...]
 
 
-NumberedField = tuple[int, str, str, str]
-"""(number, name in Go's protobuf file, type, ``optional`` | ``repeated`` | ``map`` | ``""``)."""
-
-
 @cache
 def definitions() -> Mapping[str, DefinitionFact]:
     """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``."""
@@ -131,14 +127,6 @@ def resources() -> tuple[ResourceFact, ...]:
     """Return every resource and subresource, ordered by group, version and name."""
     found = _decode("kinds", dict[str, _KindEntry])
     return tuple(_resource(path, entry) for path, entry in sorted(found.items()))
-
-
-@cache
-def messages() -> Mapping[str, tuple[NumberedField, ...]]:
-    """Return the fields of every protobuf message, by the message's full name."""
-    found: dict[str, tuple[NumberedField, ...]]
-    found = _decode("protobuf", dict[str, tuple[NumberedField, ...]])
-    return found
 
 
 def _resource(path: str, entry: _KindEntry) -> ResourceFact:

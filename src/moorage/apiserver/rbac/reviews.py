@@ -13,11 +13,8 @@ from moorage.api.resources import ResourceType, group_version_path
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.negotiate import content_type
-from moorage.apiserver.protobuf import PROTOBUF
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import MASTERS, Authorizer
-from moorage.apiserver.rbac.review_messages import read_review
 from moorage.apiserver.rbac.review_specs import SUBJECT_REVIEWS, Spec, read_spec, spec_faults
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Reply, Request, User
@@ -69,7 +66,7 @@ class Reviews:
             400: not a review. 405: another method than POST. 422: a review that asks for nothing,
             of nobody, or of another namespace.
         """
-        resource = _addressed(request.path)
+        resource = reviewed_resource(request.path)
         if resource is None:
             return None
         if request.method != "POST":
@@ -114,11 +111,7 @@ class Reviews:
 def _read(request: Request, resource: ResourceType) -> Obj:
     """Return the review that was sent, with its kind and its namespace."""
     kind = resource.kind
-    review: Any
-    if content_type(request.headers.get("content-type", "")) == PROTOBUF:
-        review = read_review(request.body, kind)
-    else:
-        review = decode_json(request)
+    review: Any = decode_json(request)
     if not isinstance(review, dict) or review.get("kind", kind) != kind:
         raise bad_request(f"expected a {kind}")
     whole: Obj = {"kind": kind, "apiVersion": resource.api_version, **review}
@@ -136,8 +129,8 @@ def _read(request: Request, resource: ResourceType) -> Obj:
     return whole
 
 
-def _addressed(path: str) -> ResourceType | None:
-    """Return the review a path is of; only that of a namespace is asked in one."""
+def reviewed_resource(path: str) -> ResourceType | None:
+    """Return the kind of review that a path addresses; a local one is asked in a namespace."""
     head, inside, rest = path.rstrip("/").partition("/namespaces/")
     namespace, _, word = rest.partition("/")
     found = _BY_PATH.get(f"{head}/{word}" if inside else head)

@@ -1,0 +1,110 @@
+"""Calls whose body is protobuf, and answers to clients that prefer it.
+
+Place in the flow: `moorage.apiserver.server` lets every call pass through here on its way in and
+out, so that all behind it knows JSON only. Lists and watches are written by `rendering`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from moorage.apiserver.bodies import check_length
+from moorage.apiserver.negotiate import (
+    JSON,
+    PROTOBUF,
+    SPOKEN,
+    accepts_protobuf,
+    content_type,
+)
+from moorage.apiserver.protobuf import facts
+from moorage.apiserver.requests import Reply, Request
+from moorage.apiserver.status import bad_request, unsupported_media_type
+
+_log = logging.getLogger(__name__)
+
+_OPTIONS: Final = ("v1", "DeleteOptions")
+
+
+def in_protobuf(request: Request) -> bool:
+    """Whether a call has a body in protobuf that may stand for JSON; a patch never is one."""
+    if not request.body or request.method == "PATCH":
+        return False
+    return content_type(request.headers.get("content-type", "")) == PROTOBUF
+
+
+def kind_of_body(method: str, addressed: tuple[str, str]) -> tuple[str, str]:
+    """Return (API version, kind) of the body of a call that does not say it itself.
+
+    Parameters
+    ----------
+    method
+        Of the call.
+    addressed
+        (API version, kind) of what the path addresses.
+    """
+    return _OPTIONS if method == "DELETE" else addressed
+
+
+def has_message(kind: tuple[str, str]) -> bool:
+    """Whether objects of an (API version, kind) have a protobuf form."""
+    return facts.message_of(*kind) is not None
+
+
+def call_from_protobuf(request: Request, default: tuple[str, str]) -> Request:
+    """Return a call in protobuf with its body in JSON.
+
+    Parameters
+    ----------
+    request
+        A call for which `in_protobuf` holds.
+    default
+        (API version, kind) of a body that does not say it.
+
+    Raises
+    ------
+    StatusError
+        400: not such an object. 413: too large. 415: the kind has no protobuf form.
+    """
+    check_length(request.body)
+    # Clients that speak JSON need not wait for the import of the runtime.
+    from moorage.apiserver.protobuf.codec import ProtobufError
+    from moorage.apiserver.protobuf.envelope import NoMessageError, read_object
+
+    if not has_message(default):
+        raise unsupported_media_type(SPOKEN)
+    try:
+        body = msgspec.json.encode(read_object(request.body, default))
+    except NoMessageError as error:
+        raise bad_request(str(error)) from error
+    except ProtobufError as error:
+        what = f"the object provided is unrecognized (must be of type {default[1]})"
+        raise bad_request(f"{what}: {error}") from error
+    headers = {**request.headers, "content-type": JSON}
+    return msgspec.structs.replace(request, headers=headers, body=body)
+
+
+def reply_in_protobuf(request: Request, reply: Reply) -> Reply:
+    """Return an answer in protobuf where the client prefers that and the answer's kind has it."""
+    body = reply.body
+    if reply.content_type != JSON or not isinstance(body, bytes) or not body:
+        return reply
+    if not accepts_protobuf(request.headers.get("accept", "")):
+        return reply
+    obj = msgspec.json.decode(body)
+    if not isinstance(obj, dict):
+        return reply
+    if not has_message((obj.get("apiVersion", ""), obj.get("kind", ""))):
+        return reply
+    from moorage.apiserver.protobuf.codec import ProtobufError
+    from moorage.apiserver.protobuf.envelope import write_object
+
+    try:
+        body = write_object(obj)
+    except ProtobufError:
+        # JSON says it all the same; most clients that prefer protobuf read both.
+        _log.exception("%s %s is answered in JSON", request.method, request.path)
+        return reply
+    return msgspec.structs.replace(reply, body=body, content_type=PROTOBUF)

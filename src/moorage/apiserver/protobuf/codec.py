@@ -1,0 +1,281 @@
+"""Between the JSON form of an object and the bytes of its message.
+
+Place in the flow: `envelope` wraps what this module writes and unwraps what it reads. Written is
+what Kubernetes' generated Go code writes, byte for byte: a Go value that is no pointer is on the
+wire even when it is zero (k8s.io/api v1.36 generated.pb.go). Read is what the same Go client would
+have sent in JSON: a zero that JSON omits is left out.
+
+A plan for each message says which field is converted how; it is made when the message is first met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.protobuf import facts
+from moorage.apiserver.protobuf.facts import Field
+from moorage.apiserver.protobuf.runtime import (
+    SCALARS,
+    RuntimeDecodeError,
+    RuntimeEncodeError,
+    UnknownFieldSet,
+    attribute,
+    message_class,
+)
+from moorage.apiserver.protobuf.special import (
+    SPECIAL,
+    Parts,
+    read_bytes,
+    read_double,
+    write_bytes,
+)
+from moorage.base.errors import MoorageError
+
+PARTS_MAX: Final = 100_000
+"""How many messages, list elements and map entries a body may have; reading takes 1 us for each."""
+
+_ZERO: Final = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0}
+
+
+class ProtobufError(MoorageError):
+    """Bytes that are no such message, or an object that has no such form."""
+
+
+class _Budget:
+    """How many parts may still be read."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = PARTS_MAX
+
+    def spend(self, parts: int) -> None:
+        self.left -= parts
+        if self.left < 0:
+            raise ValueError(f"more than {PARTS_MAX} messages, elements and entries")
+
+
+_Write = Callable[[Any], Any]
+_Read = Callable[[Any, _Budget], Any]
+
+
+def encode(message: str, obj: Obj) -> bytes:
+    """Return the bytes of a message.
+
+    Parameters
+    ----------
+    message
+        Full name of the message.
+    obj
+        Its JSON form. What the message has no field for, such as ``kind``, is left out.
+
+    Raises
+    ------
+    ProtobufError
+        A value is of another type than its field, or messages nest too deeply.
+    """
+    try:
+        filled = message_class(message)(**_plan(message).write(obj))
+        return filled.SerializeToString(deterministic=True)
+    except (TypeError, ValueError, AttributeError, RuntimeEncodeError, RecursionError) as error:
+        raise ProtobufError(f"{message} cannot be written: {error}") from error
+
+
+def decode(message: str, data: bytes) -> Obj:
+    """Return the JSON form of a message, without ``apiVersion`` and ``kind``.
+
+    Raises
+    ------
+    ProtobufError
+        The bytes are no such message, nest more than 100 messages, have more than `PARTS_MAX`
+        parts, or hold a value that JSON cannot say.
+    """
+    found = message_class(message)()
+    try:
+        found.ParseFromString(data)
+        return _plan(message).read(found, _Budget())
+    except (ValueError, RuntimeDecodeError, RecursionError) as error:
+        raise ProtobufError(f"{message} cannot be read: {error}") from error
+
+
+class _Plan:
+    """How one message is written and read.
+
+    Parameters
+    ----------
+    message
+        Full name of the message.
+    """
+
+    __slots__ = ("_inlined", "_message", "_readers", "_writers", "_zero")
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._writers: dict[str, tuple[str, _Write | None]] | None = None
+        self._readers: dict[int, tuple[Field, _Read | None]] = {}
+        self._inlined: list[tuple[str, _Plan]] = []
+        self._zero: Parts = {}
+
+    def write(self, obj: Obj) -> Parts:
+        """Return the parts of a message for its JSON form."""
+        writers = self._writers if self._writers is not None else self._prepare()
+        parts = self._zero.copy()
+        for name, value in obj.items():
+            known = writers.get(name)
+            if known is not None and value is not None:
+                place, convert = known
+                parts[place] = value if convert is None else convert(value)
+        for place, plan in self._inlined:
+            parts[place] = plan.write(obj)
+        return parts
+
+    def read(self, message: Any, budget: _Budget) -> Obj:
+        """Return the JSON form of a message; of map entries in the order of their keys."""
+        if self._writers is None:
+            self._prepare()
+        budget.spend(1)
+        unknown = UnknownFieldSet(message)
+        for place in range(len(unknown)):
+            # A field of a newer API is nothing to us; a known one should have been understood.
+            number = unknown[place].field_number
+            if number in self._readers:
+                raise ValueError(f"field {number} has the wrong wire type")
+        obj: Obj = {}
+        for described, value in message.ListFields():
+            field, convert = self._readers[described.number]
+            if field.how == "v" and field.type in _ZERO and not value:
+                continue
+            read = value if convert is None else convert(value, budget)
+            if field.how == "i":
+                obj |= read
+            elif read is not None:
+                obj[field.name] = read
+        return obj
+
+    def _prepare(self) -> dict[str, tuple[str, _Write | None]]:
+        """Look up how each field is converted; not in `__init__`, as messages refer in rings."""
+        writers: dict[str, tuple[str, _Write | None]] = {}
+        package = self._message.rpartition(".")[0]
+        for field in facts.fields(self._message):
+            place, type_name = attribute(field), facts.value_type(field)
+            self._readers[field.number] = (field, _reader(field, package))
+            if field.how == "i":
+                self._inlined.append((place, _plan(facts.full_name(type_name, package))))
+            else:
+                writers[field.name] = (place, _writer(field, package))
+            if field.how in ("v", "z"):
+                self._set_zero(place, type_name, package)
+        self._writers = writers
+        return writers
+
+    def _set_zero(self, place: str, type_name: str, package: str) -> None:
+        """Note what Go writes for a value that is absent; nothing for bytes."""
+        if type_name in _ZERO:
+            self._zero[place] = _ZERO[type_name]
+        elif type_name not in SCALARS:
+            full = facts.full_name(type_name, package)
+            special = SPECIAL.get(full)
+            self._zero[place] = special.zero if special is not None else _plan(full).write({})
+
+
+class _SchemaChoice:
+    """A message for a schema or something simpler in its place, as in ``items``.
+
+    Parameters
+    ----------
+    plan
+        Of the schema.
+    place
+        Field of the message that holds the simpler value.
+    """
+
+    def __init__(self, plan: _Plan, place: str) -> None:
+        self._plan = plan
+        self._place = place
+
+    def write(self, value: Any) -> Parts:
+        """Return the parts of the message; a schema also counts as allowed."""
+        if isinstance(value, dict):
+            allowed = {"allows": True} if self._place == "allows" else {}
+            return {"schema": self._plan.write(value), **allowed}
+        if self._place == "jSONSchemas":
+            return {self._place: [self._plan.write(each) for each in value]}
+        return {self._place: value}
+
+    def read(self, message: Any, budget: _Budget) -> Any:
+        """Return the schema, or the simpler value; None where a list is expected and none is."""
+        simple = getattr(message, self._place)
+        if self._place != "allows" and len(simple):
+            budget.spend(len(simple))
+            if self._place == "property":
+                return list(simple)
+            return [self._plan.read(each, budget) for each in simple]
+        if message.HasField("schema"):
+            return self._plan.read(message.schema, budget)
+        return simple if self._place == "allows" else None
+
+
+# What stands in the place of a schema: apiextensions-apiserver v1.36 types_jsonschema.go.
+_CHOICES: Final = {
+    "JSONSchemaPropsOrArray": "jSONSchemas",
+    "JSONSchemaPropsOrBool": "allows",
+    "JSONSchemaPropsOrStringArray": "property",
+}
+
+
+@cache
+def _plan(message: str) -> _Plan:
+    return _Plan(message)
+
+
+def _single(type_name: str, package: str) -> tuple[_Write | None, _Read | None]:
+    """Return how one value of a type is written and read; None for as it is."""
+    if type_name == "bytes":
+        return write_bytes, lambda value, _: read_bytes(value)
+    if type_name == "double":
+        return None, lambda value, _: read_double(value)
+    if type_name in SCALARS:
+        return None, None
+    full = facts.full_name(type_name, package)
+    special = SPECIAL.get(full)
+    if special is not None:
+        read = special.read
+        return special.write, lambda value, _: read(value)
+    home, _, name = full.rpartition(".")
+    if name in _CHOICES:
+        choice = _SchemaChoice(_plan(f"{home}.JSONSchemaProps"), _CHOICES[name])
+        return choice.write, choice.read
+    plan = _plan(full)
+    return plan.write, plan.read
+
+
+def _writer(field: Field, package: str) -> _Write | None:
+    write, _ = _single(facts.value_type(field), package)
+    if write is None or field.how not in ("r", "m"):
+        return write
+    if field.how == "r":
+        return lambda values: [write(value) for value in values]
+    return lambda values: {key: write(value) for key, value in values.items()}
+
+
+def _reader(field: Field, package: str) -> _Read | None:
+    _, read = _single(facts.value_type(field), package)
+    if field.how == "r":
+        return lambda values, budget: _read_list(values, read, budget)
+    if field.how == "m":
+        return lambda values, budget: _read_map(values, read, budget)
+    return read
+
+
+def _read_list(values: Any, read: _Read | None, budget: _Budget) -> list[Any]:
+    budget.spend(len(values))
+    return list(values) if read is None else [read(value, budget) for value in values]
+
+
+def _read_map(values: Any, read: _Read | None, budget: _Budget) -> dict[str, Any]:
+    budget.spend(len(values))
+    entries = sorted(values.items())
+    return dict(entries) if read is None else {key: read(value, budget) for key, value in entries}

@@ -1,0 +1,143 @@
+"""Whole objects, lists and watch events in protobuf, as they stand in a body.
+
+Place in the flow: between `calls` or `rendering` and `codec`. An object stands in an envelope that
+says its kind: four bytes, then the message ``runtime.Unknown`` (apimachinery v1.36 pkg/runtime
+serializer/protobuf). A watch event is a frame of its own: its length in four bytes, then the
+message ``meta/v1.WatchEvent``, whose object is in an envelope again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.protobuf import facts
+from moorage.apiserver.protobuf.codec import ProtobufError, decode, encode
+from moorage.apiserver.protobuf.runtime import RuntimeDecodeError, message_class
+
+_MAGIC: Final = b"k8s\x00"
+# contentEncoding and contentType, which stay empty.
+_ENVELOPE_END: Final = b"\x1a\x00\x22\x00"
+_LENGTH_DELIMITED: Final = 2
+
+
+class NoMessageError(ProtobufError):
+    """A kind has no protobuf form: a custom resource, or one that nobody knows."""
+
+
+def write_object(obj: Obj) -> bytes:
+    """Return an object in its envelope.
+
+    Parameters
+    ----------
+    obj
+        JSON form, with ``kind``, and ``apiVersion`` where the kind has one.
+
+    Raises
+    ------
+    NoMessageError
+        The kind has no protobuf form.
+    ProtobufError
+        As for `codec.encode`.
+    """
+    api_version, kind = obj.get("apiVersion", ""), obj["kind"]
+    return wrap(api_version, kind, encode(known_message(api_version, kind), obj))
+
+
+def read_object(body: bytes, default: tuple[str, str]) -> Obj:
+    """Return the JSON form of an object in its envelope.
+
+    Parameters
+    ----------
+    body
+        The envelope.
+    default
+        API version and kind of an object whose envelope does not say them.
+
+    Raises
+    ------
+    NoMessageError
+        The kind has no protobuf form.
+    ProtobufError
+        It is no such envelope, or as for `codec.decode`.
+    """
+    if not body.startswith(_MAGIC):
+        raise ProtobufError(
+            "provided data does not appear to be a protobuf message, expected prefix "
+            f"{list(_MAGIC)}"
+        )
+    unknown: Any = message_class(f"{facts.RUNTIME}.Unknown")()
+    try:
+        unknown.ParseFromString(body[len(_MAGIC) :])
+    except RuntimeDecodeError as error:
+        raise ProtobufError(f"the envelope cannot be read: {error}") from error
+    api_version = unknown.typeMeta.apiVersion or default[0]
+    kind = unknown.typeMeta.kind or default[1]
+    obj = decode(known_message(api_version, kind), unknown.raw)
+    return {"apiVersion": api_version, "kind": kind, **obj}
+
+
+def known_message(api_version: str, kind: str) -> str:
+    """Return the full name of the message of a kind.
+
+    Raises
+    ------
+    NoMessageError
+        The kind has no protobuf form.
+    """
+    message = facts.message_of(api_version, kind)
+    if message is None:
+        raise NoMessageError(f"{kind} of version {api_version or '(none)'} has no protobuf form")
+    return message
+
+
+def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
+    """Return a message in the envelope of its kind."""
+    type_meta = _part(1, api_version.encode()) + _part(2, kind.encode())
+    return b"".join((_MAGIC, _part(1, type_meta), _part(2, raw), _ENVELOPE_END))
+
+
+def wrap_list(api_version: str, kind: str, list_meta: Obj, items: Iterable[bytes]) -> bytes:
+    """Return a list in its envelope, made of messages that have been written already.
+
+    Parameters
+    ----------
+    api_version, kind
+        Of the list.
+    list_meta
+        Its ``metadata``.
+    items
+        The bytes of each item's message.
+    """
+    meta = encode(f"{facts.META}.ListMeta", list_meta)
+    raw = b"".join((_part(1, meta), *(_part(2, item) for item in items)))
+    return wrap(api_version, kind, raw)
+
+
+def frame(change_type: str, obj: bytes) -> bytes:
+    """Return one event of a watch stream.
+
+    Parameters
+    ----------
+    change_type
+        ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
+    obj
+        The object in its envelope.
+    """
+    event = _part(1, change_type.encode()) + _part(2, _part(1, obj))
+    return len(event).to_bytes(4, "big") + event
+
+
+def _part(number: int, data: bytes) -> bytes:
+    """Return a field that holds bytes, a text or a message."""
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)

@@ -1,0 +1,123 @@
+"""Messages of the Kubernetes API: their fields, numbers, types, and names in JSON.
+
+Place in the flow: `runtime` builds descriptors from `package`, `codec` its plans from `fields`, and
+`envelope` finds the message of a kind by `message_of`. The data are facts of Kubernetes v1.36, in
+``messages.json.gz`` beside this module; one package is decoded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Final, Literal
+
+import msgspec
+
+META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1"
+RUNTIME: Final = "k8s.io.apimachinery.pkg.runtime"
+
+_CORE_VERSION: Final = "v1"
+# Kinds that every group version has: apimachinery v1.36 meta/v1 register.go.
+_EVERYWHERE: Final = frozenset({"DeleteOptions", "Status", "WatchEvent"})
+# Kinds of meta/v1 that are written as of version v1, or, as /api is, of none.
+_UNVERSIONED: Final = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions"})
+
+
+class Field(msgspec.Struct, frozen=True, array_like=True):
+    """One field of a message.
+
+    Parameters
+    ----------
+    number
+        Number on the wire.
+    name
+        Name in JSON.
+    type
+        A scalar type, a message of the same package, ``.package.Message``, or
+        ``map<string,TYPE>``.
+    how
+        ``r``: a list. ``m``: a map. ``i``: a message whose fields stand in the JSON object around
+        it. ``p``: a pointer in Go; an absent value differs from zero. ``v``: a Go value that JSON
+        omits when it is zero. ``z``: a Go value that JSON always writes.
+    wire_name
+        Name in the generated.proto file, where it is another one.
+    """
+
+    number: int
+    name: str
+    type: str
+    how: Literal["r", "m", "i", "p", "v", "z"]
+    wire_name: str = ""
+
+
+class _Packed(msgspec.Struct, frozen=True):
+    packages: dict[str, msgspec.Raw]
+    versions: dict[str, str]
+
+
+Package = Mapping[str, tuple[Field, ...]]
+"""Fields of each message of a package, in the order of their numbers."""
+
+
+@cache
+def _packed() -> _Packed:
+    data = files(__package__).joinpath("messages.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(data), type=_Packed)
+
+
+def packages() -> tuple[str, ...]:
+    """Return the names of all packages, sorted."""
+    return tuple(sorted(_packed().packages))
+
+
+@cache
+def package(name: str) -> Package:
+    """Return the messages of a package.
+
+    Raises
+    ------
+    KeyError
+        There is no such package.
+    """
+    return msgspec.json.decode(_packed().packages[name], type=dict[str, tuple[Field, ...]])
+
+
+def fields(message: str) -> tuple[Field, ...]:
+    """Return the fields of a message, given its full name.
+
+    Raises
+    ------
+    KeyError
+        There is no such message.
+    """
+    package_name, _, name = message.rpartition(".")
+    return package(package_name)[name]
+
+
+@cache
+def message_of(api_version: str, kind: str) -> str | None:
+    """Return the full name of the message of a kind; None for a kind without a protobuf form."""
+    home = _packed().versions.get(api_version)
+    if home is not None and kind in package(home):
+        return f"{home}.{kind}"
+    if kind in _EVERYWHERE and (home is not None or kind == "DeleteOptions"):
+        return f"{META}.{kind}"
+    if kind in _UNVERSIONED and api_version in ("", _CORE_VERSION):
+        return f"{META}.{kind}"
+    return None
+
+
+def full_name(type_name: str, package_name: str) -> str:
+    """Return the full name of the message that a field of a package refers to."""
+    if type_name.startswith("."):
+        return type_name[1:]
+    return f"{package_name}.{type_name}"
+
+
+def value_type(field: Field) -> str:
+    """Return the type of a field's values: of its entries for a map, of its elements for a list."""
+    if field.how == "m":
+        return field.type.removeprefix("map<string,").removesuffix(">")
+    return field.type

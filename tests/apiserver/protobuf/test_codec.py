@@ -1,0 +1,262 @@
+"""Scope: JSON forms to messages and back; every message of the API, and what is special of some."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.apiserver.protobuf import facts
+from moorage.apiserver.protobuf.codec import PARTS_MAX, ProtobufError, decode, encode
+from moorage.apiserver.protobuf.special import SPECIAL
+from tests.apiserver.protobuf.messages import random_object
+
+CORE = "k8s.io.api.core.v1"
+META = facts.META
+SCHEMAS = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1"
+QUANTITY = "k8s.io.apimachinery.pkg.api.resource.Quantity"
+
+
+def has_fields(message: str) -> bool:
+    """Whether the JSON form of a message is an object of its fields."""
+    choice = message.rpartition(".")[2].startswith("JSONSchemaPropsOr")
+    return message not in SPECIAL and not choice and message != f"{facts.RUNTIME}.Unknown"
+
+
+@pytest.mark.parametrize("package", facts.packages())
+@settings(max_examples=5, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_json_to_message_and_back_says_the_same(package, rng):
+    for name in facts.package(package):
+        message = f"{package}.{name}"
+        if has_fields(message):
+            obj = random_object(message, rng)
+            written = encode(message, obj)
+            read = decode(message, written)
+            assert read == obj, message
+            assert encode(message, read) == written
+
+
+def field(number: int, data: bytes) -> bytes:
+    """Write one field that holds bytes, fewer than 128."""
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+@pytest.mark.parametrize(
+    ("message", "obj", "written"),
+    [
+        pytest.param(
+            f"{CORE}.ServicePort",
+            {"port": 80, "targetPort": 0},
+            b"\x0a\x00\x12\x00\x18\x50\x22\x06\x08\x00\x10\x00\x1a\x00\x28\x00",
+            id="values are written when they are zero, pointers are not",
+        ),
+        pytest.param(
+            f"{META}.ObjectMeta",
+            {"deletionGracePeriodSeconds": 0},
+            b"\x0a\x00\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00\x50\x00",
+            id="a pointer to zero is written, a zero time is empty",
+        ),
+        pytest.param(
+            f"{CORE}.ConfigMap",
+            {"metadata": {}, "data": {"b": "", "a": "1"}},
+            field(1, b"\x0a\x00\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00")
+            + field(2, b"\x0a\x01a\x12\x011")
+            + field(2, b"\x0a\x01b\x12\x00"),
+            id="a map is in the order of its keys",
+        ),
+        pytest.param(
+            f"{CORE}.SecretKeySelector",
+            {"name": "s", "key": "k"},
+            field(1, field(1, b"s")) + field(2, b"k"),
+            id="fields of an embedded struct are a message of their own",
+        ),
+        pytest.param(
+            "k8s.io.api.coordination.v1.LeaseSpec",
+            {"renewTime": "1970-01-01T00:00:01.000002Z"},
+            b"\x22\x05\x08\x01\x10\xd0\x0f",
+            id="a time with microseconds",
+        ),
+        pytest.param(
+            f"{CORE}.ResourceRequirements",
+            {"limits": {"cpu": "500m"}},
+            field(1, b"\x0a\x03cpu" + field(2, field(1, b"500m"))),
+            id="a quantity",
+        ),
+        pytest.param(
+            "k8s.io.api.apps.v1.RollingUpdateDeployment",
+            {"maxSurge": "25%", "maxUnavailable": -1},
+            b"\x0a\x0f\x08\x00\x10" + b"\xff" * 9 + b"\x01\x1a\x00"
+            b"\x12\x09\x08\x01\x10\x00\x1a\x0325%",
+            id="numbers or texts",
+        ),
+        pytest.param(
+            "k8s.io.api.authorization.v1.SubjectAccessReviewSpec",
+            {"extra": {"a": ["x", "y"]}},
+            b"\x1a\x00"
+            + field(5, b"\x0a\x01a" + field(2, field(1, b"x") + field(1, b"y")))
+            + b"\x32\x00",
+            id="lists of texts in a map",
+        ),
+    ],
+)
+def test_what_is_written(message, obj, written):
+    assert encode(message, obj) == written
+    assert decode(message, written) == obj
+
+
+SCHEMA_ZEROS = encode(f"{SCHEMAS}.JSONSchemaProps", {})
+
+
+@pytest.mark.parametrize(
+    ("field_name", "value"),
+    [
+        pytest.param("default", {"a": [1, None, "x"]}, id="a default"),
+        pytest.param("enum", [None, 1, "x"], id="choices, null among them"),
+        pytest.param("items", {"type": "string"}, id="a schema of items"),
+        pytest.param("items", [{"type": "string"}, {}], id="a schema for each item"),
+        pytest.param("additionalProperties", False, id="nothing more is allowed"),
+        pytest.param("additionalProperties", True, id="anything more is allowed"),
+        pytest.param("additionalProperties", {"type": "object"}, id="a schema of what is more"),
+        pytest.param("dependencies", {"a": ["b"], "c": {"type": "object"}}, id="dependencies"),
+        pytest.param("$ref", "#/definitions/x", id="a name that is no word"),
+        pytest.param("x-kubernetes-preserve-unknown-fields", False, id="an extension"),
+        pytest.param("maximum", 5, id="a whole number"),
+        pytest.param("minimum", 0.5, id="a fraction"),
+    ],
+)
+def test_parts_of_a_schema(field_name, value):
+    obj = {field_name: value}
+    assert decode(f"{SCHEMAS}.JSONSchemaProps", encode(f"{SCHEMAS}.JSONSchemaProps", obj)) == obj
+
+
+@pytest.mark.parametrize(
+    ("message", "obj", "expected"),
+    [
+        pytest.param(f"{META}.ObjectMeta", {"name": None}, {}, id="null is nothing"),
+        pytest.param(f"{META}.ObjectMeta", {"kind": "x", "new": 1}, {}, id="no field for it"),
+        pytest.param(
+            f"{META}.ObjectMeta",
+            {"creationTimestamp": "2026-01-01T02:00:00.9+02:00"},
+            {"creationTimestamp": "2026-01-01T00:00:00Z"},
+            id="a time in another zone, with a fraction",
+        ),
+        pytest.param(
+            f"{META}.ObjectMeta",
+            {"creationTimestamp": "0001-01-01T00:00:00Z"},
+            {},
+            id="the zero time",
+        ),
+        pytest.param(
+            f"{CORE}.ResourceRequirements",
+            {"limits": {"cpu": 2, "memory": 0.5}},
+            {"limits": {"cpu": "2", "memory": "0.5"}},
+            id="a number for a quantity",
+        ),
+        pytest.param(
+            f"{CORE}.ResourceFieldSelector",
+            {"resource": "r"},
+            {"resource": "r", "divisor": "0"},
+            id="a quantity that is a value",
+        ),
+    ],
+)
+def test_what_is_not_said_in_the_same_words(message, obj, expected):
+    assert decode(message, encode(message, obj)) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "obj"),
+    [
+        pytest.param(f"{CORE}.ServicePort", {"port": "80"}, id="a text for a number"),
+        pytest.param(f"{CORE}.ServicePort", {"port": 2**40}, id="too large for 32 bits"),
+        pytest.param(f"{CORE}.Secret", {"data": {"a": "?"}}, id="not base 64"),
+        pytest.param(f"{CORE}.Secret", {"data": ["a"]}, id="a list for a map"),
+        pytest.param(f"{CORE}.PodSpec", {"containers": {"a": 1}}, id="an object for a list"),
+        pytest.param(f"{CORE}.Pod", {"spec": "x"}, id="a text for an object"),
+        pytest.param(f"{META}.ObjectMeta", {"creationTimestamp": "x"}, id="no time"),
+        pytest.param(f"{META}.ObjectMeta", {"creationTimestamp": 5}, id="a number for a time"),
+    ],
+)
+def test_what_cannot_be_written(message, obj):
+    with pytest.raises(ProtobufError, match=message):
+        encode(message, obj)
+
+
+@pytest.mark.parametrize(
+    ("message", "data", "why"),
+    [
+        pytest.param(f"{CORE}.Pod", b"\x0a", "Error parsing", id="a tag without its value"),
+        pytest.param(f"{CORE}.Pod", b"\x0a\x7f", "Error parsing", id="a length beyond the end"),
+        pytest.param(f"{CORE}.Pod", b"\x0b", "Error parsing", id="a group"),
+        pytest.param(f"{CORE}.Pod", b"\x08\x01", "wrong wire type", id="a number for a message"),
+        pytest.param(f"{META}.ObjectMeta", b"\x0a\x01\xff", "UTF-8", id="a text of other bytes"),
+        pytest.param(
+            f"{META}.ObjectMeta",
+            field(8, b"\x08" + b"\xff" * 8 + b"\x7f"),
+            "outside the years",
+            id="a time beyond the calendar",
+        ),
+        pytest.param(
+            f"{META}.ObjectMeta",
+            field(17, b"")[:0] + b"\x8a\x01\x05" + field(7, b"\x0a\x01x"),
+            "malformed",
+            id="managed fields that are no JSON",
+        ),
+        pytest.param(
+            f"{CORE}.ServicePort", field(4, b"\x08\x02"), "impossible", id="neither number nor text"
+        ),
+        pytest.param(
+            f"{SCHEMAS}.JSONSchemaProps",
+            b"\x49" + b"\x00" * 6 + b"\xf0\x7f",
+            "unsupported value",
+            id="an infinite number",
+        ),
+    ],
+)
+def test_what_cannot_be_read(message, data, why):
+    with pytest.raises(ProtobufError, match=why):
+        decode(message, data)
+
+
+def test_a_field_of_a_newer_api_is_left_out():
+    assert decode(f"{CORE}.LocalObjectReference", field(1, b"a") + field(9, b"new")) == {
+        "name": "a"
+    }
+
+
+def test_messages_within_each_other_are_bounded():
+    data = b""
+    for _ in range(200):
+        size = len(data)
+        data = b"\xe2\x01" + bytes([size & 0x7F | 0x80, size >> 7]) + data
+    with pytest.raises(ProtobufError, match="cannot be read"):
+        decode(f"{SCHEMAS}.JSONSchemaProps", data)
+    obj: dict[str, Any] = {}
+    for _ in range(100_000):
+        obj = {"not": obj}
+    with pytest.raises(ProtobufError, match="cannot be written"):
+        encode(f"{SCHEMAS}.JSONSchemaProps", obj)
+
+
+@pytest.mark.parametrize(
+    ("message", "part"),
+    [
+        pytest.param(f"{CORE}.PodSpec", b"\x12\x00", id="empty containers"),
+        pytest.param(f"{META}.ObjectMeta", b"\x72\x00", id="empty finalizers"),
+    ],
+)
+def test_parts_are_bounded(message, part):
+    assert decode(message, part * 1000)
+    with pytest.raises(ProtobufError, match="more than 100000 messages, elements and entries"):
+        decode(message, part * (PARTS_MAX + 1))
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_are_a_crash(data):
+    for message in (f"{CORE}.Pod", f"{SCHEMAS}.CustomResourceDefinition", f"{CORE}.Event"):
+        with contextlib.suppress(ProtobufError):
+            assert isinstance(decode(message, data), dict)
