@@ -237,3 +237,33 @@ def test_every_namespace_has_the_certificate_as_it_is():
         await cluster.until(lambda: published() == {"ca.crt": "PEM"})
 
     play(scenario, authority="PEM")
+
+
+def test_the_workload_of_a_node_under_pressure_moves_to_another_node():
+    async def press(cluster: VirtualCluster, value: str | None) -> None:
+        told = {"metadata": {"annotations": {"moorage.dev/memory-pressure": value}}}
+        await cluster.client.patch(NODES, "n1", patch_body(told))
+
+    def running_on(cluster: VirtualCluster) -> list[str]:
+        return [
+            each["spec"]["nodeName"]
+            for each in every(cluster, PODS)
+            if each["status"].get("phase") == "Running"
+        ]
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(workload("ReplicaSet", replicas=1))
+        await cluster.until(lambda: running_on(cluster) == ["n1"])
+        await cluster.client.create(NODES, node_manifest("n2"))
+        await press(cluster, "true")
+        await cluster.until(lambda: taints(cluster, "n1") == [("memory-pressure", "NoSchedule")])
+        await cluster.until(lambda: len(every(cluster, PODS)) == 2, seconds=20)
+        placed = {
+            each["spec"].get("nodeName"): each["status"].get("reason", "")
+            for each in every(cluster, PODS)
+        }
+        assert placed == {"n1": "Evicted", "n2": ""}
+        await press(cluster, None)
+        await cluster.until(lambda: taints(cluster, "n1") == [])
+
+    play(scenario, nodes=[node_manifest("n1")])

@@ -7,7 +7,8 @@ the API server only through `moorage.client`, so it works against a real one too
 - ``pod_life`` decides what happens to pods: ``admission`` at first sight, ``pod_containers`` and
   ``container_run`` while they run, ``stopping`` when they are deleted. ``kubelet_status`` builds
   what is written about them, ``annotations`` reads what a pod says about itself.
-- ``templates`` and ``node_bodies`` make nodes; ``extended_resources`` follows their capacity.
+- ``templates`` and ``node_bodies`` make nodes; ``extended_resources`` follows their capacity, and
+  ``pressure`` what their annotations say.
 
 ``docs/reference/node-annotations.md`` tells users what there is.
 """

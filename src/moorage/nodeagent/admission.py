@@ -20,6 +20,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests, to_units
 from moorage.api.selectors import compile_node_selector, equality_selector
 from moorage.api.taints import NO_EXECUTE, find_untolerated
+from moorage.nodeagent.pressure import why_not_admitted
 
 Port = tuple[str, str, int]
 """(protocol, host IP, host port)."""
@@ -58,6 +59,10 @@ class NodeLoad:
         self._requests.pop(uid, None)
         self._ports.pop(uid, None)
 
+    def uids(self) -> list[str]:
+        """Return the pods that are counted, by uid."""
+        return sorted(self._requests)
+
     def used(self, resource: str) -> int:
         """Return what is taken of a resource: millicores, bytes or units."""
         return sum(requests.get(resource, 0) for requests in self._requests.values())
@@ -84,6 +89,8 @@ def refuse(pod: Pod, node: Node, load: NodeLoad) -> Refusal | None:
     load
         What the other pods of the node take.
     """
+    if pressed := why_not_admitted(pod, node):
+        return Refusal("Evicted", pressed)
     try:
         lacking = _lacking_resource(pod, node, load)
     except ValueError as error:

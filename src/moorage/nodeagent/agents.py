@@ -33,6 +33,7 @@ from moorage.client.writes import Client
 from moorage.nodeagent import node_bodies
 from moorage.nodeagent.extended_resources import allocatable_changes, reserved_in
 from moorage.nodeagent.pod_life import Complain, PatchPod, PodEffect, PodLife, RemovePod
+from moorage.nodeagent.pressure import EVICT_SECONDS, pressures_of
 from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
 from moorage.nodeagent.timers import Timers
 from moorage.nodeagent.writers import KeyedWriters, worth_repeating
@@ -44,7 +45,7 @@ PLAYED = "moorage.dev/played"
 
 _LEASE_FACTOR = 4  # a lease lasts four renewals, as a kubelet's
 _HEARTBEAT_SECONDS = 300
-_LEASE, _HEARTBEAT = "lease", "heartbeat"
+_LEASE, _HEARTBEAT, _EVICTION = "lease", "heartbeat", "eviction"
 
 
 class NodeAgents:
@@ -152,6 +153,7 @@ class NodeAgents:
             self._nodes[node.name] = node
             self._life.on_node(node)
             self._offer_resources(node)
+            self._follow_pressure(node)
         elif self._adopts and node.metadata.annotations.get(PLAYED) == "true":
             self._adopt(node)
 
@@ -162,6 +164,21 @@ class NodeAgents:
         if changes:
             patch: dict[str, object] = {"status": {"allocatable": changes}}
             self._writers.submit(node.name, partial(self._patch_status, node.name, patch))
+
+    def _follow_pressure(self, node: Node) -> None:
+        """Report the pressure that the annotations of a node say, and evict under it."""
+        if node_bodies.pressures_moved(node):
+            reported = node_bodies.conditions(node, now_ns=self._clock.now_ns())
+            patch: dict[str, object] = {"status": {"conditions": reported}}
+            self._writers.submit(node.name, partial(self._patch_status, node.name, patch))
+        if pressures_of(node) and self._timers.due_ns((node.name, _EVICTION)) is None:
+            self._set_timer(node.name, _EVICTION, EVICT_SECONDS)
+
+    def _evict(self, name: str) -> None:
+        """Evict a pod of a node that is still under pressure, and come back."""
+        if pressures_of(self._nodes[name]):
+            self._carry_out(self._life.evict(name, now_ns=self._clock.now_ns()))
+            self._set_timer(name, _EVICTION, EVICT_SECONDS)
 
     def _adopt(self, node: Node) -> None:
         """Play a node that somebody else has made, and its pods."""
@@ -210,6 +227,9 @@ class NodeAgents:
                 continue
 
     def _beat(self, name: str, what: str) -> None:
+        if what == _EVICTION:
+            self._evict(name)
+            return
         beat = self._renew_lease if what == _LEASE else self._heartbeat
         self._writers.submit(name, partial(beat, name))
 
@@ -340,8 +360,7 @@ class NodeAgents:
             self._set_timer(name, _LEASE, self._renew_seconds)
 
     async def _heartbeat(self, name: str) -> None:
-        found = self._nodes[name].status.conditions
-        patch = node_bodies.heartbeat_patch(found, now_ns=self._clock.now_ns())
+        patch = node_bodies.heartbeat_patch(self._nodes[name], now_ns=self._clock.now_ns())
         try:
             await self._patch_status(name, patch)
         except MoorageError as error:

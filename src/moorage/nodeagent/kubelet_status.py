@@ -79,6 +79,16 @@ def report(
     return status
 
 
+def evicted(pod: Pod, message: str, times: ConditionTimes, *, now_ns: int) -> dict[str, object]:
+    """Build what is added to the status of a pod that its node evicts."""
+    wanted = [("DisruptionTarget", "True", "TerminationByKubelet", message)]
+    return {
+        "reason": "Evicted",
+        "message": message,
+        "conditions": _conditions(pod, wanted, times, rfc3339(now_ns)),
+    }
+
+
 def crash_text(pod: Pod, seat: Seat) -> str:
     """Return the text of the Event about a container that waits for its next run."""
     return f"Back-off restarting failed container {seat.container.name} in pod {_full_name(pod)}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from moorage.api.codec import to_dict
+from moorage.api.codec import from_dict, to_dict
 from moorage.api.lease import LeaseSpec
-from moorage.api.meta import Condition
+from moorage.api.node import Node
 from moorage.base.clock import rfc3339, rfc3339_micro
+from moorage.nodeagent.pressure import PRESSURES, pressures_of
 from moorage.nodeagent.templates import NodeTemplate, name_of
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -17,18 +18,7 @@ LEASE_NAMESPACE = "kube-node-lease"
 _NODE_NETWORK = ipaddress.IPv4Address("10.0.0.0")
 _VERSION = "v1.36.0"
 
-# Type, status, reason and message of a healthy node (kubelet nodestatus/setters.go).
-_CONDITIONS = (
-    (
-        "MemoryPressure",
-        "False",
-        "KubeletHasSufficientMemory",
-        "kubelet has sufficient memory available",
-    ),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
+_READY = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 
 
 def node_object(template: NodeTemplate, *, index: int, now_ns: int) -> dict[str, object]:
@@ -53,7 +43,7 @@ def node_object(template: NodeTemplate, *, index: int, now_ns: int) -> dict[str,
         ],
     )
     status.setdefault("nodeInfo", _node_info(template))
-    status["conditions"] = conditions(now_ns=now_ns)
+    status["conditions"] = conditions(from_dict(Node, node), now_ns=now_ns)
     return node
 
 
@@ -69,35 +59,61 @@ def labels_patch(node: Mapping[str, object]) -> dict[str, object]:
     return {"metadata": {"labels": metadata["labels"]}}
 
 
-def conditions(*, now_ns: int) -> list[dict[str, object]]:
-    """Return the conditions of a node that has just become healthy."""
+def conditions(node: Node, *, now_ns: int) -> list[dict[str, object]]:
+    """Return the conditions of a node as its agent reports them now.
+
+    A condition that has its status already keeps the time of its last transition.
+    """
     now = rfc3339(now_ns)
-    return [
-        {
-            "type": kind,
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastHeartbeatTime": now,
-            "lastTransitionTime": now,
-        }
-        for kind, status, reason, message in _CONDITIONS
-    ]
+    found = {each.type: each for each in node.status.conditions}
+    reported: list[dict[str, object]] = []
+    for kind, status, reason, message in _statuses(node):
+        known = found.get(kind)
+        kept = known.last_transition_time if known and known.status == status else None
+        reported.append(
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": kept or now,
+            }
+        )
+    return reported
 
 
-def is_healthy(found: Sequence[Condition]) -> bool:
-    """Whether a node's conditions still say what its agent reported."""
-    statuses = {each.type: each.status for each in found}
-    return all(statuses.get(kind) == status for kind, status, _, _ in _CONDITIONS)
+def pressures_moved(node: Node) -> bool:
+    """Whether the annotations of a node say another pressure than its conditions do."""
+    found = {each.type: each.status for each in node.status.conditions}
+    pressed = pressures_of(node)
+    return any(
+        each.condition in found and (found[each.condition] == "True") != (each in pressed)
+        for each in PRESSURES
+    )
 
 
-def heartbeat_patch(found: Sequence[Condition], *, now_ns: int) -> dict[str, object]:
+def heartbeat_patch(node: Node, *, now_ns: int) -> dict[str, object]:
     """Return the patch of a heartbeat; one that finds other conditions writes its own."""
-    if not is_healthy(found):
-        return {"status": {"conditions": conditions(now_ns=now_ns)}}
+    found = {each.type: each.status for each in node.status.conditions}
+    wanted = _statuses(node)
+    if any(found.get(kind) != status for kind, status, _, _ in wanted):
+        return {"status": {"conditions": conditions(node, now_ns=now_ns)}}
     now = rfc3339(now_ns)
-    beats = [{"type": kind, "lastHeartbeatTime": now} for kind, _, _, _ in _CONDITIONS]
+    beats = [{"type": kind, "lastHeartbeatTime": now} for kind, _, _, _ in wanted]
     return {"status": {"conditions": beats}}
+
+
+def _statuses(node: Node) -> list[tuple[str, str, str, str]]:
+    """Return type, status, reason and message of each condition."""
+    pressed = pressures_of(node)
+    found = [
+        (each.condition, "True", *each.pressed)
+        if each in pressed
+        else (each.condition, "False", *each.healthy)
+        for each in PRESSURES
+    ]
+    return [*found, _READY]
 
 
 def lease_object(name: str, *, node_uid: str, spec: dict[str, object]) -> dict[str, object]:

@@ -28,6 +28,7 @@ from moorage.nodeagent.admission import NodeLoad, refuse
 from moorage.nodeagent.annotations import START_SECONDS, faults, number
 from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
 from moorage.nodeagent.pod_containers import STOPPED_CODE, Phase, PodContainers
+from moorage.nodeagent.pressure import eviction_text, pressures_of, victim_of
 from moorage.nodeagent.stopping import stopping_of
 from moorage.nodeagent.timers import Timers
 
@@ -165,6 +166,20 @@ class PodLife:
                 effects += self._advance(record, now_ns)
         return effects
 
+    def evict(self, node_name: str, *, now_ns: int) -> list[PodEffect]:
+        """Evict the pod that a node under pressure wants to lose first, if there is one."""
+        pressures = pressures_of(self._nodes[node_name])
+        records = [self._records[uid] for uid in self._loads[node_name].uids()]
+        here = [each.pod for each in records if each.stage in {_Stage.STARTING, _Stage.RUNNING}]
+        victim = victim_of(pressures[0], here) if pressures else None
+        if victim is None:
+            return []
+        text = eviction_text(pressures[0], victim)
+        record = self._records[victim.uid]
+        status = kubelet_status.evicted(victim, text, record.times, now_ns=now_ns)
+        complaint = Complain(reference(victim), node_name, "Evicted", text, action="Evicting")
+        return [*self._fail(record, status, now_ns), complaint]
+
     # --- steps ------------------------------------------------------------------------------
 
     def _first_look(self, pod: Pod, now_ns: int) -> list[PodEffect]:
@@ -255,7 +270,12 @@ class PodLife:
         record.containers.stop(record.pod, now_ns)
         self._end(record)
         report = _report(record, now_ns, phase="Failed")
-        return [msgspec.structs.replace(report, status=report.status | status)]
+        conditions = [*_listed(report.status), *_listed(status)]
+        return [
+            msgspec.structs.replace(
+                report, status=report.status | status | {"conditions": conditions}
+            )
+        ]
 
     def _set_timer(self, record: _Record, now_ns: int) -> None:
         """Set the moment something happens to a running pod by itself, if ever."""
@@ -339,6 +359,12 @@ def _report(record: _Record, now_ns: int, phase: Phase | None = None) -> PatchPo
         record.pod, record.facts, record.times, record.containers, now_ns=now_ns, phase=phase
     )
     return PatchPod(reference(record.pod), status)
+
+
+def _listed(status: Mapping[str, object]) -> list[object]:
+    found = status.get("conditions", [])
+    assert isinstance(found, list), "built in this room"
+    return found
 
 
 def _soonest(*moments: int | None) -> int:
