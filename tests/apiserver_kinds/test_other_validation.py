@@ -381,3 +381,69 @@ def test_metadata(metadata, messages):
         "metadata": {"namespace": "default", **metadata},
     }
     assert create_errors("configmaps", obj) == messages
+
+
+def indexed_job(**spec: Any) -> Obj:
+    body = template(restartPolicy=spec.pop("restartPolicy", "Never"))
+    meta = {"uid": "u"}
+    job = named("jobs", spec={"completionMode": "Indexed", "completions": 3, "template": body})
+    job["metadata"] |= meta
+    job["spec"] |= spec
+    return job
+
+
+@pytest.mark.parametrize(
+    ("spec", "messages"),
+    [
+        pytest.param({"backoffLimitPerIndex": 1, "maxFailedIndexes": 2}, [], id="both limits"),
+        pytest.param(
+            {"successPolicy": {"rules": [{"succeededIndexes": "0,1-2", "succeededCount": 2}]}},
+            [],
+            id="a success policy",
+        ),
+        pytest.param(
+            {"maxFailedIndexes": 4},
+            [
+                "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified",
+                "spec.maxFailedIndexes: Invalid value: 4: must be less than or equal to "
+                "completions",
+            ],
+            id="more failed indexes than there are, and no limit",
+        ),
+        pytest.param(
+            {"completionMode": "NonIndexed", "backoffLimitPerIndex": 1},
+            ["spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"],
+            id="a limit for each index without indexes",
+        ),
+        pytest.param(
+            {"backoffLimitPerIndex": 1, "restartPolicy": "OnFailure"},
+            [
+                "spec.template.spec.restartPolicy: Invalid value: \"OnFailure\": only 'Never' is "
+                "supported with a backoff limit per index"
+            ],
+            id="containers that restart by themselves",
+        ),
+        pytest.param(
+            {"successPolicy": {"rules": []}},
+            [
+                "spec.successPolicy.rules: Required value: at least one rules must be specified "
+                "when the successPolicy is specified"
+            ],
+            id="a success policy without rules",
+        ),
+        pytest.param(
+            {"successPolicy": {"rules": [{"succeededIndexes": "2,1"}, {}, {"succeededCount": 4}]}},
+            [
+                'spec.successPolicy.rules[0].succeededIndexes: Invalid value: "2,1": must be '
+                "numbers below 3 and ranges of them, in order",
+                "spec.successPolicy.rules[1]: Required value: at least one of succeededCount or "
+                "succeededIndexes must be specified",
+                "spec.successPolicy.rules[2].succeededCount: Invalid value: 4: must be more than "
+                "0, and at most 3",
+            ],
+            id="rules that cannot be met",
+        ),
+    ],
+)
+def test_indexes_of_jobs(spec, messages):
+    assert create_errors("jobs", indexed_job(**spec)) == messages

@@ -201,15 +201,88 @@ def test_fewer_at_a_time_means_that_some_pods_go():
     play(scenario)
 
 
-def test_what_is_not_built_is_refused_with_a_word():
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+INDEXED: dict[str, Any] = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
+
+
+def test_each_index_has_a_limit_of_failures_of_its_own():
     async def scenario(cluster: VirtualCluster) -> None:
-        rules = [{"succeededIndexes": "0"}]
-        await cluster.create(
-            job(completions=2, completionMode="Indexed", successPolicy={"rules": rules})
-        )
-        await cluster.until(lambda: cluster.seconds > 3)
-        (event,) = await cluster.events("work", reason="NotBuilt")
-        assert event["message"] == "not built, so no pods are made: spec.successPolicy"
-        assert not every(cluster, PODS)
+        await cluster.create(job(exit_code=1, backoffLimitPerIndex=1, **INDEXED))
+        await cluster.until(lambda: "Failed" in conditions(cluster), seconds=120)
+        assert conditions(cluster)["Failed"] == "FailedIndexes"
+        found = status(cluster)
+        assert (found["failedIndexes"], found["failed"]) == ("0-2", 6)
+        annotations = [each["metadata"]["annotations"] for each in every(cluster, PODS)]
+        assert sorted(each[FAILURES] for each in annotations) == ["0"] * 3 + ["1"] * 3
+        assert not any(each["metadata"].get("finalizers") for each in every(cluster, PODS))
+
+    play(scenario)
+
+
+def test_the_replacement_of_an_index_waits_and_the_others_do_not():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(exit_code=1, backoffLimitPerIndex=1, **INDEXED))
+        await cluster.until(lambda: len(every(cluster, PODS)) == 3)
+        for pod in every(cluster, PODS)[1:]:
+            change = {"metadata": {"annotations": {EXIT: "0"}}}
+            await cluster.patch(PODS, pod["metadata"]["name"], change, namespace="default")
+        await cluster.until(lambda: status(cluster).get("succeeded") == 2)
+        began = cluster.seconds
+        await cluster.until(lambda: len(every(cluster, PODS)) == 4)
+        assert 8 < cluster.seconds - began < 12
+        await cluster.until(lambda: "Failed" in conditions(cluster), seconds=60)
+        found = status(cluster)
+        assert (found["completedIndexes"], found["failedIndexes"]) == ("1,2", "0")
+
+    play(scenario)
+
+
+def test_too_many_failed_indexes_end_the_job():
+    async def scenario(cluster: VirtualCluster) -> None:
+        limits = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0, "parallelism": 1}
+        await cluster.create(job(exit_code=1, **INDEXED | limits))
+        await cluster.until(lambda: "Failed" in conditions(cluster), seconds=60)
+        assert conditions(cluster)["Failed"] == "MaxFailedIndexesExceeded"
+        assert status(cluster)["failedIndexes"] == "0"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("rule", "completed"),
+    [
+        pytest.param({"succeededCount": 1}, "0", id="any one index"),
+        pytest.param({"succeededIndexes": "0,1"}, "0,1", id="all of some indexes"),
+        pytest.param(
+            {"succeededIndexes": "1,2", "succeededCount": 1}, "0,1", id="one of some indexes"
+        ),
+    ],
+)
+def test_a_success_policy_ends_the_job_early(rule, completed):
+    async def scenario(cluster: VirtualCluster) -> None:
+        policy = {"rules": [{"succeededCount": 3}, rule]}
+        spec = INDEXED | {"parallelism": 1}
+        await cluster.create(job(successPolicy=policy, **spec))
+        await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
+        assert conditions(cluster) == {
+            "SuccessCriteriaMet": "SuccessPolicy",
+            "Complete": "SuccessPolicy",
+        }
+        assert status(cluster)["completedIndexes"] == completed
+
+    play(scenario)
+
+
+def test_pods_that_are_not_needed_any_more_are_deleted():
+    async def scenario(cluster: VirtualCluster) -> None:
+        policy = {"rules": [{"succeededIndexes": "0"}]}
+        await cluster.create(job(seconds=1000, successPolicy=policy, **INDEXED))
+        await cluster.until(lambda: len(running(cluster)) == 3)
+        done = {"metadata": {"annotations": {RUN: "1"}}}
+        [first] = [name for name in running(cluster) if name.startswith("work-0")]
+        await cluster.patch(PODS, first, done, namespace="default")
+        await cluster.until(lambda: "Complete" in conditions(cluster), seconds=90)
+        assert status(cluster)["completedIndexes"] == "0"
+        assert not running(cluster)
 
     play(scenario)

@@ -18,6 +18,12 @@ from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
 from moorage.controllers.controller import Controller, Json, Surroundings
+from moorage.controllers.job_indexes import (
+    backoff_seconds,
+    counts_after,
+    fails_by_index,
+    replaced_in,
+)
 from moorage.controllers.job_pods import (
     TRACKED,
     free_indexes,
@@ -46,10 +52,7 @@ from moorage.controllers.pods import deletion_order
 from moorage.controllers.views import Whole, controller_of
 
 _OURS: Final = ("", "kubernetes.io/job-controller")
-_BACKOFF_SECONDS: Final = 10.0
-_BACKOFF_SECONDS_MAX: Final = 600.0
 _BURST: Final = 500  # pods created in one go, as upstream
-_NOT_BUILT: Final = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 
 
 class JobController(Controller):
@@ -101,11 +104,6 @@ class JobController(Controller):
             return None
         if (job.spec.get("managedBy") or "") not in _OURS:
             return None
-        refused = [name for name in _NOT_BUILT if job.spec.get(name) is not None]
-        if refused:
-            text = f"not built, so no pods are made: spec.{', spec.'.join(refused)}"
-            self.note(job, "NotBuilt", text, kind="Warning")
-            return None
         pods = await self._control.claim(job)
         if finished(job):
             return await self._clean_up(job, pods)
@@ -147,20 +145,40 @@ class JobController(Controller):
             order = deletion_order(found.active, rank={}, now_ns=now_ns)
             await self._control.delete(job, order[:-number])
         elif number > 0:
+            if fails_by_index(job):
+                return await self._replace_by_index(job, found, number, now_ns)
             wait = self._backoff_left(key_of(job), now_ns)
             if wait > 0:
                 return wait
             await self._control.create(job, self._bodies(job, found, min(number, _BURST)))
         return None
 
+    async def _replace_by_index(
+        self, job: Whole, found: Tally, number: int, now_ns: int
+    ) -> float | None:
+        """Create pods of the indexes whose pause is over; return the shortest pause left."""
+        pauses = {index: replaced_in(pod, now_ns) for index, pod in found.unreplaced.items()}
+        left = {index: pause for index, pause in pauses.items() if pause > 0}
+        indexes = self._free_indexes(job, found, set(left), min(number, _BURST))
+        bodies = [
+            job_pod(job, index, annotations=counts_after(job, found.unreplaced.get(index)))
+            for index in indexes
+        ]
+        await self._control.create(job, bodies)
+        return min(left.values(), default=None)
+
     def _bodies(self, job: Whole, found: Tally, number: int) -> list[Json]:
         if not is_indexed(job):
             return [job_pod(job, None) for _ in range(number)]
+        return [job_pod(job, index) for index in self._free_indexes(job, found, set(), number)]
+
+    def _free_indexes(self, job: Whole, found: Tally, waiting: set[int], number: int) -> list[int]:
+        """Return the indexes that get a pod now; those that wait are left out."""
         held = [index_of(pod) for pod in found.active]
         if job.spec.get("podReplacementPolicy") == "Failed":
             held += [index_of(pod) for pod in found.terminating]
         taken = found.indexes | {each for each in held if each is not None}
-        return [job_pod(job, index) for index in free_indexes(job, taken, number)]
+        return free_indexes(job, taken | found.failed_indexes | waiting, number)
 
     def _count_failures(self, job: Whole, found: Tally, now_ns: int) -> None:
         key = key_of(job)
@@ -172,11 +190,7 @@ class JobController(Controller):
 
     def _backoff_left(self, key: Key, now_ns: int) -> float:
         count, last_ns = self._failures.get(key, (0, 0))
-        if not count:
-            return 0.0
-        # 2**16 * 10 s is beyond the limit already.
-        pause: float = min(_BACKOFF_SECONDS * 2 ** min(count - 1, 16), _BACKOFF_SECONDS_MAX)
-        return pause - (now_ns - last_ns) / NS_PER_SECOND
+        return backoff_seconds(count) - (now_ns - last_ns) / NS_PER_SECOND if count else 0.0
 
     # --- the status -------------------------------------------------------------------------
 
@@ -186,6 +200,8 @@ class JobController(Controller):
         status = counts(job, found)
         if is_indexed(job):
             status["completedIndexes"] = write_indexes(found.indexes) or None
+        if fails_by_index(job):
+            status["failedIndexes"] = write_indexes(found.failed_indexes)
         conditions: list[Json] = list(job.status.get("conditions") or [])
         was_suspended = any(
             each.get("type") == SUSPENDED and each.get("status") == "True" for each in conditions

@@ -37,8 +37,18 @@ def is_indexed(job: Whole) -> bool:
     return job.spec.get("completionMode") == "Indexed"
 
 
-def job_pod(job: Whole, index: int | None) -> Json:
-    """Return a new pod of a job, not named yet."""
+def job_pod(job: Whole, index: int | None, *, annotations: Mapping[str, str] | None = None) -> Json:
+    """Return a new pod of a job, not named yet.
+
+    Parameters
+    ----------
+    job
+        The job.
+    index
+        Completion index; None for a job without indexes.
+    annotations
+        Annotations besides those of the template.
+    """
     prefix = f"{job.name}-" if index is None else f"{job.name[:_NAME_MAX]}-{index}-"
     pod = pod_from_template(
         job.spec.get("template") or {},
@@ -49,7 +59,7 @@ def job_pod(job: Whole, index: int | None) -> Json:
     metadata = pod["metadata"]
     metadata["finalizers"] = [*metadata.get("finalizers", []), TRACKED]
     if index is not None:
-        metadata.setdefault("annotations", {})[INDEX] = str(index)
+        metadata.setdefault("annotations", {}).update({INDEX: str(index), **(annotations or {})})
         metadata.setdefault("labels", {})[INDEX] = str(index)
         spec = pod["spec"]
         spec["hostname"] = f"{job.name}-{index}"

@@ -17,6 +17,12 @@ from typing import Final
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.controllers.controller import Json
+from moorage.controllers.job_indexes import (
+    failed_indexes,
+    fails_by_index,
+    success_rule,
+    unreplaced,
+)
 from moorage.controllers.job_pods import (
     failure_action,
     index_of,
@@ -67,6 +73,10 @@ class Tally:
         Pods whose finalizer may go once the status is written.
     policy_failure
         Why the policy of pod failures ends the job, "" if it does not.
+    failed_indexes
+        Indexes that are given up; empty where indexes have no limit of their own.
+    unreplaced
+        The last failed pod of each index that waits for a replacement.
     """
 
     active: list[Pod] = field(default_factory=list)
@@ -82,6 +92,8 @@ class Tally:
     new_success: bool = False
     to_release: list[Pod] = field(default_factory=list)
     policy_failure: str = ""
+    failed_indexes: set[int] = field(default_factory=set)
+    unreplaced: dict[int, Pod] = field(default_factory=dict)
 
 
 def finished(job: Whole) -> bool:
@@ -126,14 +138,31 @@ def tally(job: Whole, pods: Sequence[Pod]) -> Tally:
             found.counted_failed += 1
     if is_indexed(job):
         found.indexes = read_indexes(status.get("completedIndexes"), completions(job) or 0)
+    _count_indexes(job, pods, found)
+    waiting = {pod.metadata.uid for pod in found.unreplaced.values()}
     for pod in pods:
-        if is_tracked(pod) and len(found.to_release) < _NOTED_MAX:
+        noted = is_tracked(pod) and pod.metadata.uid not in waiting
+        if noted and len(found.to_release) < _NOTED_MAX:
             _note(job, pod, found)
     found.succeeded = found.counted_succeeded + len(found.noted_succeeded)
     found.failed = found.counted_failed + len(found.noted_failed)
     if is_indexed(job):
         found.succeeded = found.counted_succeeded = len(found.indexes)
     return found
+
+
+def _count_indexes(job: Whole, pods: Sequence[Pod], found: Tally) -> None:
+    """Find the indexes that are given up, and the failed pods that wait for a replacement."""
+    if not fails_by_index(job):
+        return
+    failed = [pod for pod in pods if is_tracked(pod) and _is_failed(job, pod)]
+    found.failed_indexes = failed_indexes(job, failed)
+    if interim(job) is not None or job.metadata.deletion_timestamp is not None:
+        return
+    held = [index_of(pod) for pod in (*found.active, *found.terminating)]
+    ended = [index_of(pod) for pod in pods if pod.status.phase == "Succeeded"]
+    replaced = {each for each in (*held, *ended) if each is not None}
+    found.unreplaced = unreplaced(failed, replaced | found.indexes | found.failed_indexes)
 
 
 def _note(job: Whole, pod: Pod, found: Tally) -> None:
@@ -192,6 +221,23 @@ def verdict(job: Whole, found: Tally, now_ns: int) -> Verdict | None:
     if left is not None and left <= 0:
         text = "Job was active longer than specified deadline"
         return Verdict(FAILED, "DeadlineExceeded", text)
+    return _verdict_of_indexes(job, found) or _verdict_of_completions(job, found)
+
+
+def _verdict_of_indexes(job: Whole, found: Tally) -> Verdict | None:
+    given_up, most = len(found.failed_indexes), job.spec.get("maxFailedIndexes")
+    if most is not None and given_up > int(most):
+        text = "Job has exceeded the specified maximal number of failed indexes"
+        return Verdict(FAILED, "MaxFailedIndexesExceeded", text)
+    if given_up and given_up + found.succeeded >= (completions(job) or 0):
+        return Verdict(FAILED, "FailedIndexes", "Job has failed indexes")
+    rule = success_rule(job, found.indexes)
+    if rule is not None:
+        return Verdict(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
+    return None
+
+
+def _verdict_of_completions(job: Whole, found: Tally) -> Verdict | None:
     needed = completions(job)
     if needed is None:
         done = found.succeeded > 0 and not found.active
@@ -239,7 +285,7 @@ def wanted_active(job: Whole, found: Tally) -> int:
     needed = completions(job)
     if needed is None:
         return len(found.active) if found.succeeded else parallelism
-    return max(0, min(needed - found.succeeded, parallelism))
+    return max(0, min(needed - found.succeeded - len(found.failed_indexes), parallelism))
 
 
 def missing(job: Whole, found: Tally) -> int:

@@ -250,7 +250,11 @@ async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
 def selector_of(owner: Whole) -> Selector:
     """Return an owner's compiled selector; one that cannot be read selects nothing."""
     try:
-        return compile_label_selector(from_dict(LabelSelector, owner.spec["selector"]))
+        selector = owner.spec["selector"]
+        if selector and all(isinstance(value, str) for value in selector.values()):
+            # A replication controller gives the labels alone.
+            selector = {"matchLabels": selector}
+        return compile_label_selector(from_dict(LabelSelector, selector))
     except (ValueError, KeyError, TypeError, MoorageError):
         return NOTHING
 

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as wanted, adopted or made from the template.
+"""ReplicaSets and ReplicationControllers: as many pods as wanted, adopted or made from a template.
 
 Rules: kubernetes v1.36 pkg/controller/replicaset/{replica_set,replica_set_utils}.go.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from moorage.api.pod import Pod
-from moorage.api.resources import PODS, REPLICA_SETS
+from moorage.api.resources import PODS, REPLICA_SETS, ResourceType
 from moorage.base.clock import rfc3339
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
@@ -30,11 +30,20 @@ _BURST: Final = 500  # pods created or deleted in one go, as upstream
 
 
 class ReplicaSetController(Controller):
-    """Keeps the pods of replica sets."""
+    """Keeps the pods of replica sets, or of replication controllers, their older form.
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around, name="replicaset-controller", resource=REPLICA_SETS)
-        self._sets = around.views.of(REPLICA_SETS, Whole)
+    Parameters
+    ----------
+    around
+        What every controller needs.
+    resource
+        ``REPLICA_SETS`` or ``REPLICATION_CONTROLLERS``.
+    """
+
+    def __init__(self, around: Surroundings, resource: ResourceType = REPLICA_SETS) -> None:
+        name = "replicaset" if resource == REPLICA_SETS else "replication"
+        super().__init__(around, name=f"{name}-controller", resource=resource)
+        self._sets = around.views.of(resource, Whole)
         self._pods = around.views.of(PODS, Pod)
         self._control = PodControl(self, self._sets, self._pods)
         self.follow(self._sets)
@@ -63,7 +72,7 @@ class ReplicaSetController(Controller):
     async def _manage(self, found: Whole, pods: Sequence[Pod]) -> None:
         missing = wanted(found) - len(pods)
         if missing > 0:
-            owner = owner_reference(found, REPLICA_SETS)
+            owner = owner_reference(found, self.resource)
             template = found.spec.get("template") or {}
             bodies = [
                 pod_from_template(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from moorage.api.pod import Pod
-from moorage.api.resources import PODS
+from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
 from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
@@ -61,6 +61,7 @@ class WorkloadControllers:
         self._controllers: list[Controller] = [
             DeploymentController(around),
             ReplicaSetController(around),
+            ReplicaSetController(around, REPLICATION_CONTROLLERS),
             JobController(around),
             CronJobController(around),
             StatefulSetController(around),

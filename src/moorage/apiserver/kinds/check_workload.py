@@ -18,9 +18,10 @@ from moorage.apiserver.kinds.check_pod import check_template
 from moorage.apiserver.kinds.check_resources import NOT_NEGATIVE
 from moorage.apiserver.kinds.check_scheduling import check_label_selector
 from moorage.apiserver.kinds.metadata import immutable
-from moorage.apiserver.kinds.tree import Json, child, number, text
+from moorage.apiserver.kinds.tree import Json, child, number, objects, text
 from moorage.apiserver.kinds.workload_defaults import job_labels
 
+_SUCCESS_RULES_MAX = 20
 _PERCENT = re.compile("[0-9]+%")
 _MISMATCH = "`selector` does not match template `labels`"
 _STATEFUL_SET_UPDATE = (
@@ -110,7 +111,14 @@ def check_replication_controller(new: Obj, old: Obj | None) -> list[FieldError]:
 def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
     """Check a job."""
     spec = child(new, "spec")
-    counts = ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds")
+    counts = (
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    )
     errors = _check_generated_selector(new) if old is None else []
     errors += [
         invalid(f"spec.{name}", number(spec, name), NOT_NEGATIVE)
@@ -123,17 +131,87 @@ def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
     if mode == "Indexed" and spec.get("completions") is None:
         detail = 'when completion mode is "Indexed"'
         errors.append(required("spec.completions", detail))
+    errors += _check_indexes(spec, indexed=mode == "Indexed")
     restart = ("OnFailure", "Never")
     errors += check_template(child(spec, "template"), "spec.template", restart=restart)
     errors += _check_job_selector(spec)
     if old is not None:
         before = child(old, "spec")
         gated = before.get("suspend") is True
-        names = ("completions", "selector", "completionMode", "podFailurePolicy")
+        names = (
+            "completions",
+            "selector",
+            "completionMode",
+            "podFailurePolicy",
+            "backoffLimitPerIndex",
+            "successPolicy",
+        )
         for name in names if gated else (*names, "template"):
             if spec.get(name) != before.get(name):
                 errors.append(immutable(f"spec.{name}", spec.get(name)))
     return errors
+
+
+def _check_indexes(spec: Json, *, indexed: bool) -> list[FieldError]:
+    """Check the fields about single indexes (validateJobSpec and validateSuccessPolicy)."""
+    errors = [
+        invalid(f"spec.{name}", spec[name], "requires indexed completion mode")
+        for name in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+        if spec.get(name) is not None and not indexed
+    ]
+    limit, most = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
+    if most is not None and limit is None:
+        errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    if most is not None and most > number(spec, "completions"):
+        detail = "must be less than or equal to completions"
+        errors.append(invalid("spec.maxFailedIndexes", most, detail))
+    restart = text(spec, "template", "spec", "restartPolicy")
+    if limit is not None and restart != "Never":
+        detail = "only 'Never' is supported with a backoff limit per index"
+        errors.append(invalid("spec.template.spec.restartPolicy", restart, detail))
+    if spec.get("successPolicy") is not None:
+        errors += _check_success_rules(spec)
+    return errors
+
+
+def _check_success_rules(spec: Json) -> list[FieldError]:
+    field, most = "spec.successPolicy.rules", number(spec, "completions")
+    rules = objects(spec, "successPolicy", "rules")
+    if not rules:
+        detail = "at least one rules must be specified when the successPolicy is specified"
+        return [required(field, detail)]
+    if len(rules) > _SUCCESS_RULES_MAX:
+        detail = f"must have at most {_SUCCESS_RULES_MAX} items"
+        return [FieldError("FieldValueTooMany", field, len(rules), detail)]
+    errors = []
+    for index, rule in enumerate(rules):
+        where, count, named = f"{field}[{index}]", rule.get("succeededCount"), None
+        if rule.get("succeededIndexes") is not None:
+            given = text(rule, "succeededIndexes")
+            named = _count_indexes(given, most)
+            if named is None:
+                detail = f"must be numbers below {most} and ranges of them, in order"
+                errors.append(invalid(f"{where}.succeededIndexes", given, detail))
+        elif count is None:
+            detail = "at least one of succeededCount or succeededIndexes must be specified"
+            errors.append(required(where, detail))
+        upper = most if named is None else named
+        if count is not None and not 0 < count <= upper:
+            detail = f"must be more than 0, and at most {upper}"
+            errors.append(invalid(f"{where}.succeededCount", count, detail))
+    return errors
+
+
+def _count_indexes(given: str, most: int) -> int | None:
+    """Count the indexes that a text such as ``0-2,5`` names; None where the text is wrong."""
+    total, last = 0, -1
+    for part in given.split(","):
+        first, _, end = part.partition("-")
+        end = end or first
+        if not (first.isdecimal() and end.isdecimal()) or not last < int(first) <= int(end) < most:
+            return None
+        total, last = total + int(end) - int(first) + 1, int(end)
+    return total
 
 
 def _check_generated_selector(job: Obj) -> list[FieldError]:

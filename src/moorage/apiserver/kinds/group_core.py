@@ -146,6 +146,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.REPLICATION_CONTROLLERS,
+        acted_on_by="the replication controller",
         columns=workload_columns.REPLICAS_COLUMNS,
         cells=workload_columns.replication_controller_cells,
         defaults=workload_defaults.default_replication_controller,
