@@ -27,7 +27,9 @@ ALLOWED: dict[str, str] = {
 }
 
 # Rooms that know plugins only by their capabilities.
-_KNOW_NO_PLUGIN = ("src/moorage/engine/",)
+_KNOW_NO_PLUGIN = tuple(
+    f"src/moorage/{room}/" for room in ("engine", "service", "state", "snapshot", "observe")
+)
 _PLUGIN_NAMES = frozenset(entry.name for entry in (*IN_TREE, *OPTIONAL))
 # What reads plugins when a profile is built.
 _READ_PLUGINS = frozenset(

@@ -131,6 +131,11 @@ class Old:
             id="a number instead of True",
         ),
         pytest.param(
+            Fake("P", own_metrics={"errors": 1}),
+            ["capability own_metrics: {'errors': 1} is no PluginMetrics"],
+            id="a dictionary instead of PluginMetrics",
+        ),
+        pytest.param(
             Fake("P", **FILTER, passes_row=True),
             ["capability passes_row: True is no function"],
             id="a flag instead of a function",

@@ -199,3 +199,43 @@ def test_extensions_are_prefilter_plugins_that_follow_trials():
         Fake("C", filter_node=answers(SUCCESS), **both),
     )
     assert [plugin.name for plugin in made.extensions] == ["A"]
+
+
+class Evicting(Recorded):
+    name = "Evicting"
+    capabilities = Capabilities(preempts=True)
+
+    def post_filter(self, state, pod, node_to_status):
+        raise NotImplementedError
+
+
+class Looking(Recorded):
+    name = "Looking"
+
+    def post_filter(self, state, pod, node_to_status):
+        raise NotImplementedError
+
+
+class Holding(Recorded):
+    name = "Holding"
+
+    def permit(self, state, pod, node_name):
+        raise NotImplementedError
+
+
+def test_the_plugins_that_preempt_are_those_that_declare_it():
+    registry = Registry([PluginEntry("Looking", Looking), PluginEntry("Evicting", Evicting)])
+    given = spec({"postFilter": ("Looking", "Evicting")})
+    assert Profile(given, registry, handle()).preempting == ("Evicting",)
+
+
+def test_the_holder_of_a_group_source_is_the_first_enabled_permit_plugin_that_opens_it():
+    registry = Registry(
+        [
+            PluginEntry("Holding", Holding, group_sources=("custom",)),
+            PluginEntry("Second", type("Second", (Holding,), {}), group_sources=("custom", "api")),
+            PluginEntry("Off", type("Off", (Holding,), {}), group_sources=("labels",)),
+        ]
+    )
+    made = Profile(spec({"permit": ("Holding", "Second")}), registry, handle())
+    assert made.group_holders == {"custom": "Holding", "api": "Second"}

@@ -24,7 +24,7 @@ from moorage.service.core import AskingCycle
 from moorage.service.ingest import PodIngest
 from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
-from moorage.service.waiting import call_off
+from moorage.service.waiting import CallOff
 from moorage.testing.virtual_loop import run_virtual
 from tests.engine.builders import filterer, scorer
 from tests.engine.extenders.test_cycle import Scripted
@@ -230,7 +230,9 @@ CASES: dict[str, Case] = {
 
 
 def _called_off(world: Attempt) -> None:
-    assert call_off(world.core.waiting, world.core.pre_binding, UID)
+    plugins = {"default-scheduler": "DefaultPreemption"}
+    call_off = CallOff(world.core.waiting, world.core.pre_binding, plugins)
+    assert call_off(UID, "default-scheduler")
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.key) for path in PATHS])

@@ -13,7 +13,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.rng import Streams
 from moorage.framework.status import SUCCESS, Code, Status, error
-from moorage.service.waiting import call_off
+from moorage.service.waiting import CallOff
 from moorage.snapshot.pod_info import PodInfo
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.build import node, pod
@@ -73,7 +73,7 @@ class Walk(Attempt):
         elif act == 1:
             waiting.reject(one.uid, "X", "no")
         elif act == 2:
-            call_off(waiting, self.core.pre_binding, one.uid)
+            CallOff(waiting, self.core.pre_binding, {})(one.uid, "default-scheduler")
         elif act == 3:
             self.pods.on_delete(one, missed=self.random.random() < 0.2)
         elif act == 4 and not one.spec.node_name:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from moorage.base.errors import ConfigError
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.plugin_metrics import PluginMetrics
 from moorage.framework.signatures import parameter_faults
 from moorage.framework.what_if import Room
 from moorage.snapshot.pod_info import PodInfo
@@ -241,6 +242,21 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             from_outside=False,
         ),
     ] = False
+    preempts: Annotated[
+        bool,
+        Trait(
+            "PostFilter proposes pods to evict. Its calls count as preemption attempts, and a pod "
+            "that loses its place before it is bound loses it in this plugin's name.",
+            methods=("post_filter",),
+        ),
+    ] = False
+    own_metrics: Annotated[
+        PluginMetrics | None,
+        Trait(
+            "Numbers for metrics that are the plugin's own, by the names of the metrics catalogue.",
+            from_outside=False,
+        ),
+    ] = None
 
     def declared(self) -> Iterator[str]:
         """Yield the names of the capabilities that are declared, in the order of the fields."""
@@ -350,6 +366,8 @@ def _wrong_type(name: str, trait: Trait, value: object) -> str:
         return "; ".join(f"{fault}: {shown}" for fault in parameter_faults(value, wanted))
     if name in ("filter_reads", "score_reads"):
         return "" if isinstance(value, Reads) else f"{value!r} is no Reads"
+    if name == "own_metrics":
+        return "" if isinstance(value, PluginMetrics) else f"{value!r} is no PluginMetrics"
     if name == "shape_parts":
         parts = isinstance(value, tuple) and all(isinstance(each, PartKind) for each in value)
         return "" if parts else f"{value!r} is no tuple of parts of a pod"

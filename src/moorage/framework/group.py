@@ -53,10 +53,6 @@ class FilledPlacement(msgspec.Struct, frozen=True):
     pods: tuple[tuple[PodInfo, int], ...]
 
 
-COSCHEDULING: Final = "Coscheduling"
-"""Name of the plugin whose profiles have pods in groups of coscheduling."""
-
-
 @runtime_checkable
 class GroupGatePlugin(Plugin, Protocol):
     """Turns members of a group away before the group is tried at all."""

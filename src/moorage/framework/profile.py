@@ -108,6 +108,8 @@ class Profile:
             each.evicts_whole_gangs for each in self.capabilities.values()
         )
         """Whether a victim of preemption that belongs to a gang takes the others with it."""
+        self.group_holders: dict[str, str] = _group_holders(spec, registry)
+        """Name of a group source -> the plugin whose Permit holds the members of its groups."""
         self._by_sums: dict[frozenset[str], tuple[int, ...] | None] = {}
 
     def _filter_forms(self) -> Iterator[FilterForms]:
@@ -120,6 +122,12 @@ class Profile:
         for each in cast("Sequence[Plugin]", self.points["score"]):
             found, weight = self.capabilities[each.name], self.weights[each.name]
             yield score_forms(each, found, self.handle.snapshot, weight=weight)
+
+    @property
+    def preempting(self) -> tuple[str, ...]:
+        """Names of the PostFilter plugins that propose pods to evict, in order."""
+        names = [plugin.name for plugin in self.post_filters]
+        return tuple(name for name in names if self.capabilities[name].preempts)
 
     @property
     def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:
@@ -224,6 +232,15 @@ class Profile:
             if name not in self.asked_afresh:
                 found.update(dict.fromkeys(each.shape_parts or ()))
         return tuple(found)
+
+
+def _group_holders(spec: ProfileSpec, registry: Registry) -> dict[str, str]:
+    """Return the enabled Permit plugins by the group sources they hold; the first one counts."""
+    holders: dict[str, str] = {}
+    for name in spec.points.get("permit", ()):
+        for source in registry.group_sources(name):
+            holders.setdefault(source, name)
+    return holders
 
 
 def _construct(spec: ProfileSpec, registry: Registry, handle: Handle) -> dict[str, Any]:

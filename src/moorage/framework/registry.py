@@ -50,14 +50,18 @@ class PluginEntry(msgspec.Struct, frozen=True):
     args_type
         Type of its arguments, decoded from ``pluginConfig``; None when it takes none.
     origin
-        Where a plugin from outside comes from, for people; "" for in-tree plugins. What has an
-        origin is called through the registry's containment.
+        Where a plugin from outside comes from, for people; "" for in-tree plugins. A plugin with
+        an origin is called through the registry's containment.
+    group_sources
+        Names of the group sources whose members its Permit holds. It opens them to the pods of
+        its profiles, and is known before the plugin is made, because the snapshot needs it.
     """
 
     name: str
     plugin_class: type[Any]
     args_type: type[Any] | None = None
     origin: str = ""
+    group_sources: tuple[str, ...] = ()
 
     def extends(self, point: str) -> bool:
         """Whether the plugin extends an extension point."""
@@ -128,3 +132,8 @@ class Registry:
         """Whether a known plugin of this name extends a point."""
         entry = self.find(name)
         return entry is not None and entry.extends(point)
+
+    def group_sources(self, name: str) -> tuple[str, ...]:
+        """Return the group sources that a known plugin of this name opens; none for any other."""
+        entry = self.find(name)
+        return () if entry is None else entry.group_sources

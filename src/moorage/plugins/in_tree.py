@@ -43,6 +43,8 @@ from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from moorage.plugins.volumes.volume_binding import VolumeBinding
 from moorage.plugins.volumes.volume_restrictions import VolumeRestrictions
 from moorage.plugins.volumes.volume_zone import VolumeZone
+from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
+from moorage.snapshot.group_sources import API_SOURCE
 
 _PLUGINS: Final[tuple[type[Any], ...]] = (
     SchedulingGates,
@@ -71,8 +73,19 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
 )
 
 
+_GROUP_SOURCES: Final[dict[type[Any], tuple[str, ...]]] = {
+    GangScheduling: (API_SOURCE,),
+    Coscheduling: (CUSTOM_SOURCE, LABEL_SOURCE),
+}
+
+
 def _entry(plugin: type[Any]) -> PluginEntry:
-    return PluginEntry(name=plugin.name, plugin_class=plugin, args_type=args_type(plugin.name))
+    return PluginEntry(
+        name=plugin.name,
+        plugin_class=plugin,
+        args_type=args_type(plugin.name),
+        group_sources=_GROUP_SOURCES.get(plugin, ()),
+    )
 
 
 IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PLUGINS)

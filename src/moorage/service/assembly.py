@@ -8,7 +8,6 @@ its own, built before them.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +28,6 @@ from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates
 from moorage.config.own import LoadedConfiguration
-from moorage.framework.group import COSCHEDULING
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
 from moorage.service.binding_cycle import BindingCycles
@@ -51,7 +49,7 @@ from moorage.service.pump import Pump
 from moorage.service.scheduler import Parts, Scheduler
 from moorage.service.skipping import Skipping
 from moorage.service.slots import BindingSlots
-from moorage.service.waiting import call_off
+from moorage.service.waiting import CallOff
 
 POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods count for nothing; a pod that leaves the selection looks deleted."""
@@ -151,7 +149,7 @@ def assemble(
             nodes=nodes,
             others=others,
             slots=edge.slots,
-            pump=_pump(core, edge, config.gates),
+            pump=_pump(core, edge),
         )
     )
 
@@ -187,7 +185,7 @@ def _edge(
     )
 
 
-def _pump(core: Core, edge: _Edge, gates: FeatureGates) -> Pump:
+def _pump(core: Core, edge: _Edge) -> Pump:
     """Return the pump with all that carries decisions out."""
     failures = FailureHandler(
         core.queue,
@@ -208,7 +206,7 @@ def _pump(core: Core, edge: _Edge, gates: FeatureGates) -> Pump:
     evictor = Evictor(
         core.evictions,
         core.queue,
-        call_off=partial(call_off, core.waiting, core.pre_binding),
+        call_off=CallOff(core.waiting, core.pre_binding, _preempting(core)),
         client=edge.client,
         writes=edge.writes,
         recorder=edge.recorder,
@@ -234,7 +232,7 @@ def _pump(core: Core, edge: _Edge, gates: FeatureGates) -> Pump:
         wake=edge.wake,
         slots=edge.slots,
         skipping=skipping,
-        groups=groups if gates(GENERIC_WORKLOAD) or _is_coscheduled(core) else None,
+        groups=groups if core.snapshot.groups.has_source else None,
         outcomes=outcomes,
         facts=edge.facts,
     )
@@ -272,7 +270,7 @@ def _reflectors(
         writes=edge.writes,
         facts=facts,
         waiting=core.waiting,
-        announce=gates(GANG_SCHEDULING) or _is_coscheduled(core),
+        announce=gates(GANG_SCHEDULING) or _holds_groups(core),
     )
     pods = _reflector(
         edge, resources.PODS, Pod, pod_ingest, fields=POD_FIELDS, whole=edge.extenders.pods
@@ -310,6 +308,12 @@ def _reflector(
     )
 
 
-def _is_coscheduled(core: Core) -> bool:
-    """Whether the pods of some profile may name groups by labels."""
-    return any(COSCHEDULING in profile.plugins for profile in core.profiles.values())
+def _preempting(core: Core) -> dict[str, str]:
+    """Return the plugin in whose name the pods of each profile preempt."""
+    profiles = core.profiles.values()
+    return {each.name: each.preempting[0] for each in profiles if each.preempting}
+
+
+def _holds_groups(core: Core) -> bool:
+    """Whether a plugin of some profile holds the members of pod groups."""
+    return any(profile.group_holders for profile in core.profiles.values())

@@ -20,7 +20,6 @@ from moorage.engine.extenders.cycle import ExtendedCycle
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender
-from moorage.framework.group import COSCHEDULING
 from moorage.framework.handle import BindingClient, Handle
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
@@ -126,7 +125,7 @@ def build_core(
     around = Surroundings() if surroundings is None else surroundings
     specs = expand_profiles(config.scheduler, registry, gates=config.gates)
     nominator = Nominator(around.store.get)
-    snapshot = _snapshot(nominator, config.gates, specs)
+    snapshot = _snapshot(nominator, config.gates, specs, registry)
     evictions = EvictionLedger(around.store.get)
     waiting, activations = WaitingPods(), Activations(around.on_wake)
     effects = LivePluginEffects(waiting, activations, around.api)
@@ -189,17 +188,22 @@ def _profiles(
     return profiles
 
 
-def _snapshot(nominator: Nominator, gates: FeatureGates, specs: Sequence[ProfileSpec]) -> Snapshot:
+def _snapshot(
+    nominator: Nominator, gates: FeatureGates, specs: Sequence[ProfileSpec], registry: Registry
+) -> Snapshot:
     """Return an empty cluster, with the group sources that feature gates and plugins add."""
     listers, members = Listers(), MembersByGroup()
     sources: dict[str, GroupSource] = {}
     if gates(GENERIC_WORKLOAD):
         sources[API_SOURCE] = ApiGroups(listers.pod_groups)
-    coscheduled = [s.scheduler_name for s in specs if COSCHEDULING in s.points["permit"]]
-    if coscheduled:
+    open_to = {
+        CUSTOM_SOURCE: _opening(CUSTOM_SOURCE, specs, registry),
+        LABEL_SOURCE: _opening(LABEL_SOURCE, specs, registry),
+    }
+    if open_to[CUSTOM_SOURCE]:
         sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.of)
+    if open_to[LABEL_SOURCE]:
         sources[LABEL_SOURCE] = LabelledGroups(members.of)
-    open_to = {CUSTOM_SOURCE: coscheduled, LABEL_SOURCE: coscheduled}
     return Snapshot(
         listers=listers,
         nominations=Nominations(nominator),
@@ -207,6 +211,15 @@ def _snapshot(nominator: Nominator, gates: FeatureGates, specs: Sequence[Profile
         only_nominated=nominator.only_one,
         groups=PodGroups(SeveralSources(sources, open_to) if sources else None, members),
     )
+
+
+def _opening(source: str, specs: Sequence[ProfileSpec], registry: Registry) -> list[str]:
+    """Return the profiles with a Permit plugin that opens a group source."""
+    return [
+        spec.scheduler_name
+        for spec in specs
+        if any(source in registry.group_sources(name) for name in spec.points["permit"])
+    ]
 
 
 def _cycles(

@@ -31,12 +31,11 @@ from moorage.engine.decision import Decision
 from moorage.observe.catalogue import METRICS
 from moorage.observe.series import Histogram
 from moorage.service.pod_writes import PodWrites, reference
+from moorage.service.waiting import CallOff
 from moorage.state.contracts import PodLookup
 from moorage.state.queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
-
-CallOff = Callable[[str], bool]
 
 _SECONDS = next(
     m.buckets for m in METRICS if m.name == "scheduler_preemption_goroutines_duration_seconds"
@@ -245,7 +244,7 @@ class Evictor:
 
         One that is not bound yet is called off instead, if it still can be.
         """
-        if self._call_off(victim.uid):
+        if self._call_off(victim.uid, preemptor.scheduler_name):
             self._recorder.record(_preempted(victim, preemptor, _IN_MEMORY))
             return True
         there = False

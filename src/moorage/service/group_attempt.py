@@ -21,7 +21,7 @@ from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE
+from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
 from moorage.service.binding_cycle import BindingCycles
@@ -37,7 +37,6 @@ from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
 
-_PLUGIN = "GangScheduling"
 _RESULTS = {
     GroupOutcome.PLACED: "scheduled",
     GroupOutcome.PREEMPTING: "waiting_on_preemption",
@@ -240,7 +239,8 @@ class GroupAttempts:
             return
         text = f"only {members.placed} of {terms.minimum} pods of the group could be reserved"
         for pod in members.assumed_pods():
-            self._core.effects.reject(pod.uid, COSCHEDULING if key.source else _PLUGIN, text)
+            holders = self._core.profiles[pod.spec.scheduler_name].group_holders
+            self._core.effects.reject(pod.uid, holders.get(key.source, ""), text)
 
     def _fail_all(self, entries: Sequence[QueuedPod], status: Status) -> None:
         for entry in entries:

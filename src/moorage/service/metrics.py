@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Final, Literal
 
 from moorage.config.feature_gates import GATES, FeatureGates
 from moorage.framework.containment import Containment
+from moorage.framework.plugin_metrics import Labels, PluginMetrics
+from moorage.framework.profile import Profile
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import METRICS
 from moorage.observe.exposition import Exposition, Sample, Source
@@ -19,9 +21,6 @@ from moorage.observe.series import Histogram
 from moorage.service.scheduler import Scheduler
 
 _S = "scheduler_"
-_DEVICE_WAITS: Final = next(
-    m.buckets for m in METRICS if m.name == f"{_S}dra_bindingconditions_wait_duration_seconds"
-)
 PLAYED: Final = "v1.36.2"
 """The kube-scheduler whose behaviour is played, as ``kubernetes_build_info`` tells it."""
 
@@ -71,7 +70,7 @@ def exposition_of(
         "leader_election_slowpath_total": lambda: _of_elector(scheduler, "slow_paths"),
         **_call_sources(calls),
         **_group_sources(scheduler.facts.group_attempts),
-        **_device_sources(scheduler),
+        **sources_of_plugins(core.profiles.values()),
         "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
         "kubernetes_feature_enabled": lambda: [
             ((gate.name, "" if gate.stage == "GA" else gate.stage), float(gates(gate.name)))
@@ -106,17 +105,12 @@ def _plugin_sources(scheduler: Scheduler) -> dict[str, Source]:
         f"{_S}plugin_evaluation_total": lambda: [
             item for item in plugins.calls.items() if item[0][1] in EVALUATED
         ],
-        f"{_S}preemption_attempts_total": lambda: [
-            ((), float(plugins.called_at("DefaultPreemption", "PostFilter")))
-        ],
+        f"{_S}preemption_attempts_total": lambda: [((), float(_preemption_attempts(scheduler)))],
         f"{_S}framework_extension_point_duration_seconds": lambda: [
             *plugins.durations.items(),
             *facts.points.durations.items(),
         ],
         f"{_S}permit_wait_duration_seconds": facts.points.waits.items,
-        f"{_S}volume_scheduling_stage_error_total": lambda: _one_label(
-            _volume_errors(scheduler).items()
-        ),
     }
 
 
@@ -148,36 +142,42 @@ def _group_sources(groups: GroupAttemptFacts) -> dict[str, Source]:
     }
 
 
-def _device_sources(scheduler: Scheduler) -> dict[str, Source]:
-    profiles = scheduler.core.profiles.values()
-    plugins = [(each.name, each.plugins.get("DynamicResources")) for each in profiles]
-    told = [(name, plugin.counts) for name, plugin in plugins if plugin is not None]
-    histograms: dict[tuple[str, ...], Histogram] = {}
+def sources_of_plugins(profiles: Collection[Profile]) -> dict[str, Source]:
+    """Return the metrics that plugins keep themselves, by their capability `own_metrics`."""
+    told = [
+        found.own_metrics
+        for profile in profiles
+        for found in profile.capabilities.values()
+        if found.own_metrics is not None
+    ]
+    counters = {name: _counter(name, told) for each in told for name in each.counters}
+    histograms = {name: _histogram(name, told) for each in told for name in each.observations}
+    return {**counters, **histograms}
 
-    def creates() -> Iterator[Sample]:
-        total: Counter[str] = Counter()
-        for _, counts in told:
-            total.update(counts.creates)
-        return _one_label(total.items())
 
-    def waits() -> Iterable[Sample]:
-        for name, counts in told:
-            while counts.waits:
-                driver, status, seconds = counts.waits.popleft()
-                key = name, driver, status
-                histogram = histograms.setdefault(key, Histogram(_DEVICE_WAITS))
-                histogram.observe(seconds)
+def _counter(name: str, told: Sequence[PluginMetrics]) -> Source:
+    def samples() -> Iterable[Sample]:
+        total: Counter[Labels] = Counter()
+        for each in told:
+            total.update(each.counters.get(name, {}))
+        return total.items()
+
+    return samples
+
+
+def _histogram(name: str, told: Sequence[PluginMetrics]) -> Source:
+    buckets = next(metric.buckets for metric in METRICS if metric.name == name)
+    histograms: dict[Labels, Histogram] = {}
+
+    def samples() -> Iterable[Sample]:
+        for each in told:
+            observed = each.observations.get(name)
+            while observed:
+                labels, value = observed.popleft()
+                histograms.setdefault(labels, Histogram(buckets)).observe(value)
         return histograms.items()
 
-    return {
-        f"{_S}resourceclaim_creates_total": creates,
-        f"{_S}dra_bindingconditions_allocations_total": lambda: [
-            ((name, *labels), float(count))
-            for name, counts in told
-            for labels, count in counts.allocations.items()
-        ],
-        f"{_S}dra_bindingconditions_wait_duration_seconds": waits,
-    }
+    return samples
 
 
 def _one_label(items: Iterable[tuple[str, float | Histogram]]) -> Iterator[Sample]:
@@ -185,12 +185,11 @@ def _one_label(items: Iterable[tuple[str, float | Histogram]]) -> Iterator[Sampl
         yield (label,), value
 
 
-def _volume_errors(scheduler: Scheduler) -> Counter[str]:
-    """Return how often each stage of VolumeBinding failed, whatever the profile."""
-    counts: Counter[str] = Counter()
-    for profile in scheduler.core.profiles.values():
-        counts.update(getattr(profile.plugins.get("VolumeBinding"), "stage_errors", {}))
-    return counts
+def _preemption_attempts(scheduler: Scheduler) -> int:
+    """Return how often a plugin that preempts was asked, whatever the profile."""
+    core = scheduler.core
+    names = {name for profile in core.profiles.values() for name in profile.preempting}
+    return sum(core.plugin_facts.called_at(name, "PostFilter") for name in sorted(names))
 
 
 def _cache_size(scheduler: Scheduler) -> Iterator[Sample]:

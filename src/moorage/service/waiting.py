@@ -11,8 +11,8 @@
 A verdict is noted at once and seen by the binding task when the loop next runs it; until that task
 has taken it back, the pod counts on its node. A decided pod is no waiting pod any more.
 
-`PreBinding` knows whose PreBind is running, and can call it off for a preemptor; `call_off` tries
-both.
+`PreBinding` knows whose PreBind is running, and can call it off for a preemptor; `CallOff`
+tries both.
 
 Rules: scheduling spec, cycle sections 5.2 and 5.3 (kubernetes v1.36
 ``pkg/scheduler/framework/runtime/waiting_pods_map.go``).
@@ -28,8 +28,6 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.config.durations import format_duration
 from moorage.framework.effects import WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable
-
-_PREEMPTING = "DefaultPreemption"
 
 
 class _Held:
@@ -204,14 +202,33 @@ class PreBinding:
         return True
 
 
-def call_off(waiting: WaitingPods, pre_binding: PreBinding, uid: str) -> bool:
-    """Take a pod that waits, or is in PreBind, off its node for one of higher priority.
+class CallOff:
+    """Takes pods that are not bound yet off their nodes, for pods of higher priority.
 
-    Returns
-    -------
-    bool
-        False when it does neither, or not any more: then only the API server can.
+    Parameters
+    ----------
+    waiting, pre_binding
+        The pods held at Permit, and those whose PreBind is running.
+    plugins
+        Name of a profile -> the plugin in whose name its pods preempt.
     """
-    return waiting.preempt(uid, _PREEMPTING, "preempted") or pre_binding.cancel(
-        uid, f"preempted by {_PREEMPTING}"
-    )
+
+    def __init__(
+        self, waiting: WaitingPods, pre_binding: PreBinding, plugins: Mapping[str, str]
+    ) -> None:
+        self._waiting = waiting
+        self._pre_binding = pre_binding
+        self._plugins = plugins
+
+    def __call__(self, uid: str, profile: str) -> bool:
+        """Take a pod off its node for one of a profile.
+
+        Returns
+        -------
+        bool
+            False when it neither waits nor is in PreBind: then only the API server can evict it.
+        """
+        plugin = self._plugins.get(profile, "")
+        return self._waiting.preempt(uid, plugin, "preempted") or self._pre_binding.cancel(
+            uid, f"preempted by {plugin}"
+        )

@@ -187,6 +187,11 @@ class PodGroups:
         # uid -> the group the pod was counted in: labels may change, membership is booked once.
         self._key_of: dict[str, GroupKey] = {}
 
+    @property
+    def has_source(self) -> bool:
+        """Whether any pod can be in a group."""
+        return not isinstance(self.source, NoGroups)
+
     # -- looking -------------------------------------------------------------------------------
 
     def key_of(self, pod: Pod) -> GroupKey | None:

@@ -376,9 +376,9 @@ def test_a_pod_is_bound_when_its_devices_are_ready(after_seconds, kind, status, 
         found = await world.bind(world.asked(using("c")))
         assert (found, world.seconds, world.told.notes) == (status, seconds, [PENDING])
         counts = world.plugin.counts
-        assert dict(counts.allocations) == {("gpu.example", ending): 1}
-        ((driver_name, ended, waited),) = counts.waits
-        assert (driver_name, ended, round(waited)) == ("gpu.example", ending, seconds)
+        labels = ("default-scheduler", "gpu.example", ending)
+        assert dict(counts.allocations) == {labels: 1}
+        assert [(told, round(waited)) for told, waited in counts.waits] == [(labels, seconds)]
         await world.tasks.cancel_all()
 
     story(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
@@ -444,7 +444,7 @@ def test_a_claim_is_made_for_extended_resources_and_its_pod_told():
         results = made["status"]["allocation"]["devices"]["results"]
         assert [each["device"] for each in results] == ["a0", "a1"]
         assert reserved_for(made) == [wanted.uid]
-        assert dict(world.plugin.counts.creates) == {"success": 1}
+        assert dict(world.plugin.counts.creates) == {("success",): 1}
         told = await world.client.get(PODS, "p", namespace="default")
         status = told["status"]
         assert isinstance(status, dict)

@@ -263,7 +263,7 @@ def test_errors_are_counted_by_stage():
     snapshot.listers.storage_classes.remove(late)
     with pytest.raises(VolumeError, match="failed to find storage class"):
         plugin.filter(state, asked, snapshot.all())
-    assert plugin.stage_errors == {"assume": 1, "predicate": 1}
+    assert plugin.stage_errors == {("assume",): 1, ("predicate",): 1}
 
 
 def test_two_claims_of_a_pod_need_two_volumes():

@@ -95,9 +95,9 @@ class ClaimBinder:
             try:
                 one.claim = await self._writer.create(special)
             except ClaimError:
-                self._counts.creates["failure"] += 1
+                self._counts.creates["failure",] += 1
                 raise
-            self._counts.creates["success"] += 1
+            self._counts.creates["success",] += 1
             self._is_called(one)
         one.claim = await self._writer.reserve(one.claim, one.allocation, pod)
         if special is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import Final
 
+from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.plugins.claims.attempt import Attempt
 from moorage.plugins.claims.conditions import FAILED, TIMED_OUT
 from moorage.plugins.claims.pod_claims import ClaimError
@@ -19,21 +20,37 @@ _WAITS_MOST: Final = 10_000
 class ClaimCounts:
     """Numbers of one profile.
 
+    Parameters
+    ----------
+    profile_name
+        The profile, a label of two of the metrics.
+
     Attributes
     ----------
     creates
         Claims made for extended resources, by ``success`` or ``failure``.
     allocations
-        Devices that had to become ready, by driver and what became of the wait.
+        Devices that had to become ready, by profile, driver and how the wait ended.
     waits
-        Driver, what became of it, and seconds, of each device of a pod that waited; whoever shows
-        them takes them out, and the oldest go when there are too many.
+        Profile, driver and how the wait ended, and its seconds, of each device of a pod that
+        waited. The oldest go when there are too many.
     """
 
-    def __init__(self) -> None:
-        self.creates: Counter[str] = Counter()
-        self.allocations: Counter[tuple[str, str]] = Counter()
-        self.waits: deque[tuple[str, str, float]] = deque(maxlen=_WAITS_MOST)
+    def __init__(self, profile_name: str) -> None:
+        self._profile_name = profile_name
+        self.creates: Counter[Labels] = Counter()
+        self.allocations: Counter[Labels] = Counter()
+        self.waits: deque[tuple[Labels, float]] = deque(maxlen=_WAITS_MOST)
+
+    def metrics(self) -> PluginMetrics:
+        """Return the numbers by the names of their metrics."""
+        return PluginMetrics(
+            counters={
+                "scheduler_resourceclaim_creates_total": self.creates,
+                "scheduler_dra_bindingconditions_allocations_total": self.allocations,
+            },
+            observations={"scheduler_dra_bindingconditions_wait_duration_seconds": self.waits},
+        )
 
     def waited(self, attempt: Attempt, problem: ClaimError | None, *, seconds: float) -> None:
         """Count the devices of a pod that was held until they were ready, or was not bound."""
@@ -41,8 +58,9 @@ class ClaimCounts:
         for each in attempt.claims:
             allocation = each.claim.status.allocation
             for result in () if allocation is None else allocation.devices.results:
-                self.waits.append((result.driver, status, seconds))
-                self.allocations[result.driver, status] += bool(result.binding_conditions)
+                labels = (self._profile_name, result.driver, status)
+                self.waits.append((labels, seconds))
+                self.allocations[labels] += bool(result.binding_conditions)
 
 
 def _ending(problem: ClaimError | None) -> str:

@@ -99,13 +99,13 @@ class DynamicResources:
         self._classes = DeviceClassNames(snapshot.listers.device_classes)
         self._extended = gates("DRAExtendedResource")
         self._preparation = Preparation(self._table, self._classes, gates)
-        self.counts = ClaimCounts()
+        self.counts = ClaimCounts(handle.profile_name)
         """What was done in the binding task."""
         self._books: Books | None = None
         self._writes: tuple[ClaimBinder, Releases] | None = None
 
     def capabilities(self) -> Capabilities:
-        """Declare that only answers about pods without claims are reused."""
+        """Declare that only answers about pods without claims are reused, and three metrics."""
         return Capabilities(
             # Pods with claims are never reused, so these speak of pods without.
             filter_reads=Reads.NODE,
@@ -115,6 +115,7 @@ class DynamicResources:
             rejects_by_shape=True,
             filters_row_by_row=True,
             pre_bind_parallel=True,
+            own_metrics=self.counts.metrics(),
         )
 
     def never_reused(self, pod: PodInfo) -> bool:

@@ -22,7 +22,7 @@ from moorage.base.errors import ConfigError
 from moorage.config.plugin_args_optional import CoschedulingArgs, validate_coscheduling_args
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.group import CARRIED_OUT, COSCHEDULING, GROUP_PHASE, ON_TRIAL
+from moorage.framework.group import CARRIED_OUT, GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
@@ -47,7 +47,7 @@ class Coscheduling:
         A negative time, or a percentage that is none.
     """
 
-    name = COSCHEDULING
+    name = "Coscheduling"
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         faults = validate_coscheduling_args(args, "")

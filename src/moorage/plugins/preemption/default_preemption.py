@@ -51,7 +51,7 @@ class DefaultPreemption:
     """
 
     name = "DefaultPreemption"
-    capabilities = Capabilities(rejects_by_shape=True)
+    capabilities = Capabilities(rejects_by_shape=True, preempts=True)
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         faults = validate_default_preemption_args(args, "")

@@ -31,6 +31,7 @@ from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args import validate_default_preemption_args
 from moorage.config.plugin_args_optional import PreemptionTolerationArgs
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
@@ -68,6 +69,7 @@ class PreemptionToleration:
     """
 
     name = "PreemptionToleration"
+    capabilities = Capabilities(preempts=True)
 
     def __init__(self, args: PreemptionTolerationArgs, handle: Handle) -> None:
         faults = validate_default_preemption_args(args, "")

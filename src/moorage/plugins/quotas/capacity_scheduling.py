@@ -19,6 +19,7 @@ import msgspec
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
@@ -57,6 +58,7 @@ class CapacityScheduling:
     """PreEnqueue, PreFilter and PostFilter plugin; takes no arguments."""
 
     name = "CapacityScheduling"
+    capabilities = Capabilities(preempts=True)
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

@@ -19,6 +19,7 @@ from moorage.config.plugin_args import VolumeBindingArgs
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
+from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
 from moorage.framework.status import (
     SKIP,
@@ -67,6 +68,7 @@ REASONS: Final = (
     (NO_STORAGE, "node(s) did not have enough free storage"),
     (NOT_EXISTING, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
 )
+_STAGE_ERRORS: Final = "scheduler_volume_scheduling_stage_error_total"
 _COMBINATIONS: Final = 16
 
 
@@ -114,7 +116,7 @@ class VolumeBinding:
         self._volumes = Assumed(snapshot.listers.persistent_volumes)
         self._claims = Assumed(snapshot.listers.persistent_volume_claims)
         self._finder = VolumeFinder(snapshot, self._volumes)
-        self.stage_errors: Counter[str] = Counter()
+        self.stage_errors: Counter[Labels] = Counter()
         """How often finding volumes (predicate), assuming and binding them failed: for metrics."""
         self._writer: VolumeWriter | None = None
         if handle.client is not None:
@@ -134,8 +136,12 @@ class VolumeBinding:
         )
 
     def capabilities(self) -> Capabilities:
-        """Declare which pods PreFilter skips, and that PreBind minds no neighbour."""
-        return Capabilities(skips_spec=self.skips_spec, pre_bind_parallel=True)
+        """Declare which pods PreFilter skips, that PreBind minds no neighbour, and a counter."""
+        return Capabilities(
+            skips_spec=self.skips_spec,
+            pre_bind_parallel=True,
+            own_metrics=PluginMetrics(counters={_STAGE_ERRORS: self.stage_errors}),
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -189,7 +195,7 @@ class VolumeBinding:
         try:
             failed_n = self._found(state.read(_STATE)).failed_n
         except VolumeError:
-            self.stage_errors["predicate"] += 1
+            self.stage_errors["predicate",] += 1
             raise
         if failed_n is None:
             return None
@@ -238,7 +244,7 @@ class VolumeBinding:
                     self._claims.assume(wanted)
                 plan.claims.append(wanted)
         except VolumeError as problem:
-            self.stage_errors["assume"] += 1
+            self.stage_errors["assume",] += 1
             self.unreserve(state, pod, node_name)
             return error(str(problem))
         return SUCCESS
@@ -278,12 +284,12 @@ class VolumeBinding:
         try:
             written = await self._writer.write(claims.plan)
         except (ApiError, TransportError) as refusal:
-            self.stage_errors["bind"] += 1
+            self.stage_errors["bind",] += 1
             return error(str(refusal))
         try:
             await self._writer.wait(written, pod, node_name, timeout_seconds=self._timeout_seconds)
         except VolumeError as problem:
-            self.stage_errors["bind"] += 1
+            self.stage_errors["bind",] += 1
             return error(f"binding volumes: {problem}")
         return SUCCESS
 

@@ -1,0 +1,32 @@
+"""Numbers that a plugin keeps for the metrics that are its own.
+
+A plugin declares them as its capability `own_metrics`. The metrics page reads them by the name of
+the metric, so that it needs to know no plugin.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+Labels: TypeAlias = tuple[str, ...]
+"""Values of a metric's labels, in the order of the metrics catalogue."""
+
+
+class PluginMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin of one profile tells the metrics.
+
+    Parameters
+    ----------
+    counters
+        Name of a counter to its numbers by labels. The numbers of all profiles are added up.
+    observations
+        Name of a histogram to what was observed since the last look: labels and value. Showing the
+        histogram takes them out.
+    """
+
+    counters: Mapping[str, Mapping[Labels, float]] = {}
+    observations: Mapping[str, deque[tuple[Labels, float]]] = {}
