@@ -136,6 +136,7 @@ class HttpServer:
                 "choose another port, or 0 for any free one"
             ) from error
         self._runner = runner
+        self._server.use_thread()
         self.port = int(runner.addresses[0][1])
         return self.port
 

@@ -1,18 +1,20 @@
 """The API server: one call in, one answer out, whatever carries it.
 
 `handle` is the entry point. `http` calls it for real clients, an in-process transport for tests and
-sandboxes. Nothing in here reads a clock of its own or starts a thread, and only watch
-streams wait; so the whole server runs under a virtual clock.
+sandboxes. Nothing in here reads a clock of its own, and only watch streams wait; so the whole
+server runs under a virtual clock. Behind `http` the calls that take long have a thread (`aside`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
+from moorage.apiserver.aside import Aside, is_heavy
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.binding import BINDINGS, bind, pod_target
 from moorage.apiserver.built_in import subresource_body
@@ -93,6 +95,8 @@ _READ_TRIES = 5
 # Kinds that are answered and never stored.
 _ASKED = (*REVIEWS, BINDINGS)
 
+_READS = ("GET", "HEAD")
+
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
 _SHOWN_WHEN_DELETED = frozenset(
     {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
@@ -131,6 +135,8 @@ class ApiServer:
         rng = streams.stream("apiserver")
         self._streams = streams
         self._persistence: Persistence | None = None
+        self._undone_times = 0
+        self._aside = Aside()
         self._audit: AuditLog | None = None
         self._timeline: Timeline | None = None
         self._catalog = Catalog(kinds)
@@ -179,7 +185,7 @@ class ApiServer:
         reply = status_reply(timed_out())
         stopped = self._persistence.stopped if self._persistence is not None else None
         try:
-            made = status_reply(stopped) if stopped is not None else self._reply(request)
+            made = status_reply(stopped) if stopped is not None else await self._made(request)
             if self._persistence is not None:
                 made = await self._once_durable(self._persistence, request, made)
             reply = made
@@ -198,10 +204,29 @@ class ApiServer:
                 if request.method != "GET" or persistence.stopped is not None:
                     return status_reply(error)
                 # It told of writes that have been taken back; without them it can be told.
-                reply = self._reply(request)
+                reply = await self._made(request)
             else:
                 return reply
         return status_reply(internal("writes are being taken back; try again"))
+
+    async def _made(self, request: Request) -> Reply:
+        """Answer a call in the loop, or beside it."""
+        aside = self._aside
+        if not aside.busy:
+            self._expiry.sweep()
+        if request.user is None or not aside.started:
+            return self._reply(request)
+        work = partial(self._reply, request)
+        if is_heavy(request, self._catalog, self._store):
+            undone = self._undone_times
+            reply = await aside.heavy(work)
+            if request.method in _READS or undone == self._undone_times:
+                return reply
+            # The write was in the store while others were taken back; it may be one of them.
+            return status_reply(internal("writes were taken back; look before you try again"))
+        if aside.busy and request.method not in _READS:
+            return await aside.writing(work)
+        return self._reply(request)
 
     def _reply(self, request: Request) -> Reply:
         reply = reply_in_protobuf(request, self._reply_in_json(request))
@@ -278,6 +303,7 @@ class ApiServer:
 
     def _undone(self, writes: list[Write]) -> None:
         """Forget what followed from writes that have been taken back."""
+        self._undone_times += 1
         self._pages.forget()
         self._authorizer.forget()
         for write in writes:
@@ -286,10 +312,16 @@ class ApiServer:
         if any(write.resource in (DEFINITIONS, QUOTAS) for write in writes):
             self.reload()
 
+    def use_thread(self) -> None:
+        """Answer calls that take long in a thread from now on; called in the loop of the rest."""
+        self._aside.start()
+        self._world.at_home = self._aside.at_home
+
     def close(self) -> None:
         """End all watch streams and all logs that are followed."""
         self._logs.close()
         self._watcher.close()
+        self._aside.close()
 
     def _answer(self, request: Request) -> Reply:
         text = health(request.path, verbose="verbose" in Query(request.query))
@@ -312,7 +344,6 @@ class ApiServer:
         if request.fault is not None:
             raise request.fault
         request = call_in_json(request)
-        self._expiry.sweep()
         accept = request.headers.get("accept", "")
         if request.path == SNAPSHOT_PATH:
             return self._loader.answer(request)

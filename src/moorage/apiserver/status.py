@@ -13,6 +13,10 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import FieldError
 from moorage.base.errors import MoorageError
 
+# How much is told of the faults of one object, characters (a guess; an object of 100,000 wrong
+# labels had an answer of 32 MB).
+_FAULTS_LENGTH_MAX = 256 * 1024
+
 
 class StatusError(MoorageError):
     """A call is refused with this ``Status``.
@@ -139,27 +143,35 @@ def forbidden(resource: ResourceType, name: str, why: str, **extra: Any) -> Stat
 
 def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422: the object breaks rules of its kind; every fault is a cause."""
-    texts = list(dict.fromkeys(error.message for error in errors))
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(resource, name)
     details["kind"] = resource.kind
-    details["causes"] = [
-        {"reason": error.type, "message": error.body, "field": error.field} for error in errors
-    ]
+    text, details["causes"] = _told(errors)
     who = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return StatusError(422, "Invalid", f'{who} "{name}" is invalid: {text}', details=details)
 
 
 def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
     """422: the parameters of a call contradict each other, or the API; every fault is a cause."""
-    texts = [error.message for error in errors]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind}
-    details["causes"] = [
-        {"reason": each.type, "message": each.body, "field": each.field} for each in errors
-    ]
-    message = f'{kind}.meta.k8s.io "" is invalid: {text}'
-    return StatusError(422, "Invalid", message, details=details)
+    text, details["causes"] = _told(errors)
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {text}', details=details)
+
+
+def _told(errors: Sequence[FieldError]) -> tuple[str, list[dict[str, str]]]:
+    """Return faults as one text and as causes: all of them, unless that gets too long."""
+    texts: list[str] = []
+    causes: list[dict[str, str]] = []
+    length = 0
+    for error in errors:
+        body = error.body
+        length += len(body) + len(error.field)
+        if causes and length > _FAULTS_LENGTH_MAX:
+            texts.append(f"and {len(errors) - len(causes)} more")
+            break
+        texts.append(f"{error.field}: {body}")
+        causes.append({"reason": error.type, "message": body, "field": error.field})
+    texts = list(dict.fromkeys(texts))
+    return (texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"), causes
 
 
 def bad_request(message: str) -> StatusError:

@@ -1,8 +1,9 @@
 """All objects of the cluster, in memory, under one resourceVersion counter.
 
 The verbs have made an object what it should be; the store gives it the next version, keeps its
-bytes, and appends the change to the resource's `watch_log`. Everything here is synchronous, so a
-read and the write that follows it cannot be torn apart: that is all the locking there is.
+bytes, and appends the change to the resource's `watch_log`. Everything here is synchronous, and
+nobody else writes while a call is answered in a thread (`aside`), so a read and the write that
+follows it cannot be torn apart: that is all the locking there is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from functools import lru_cache
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -27,8 +29,21 @@ _read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
 SERVER = User("system:apiserver", ("system:masters",))
 """The user that the server is when no client asks."""
 
+T = TypeVar("T")
 Tell = Callable[[Served, Record | None, Record | None], None]
 """Told of a write: what was served, and the records before and after."""
+
+
+class AtHome(Protocol):
+    """Does work in the thread that owns the store, and returns what comes of it."""
+
+    def __call__(self, work: Callable[[], T], /) -> T:
+        """Do it."""
+        ...
+
+
+def _here(work: Callable[[], T], /) -> T:
+    return work()
 
 
 class World:
@@ -51,12 +66,23 @@ class World:
         self.store = store
         self.clock = clock
         self.rng = rng
-        # The user whose call is being answered; the server itself between calls.
-        self.caller = SERVER
+        # Reads are answered in the loop while a thread answers a heavy call: each has its own.
+        self._caller: ContextVar[User] = ContextVar("caller", default=SERVER)
         # Shelf -> told of every write to it, (record before, record after); see `on_write`.
         self._told: dict[str, Tell] = {}
         # Namespace -> told of every write in it.
         self._told_in: dict[str, Tell] = {}
+        # Does what changes the store or the catalog in the loop's thread.
+        self.at_home: AtHome = _here
+
+    @property
+    def caller(self) -> User:
+        """The user whose call is being answered; the server itself before the first."""
+        return self._caller.get()
+
+    @caller.setter
+    def caller(self, user: User) -> None:
+        self._caller.set(user)
 
     def on_write(self, shelf: str, tell: Tell) -> None:
         """Tell of every write to a shelf: what was served, and the records before and after.
@@ -90,15 +116,19 @@ class World:
         namespace = meta.get("namespace") or ""
         tell, tell_in = self._told.get(served.shelf), self._told_in.get(namespace)
         if tell is None and tell_in is None:
-            return self.store.put(served.shelf, stored, served.fields(stored))
+            return self._put(served, stored)
         before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
-        record = self.store.put(served.shelf, stored, served.fields(stored))
+        record = self._put(served, stored)
         _tell((tell_in, tell), served, before, record)
         return record
 
+    def _put(self, served: Served, stored: Obj) -> Record:
+        fields = served.fields(stored)
+        return self.at_home(lambda: self.store.put(served.shelf, stored, fields))
+
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
-        record = self.store.remove(served.shelf, key, stored)
+        record = self.at_home(lambda: self.store.remove(served.shelf, key, stored))
         told = (self._told_in.get(record.namespace), self._told.get(served.shelf))
         _tell(told, served, record, None)
         return record

@@ -46,7 +46,7 @@ class Definitions:
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
         if after is None:
             assert before is not None, "something was there to be removed"
-            self._world.catalog.drop_custom(before.name)
+            self._drop(before.name)
             self._emptying.discard(before.name)
             return
         definition = after.decode()
@@ -59,7 +59,7 @@ class Definitions:
         name = definition["metadata"]["name"]
         conditions = definition.get("status", {}).get("conditions") or ()
         if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
-            self._world.catalog.drop_custom(name)
+            self._drop(name)
             return
         versions = definition["spec"]["versions"]
         stored = next(custom_kind(definition, each) for each in versions if each.get("storage"))
@@ -69,7 +69,11 @@ class Definitions:
             if version.get("served"):
                 kind = stored if version.get("storage") else custom_kind(definition, version)
                 served.append(Served(kind, stored, custom=True))
-        self._world.catalog.put_custom(name, served, shelf)
+        # Built here, which may take long; taken up where the catalog is read.
+        self._world.at_home(lambda: self._world.catalog.put_custom(name, served, shelf))
+
+    def _drop(self, name: str) -> None:
+        self._world.at_home(lambda: self._world.catalog.drop_custom(name))
 
     def _empty(self, definition: Obj) -> None:
         """Delete all objects of a definition, then the definition when none is left."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import msgspec
 
@@ -35,17 +36,18 @@ class Escalation:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        # The caller and the attributes of its call; None while the server itself writes.
-        self._call: tuple[User, Attributes] | None = None
+        # The caller and the attributes of its call; None while the server itself writes. Reads
+        # are answered in the loop while a thread answers a heavy call: each has its own.
+        self._call: ContextVar[tuple[User, Attributes] | None] = ContextVar("call", default=None)
 
     @contextmanager
     def called_by(self, user: User, wanted: Attributes) -> Iterator[None]:
         """Attribute the writes inside the context to a user; outside of it the server writes."""
-        self._call = (user, wanted)
+        token = self._call.set((user, wanted))
         try:
             yield
         finally:
-            self._call = None
+            self._call.reset(token)
 
     def check_apply_creates(self) -> None:
         """Refuse an apply that would create an object to a caller without the verb ``create``.
@@ -60,8 +62,9 @@ class Escalation:
         kubernetes v1.36 apiserver pkg/endpoints/handlers/patch.go: the attributes are those of the
         call, its name included, with another verb.
         """
-        if self._call is not None:
-            user, wanted = self._call
+        call = self._call.get()
+        if call is not None:
+            user, wanted = call
             self._authorizer.check(user, msgspec.structs.replace(wanted, verb="create"))
 
     def check(self, served: Served, new: Obj, old: Obj | None) -> None:
@@ -82,14 +85,15 @@ class Escalation:
             403; 404 for a binding of a role that is not there.
         """
         resource = served.kind.resource
-        if self._call is None or resource.group != RBAC_GROUP:
+        call = self._call.get()
+        if call is None or resource.group != RBAC_GROUP:
             return
         if old is not None and _comparable(old) == _comparable(new):
             return
         if resource in (ROLES, CLUSTER_ROLES):
-            self._check_role(*self._call, served, new, old)
+            self._check_role(*call, served, new, old)
         else:
-            self._check_binding(self._call[0], served, new)
+            self._check_binding(call[0], served, new)
 
     def _check_role(
         self, user: User, wanted: Attributes, served: Served, new: Obj, old: Obj | None

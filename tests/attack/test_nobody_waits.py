@@ -1,0 +1,242 @@
+"""Whatever a user sends, ``/readyz`` is answered within a tenth of a second.
+
+A probe asks for it again and again while a call is answered that once stopped everybody. What it
+waited is the shorter of the time that passed and the processor time this process used meanwhile:
+so another program on the machine is not taken for a delay of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
+from tests.apiserver.harness import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, config_map, pod
+from tests.attack.wire import SECRET, Answer, Wire, listening, read_answer
+
+YAML = "application/yaml"
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+DELAY_SECONDS_MAX = 0.1
+MAPS = CONFIG_MAPS.encode()
+
+
+def _bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _maps(**meta: Any) -> bytes:
+    return _bytes(config_map("a") | {"metadata": {"name": "a", **meta}})
+
+
+def _filled(unit: bytes, size: int = 3_000_000) -> bytes:
+    return unit * (size // len(unit))
+
+
+def _car(extras: Any) -> bytes:
+    return _bytes(car(color="red", extras=extras))
+
+
+COPIES = [{"op": "add", "path": "/data/k", "value": "x" * 1000}] + [
+    {"op": "copy", "from": "/data", "path": f"/metadata/annotations/{n}"} for n in range(12)
+]
+CALLS: list[Any] = [
+    pytest.param("POST", CONFIG_MAPS, YAML, b"a: 1" + _filled(b":10"), id="base 60"),
+    pytest.param("POST", CONFIG_MAPS, YAML, b"[" + _filled(b"a,") + b"a]", id="a list in YAML"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"<<: {a: 1}\n"), id="merges"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"[01777777777777777777777]\n"), id="octal"),
+    pytest.param("POST", CONFIG_MAPS, YAML, b"a: 0" + _filled(b"7"), id="a long octal number"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"["), id="brackets"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"&a "), id="anchors"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"#\n"), id="comments"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"? "), id="question marks"),
+    pytest.param("POST", CONFIG_MAPS, YAML, _filled(b"%TAG !a! b\n"), id="directives"),
+    pytest.param("POST", CONFIG_MAPS, YAML, b'a: "' + _filled(b"\\x41") + b'"', id="escapes"),
+    pytest.param("POST", CONFIG_MAPS, YAML, b"a: |\n" + _filled(b" b\n"), id="a long block"),
+    pytest.param("POST", CONFIG_MAPS, JSON, b"[" + _filled(b"0,") + b"0]", id="a list in JSON"),
+    pytest.param("POST", CONFIG_MAPS, JSON, _filled(b"[]"), id="lists"),
+    pytest.param("POST", CONFIG_MAPS, JSON, _filled(b'{"":'), id="objects"),
+    pytest.param("POST", CONFIG_MAPS, JSON, b'"' + _filled(b'\\"'), id="a text without an end"),
+    pytest.param(
+        "POST",
+        CONFIG_MAPS,
+        JSON,
+        _bytes(config_map("a", **{f"k{n}": "" for n in range(90_000)})),
+        id="90,000 keys",
+    ),
+    pytest.param(
+        "POST",
+        CONFIG_MAPS,
+        JSON,
+        _bytes({**config_map("a"), **{f"k{n}": 0 for n in range(90_000)}}),
+        id="90,000 unknown fields",
+    ),
+    pytest.param(
+        "POST", CONFIG_MAPS, JSON, _maps(labels={f"k{n}": "!" for n in range(90_000)}), id="labels"
+    ),
+    pytest.param(
+        "POST", CONFIG_MAPS, JSON, _maps(ownerReferences=[{}] * 90_000), id="90,000 owners"
+    ),
+    pytest.param(
+        "POST",
+        PODS,
+        JSON,
+        _bytes(pod("a") | {"spec": {"containers": [{"name": "c"}] * 40_000}}),
+        id="40,000 containers",
+    ),
+    pytest.param(
+        "POST",
+        PODS,
+        JSON,
+        _bytes(
+            pod("a")
+            | {
+                "spec": {
+                    "containers": [{"name": "c", "image": "i"}],
+                    "tolerations": [{"key": f"k{n}"} for n in range(40_000)],
+                }
+            }
+        ),
+        id="40,000 tolerations",
+    ),
+    pytest.param("POST", CARS, JSON, _car([[]] * 90_000), id="a custom resource of lists"),
+    pytest.param("POST", CARS, JSON, _car({str(n): n for n in range(90_000)}), id="and of numbers"),
+    pytest.param("POST", CARS, YAML, _car([[]] * 90_000), id="and in YAML"),
+    pytest.param(
+        "POST",
+        CARS,
+        JSON,
+        _bytes(car(color="red", tags=[str(n) for n in range(90_000)])),
+        id="a set of 90,000",
+    ),
+    pytest.param(
+        "POST",
+        CARS,
+        JSON,
+        _bytes(car(color="red", plate="A" * 2_900_000)),
+        id="a text for a pattern",
+    ),
+    pytest.param(
+        "PATCH",
+        f"{CONFIG_MAPS}/m0",
+        APPLY,
+        _bytes(config_map("m0", **{f"k{n}": "" for n in range(90_000)})),
+        id="an apply of 90,000 keys",
+    ),
+    pytest.param(
+        "PATCH",
+        f"{CARS}/b?force=true",
+        APPLY,
+        _bytes(car("b", color="blue", tags=[str(n) for n in range(90_000)])),
+        id="an apply of a set",
+    ),
+    pytest.param("PATCH", f"{CONFIG_MAPS}/m0", APPLY, b"[" + _filled(b"a,"), id="an apply in YAML"),
+    pytest.param(
+        "PATCH",
+        f"{CONFIG_MAPS}/m0",
+        JSON_PATCH,
+        _bytes([{"op": "add", "path": f"/data/k{n}", "value": "v"} for n in range(9_999)]),
+        id="a patch of 9,999 operations",
+    ),
+    pytest.param("PATCH", f"{CONFIG_MAPS}/m0", JSON_PATCH, _bytes(COPIES), id="copies of copies"),
+    pytest.param(
+        "PATCH",
+        f"{CONFIG_MAPS}/m0",
+        JSON_PATCH,
+        _bytes([{"op": "test", "path": "/a" * 90_000, "value": 0}] * 10),
+        id="long pointers",
+    ),
+    pytest.param(
+        "PATCH",
+        f"{CONFIG_MAPS}/m0",
+        MERGE,
+        _bytes({"data": {f"k{n}": "" for n in range(90_000)}}),
+        id="a merge of 90,000 keys",
+    ),
+    pytest.param(
+        "PATCH",
+        f"{PODS}/p",
+        STRATEGIC,
+        _bytes({"spec": {"containers": [{"name": f"c{n}"} for n in range(30_000)]}}),
+        id="a strategic merge of 30,000 containers",
+    ),
+    pytest.param("GET", CONFIG_MAPS, YAML, b"", id="a list of 3,000 in YAML"),
+    pytest.param(
+        "GET", CONFIG_MAPS, "application/json;as=Table;g=meta.k8s.io;v=v1", b"", id="a table"
+    ),
+    pytest.param(
+        "GET",
+        CONFIG_MAPS + "?labelSelector=" + ",".join(f"!a{n}" for n in range(1000)),
+        JSON,
+        b"",
+        id="a long selector",
+    ),
+    pytest.param(
+        "GET",
+        CONFIG_MAPS + "?fieldSelector=" + ",".join("metadata.name!=a" for _ in range(400)),
+        JSON,
+        b"",
+        id="a long selector of fields",
+    ),
+    pytest.param(
+        "GET",
+        CONFIG_MAPS
+        + "?watch=1&timeoutSeconds=1&labelSelector="
+        + ",".join(f"!a{n}" for n in range(1000)),
+        JSON,
+        b"",
+        id="a watch with a long selector",
+    ),
+    pytest.param("GET", "/openapi/v2", JSON, b"", id="the description of all kinds"),
+    pytest.param("GET", "/openapi/v2", YAML, b"", id="the same in YAML"),
+    pytest.param("DELETE", CONFIG_MAPS, JSON, b"", id="3,000 deletes"),
+    pytest.param("DELETE", "/api/v1/namespaces/default", JSON, b"", id="a namespace of 3,000"),
+]
+
+
+async def _delay_while(wire: Wire, work: Callable[[], Any]) -> tuple[float, Answer]:
+    """Return the longest delay of the probe while work is done, seconds, and what came of it."""
+    reader, writer = await wire.connect()
+    worst = 0.0
+    task = asyncio.ensure_future(work())  # noqa: TID251
+    while not task.done():
+        began, used = time.perf_counter(), time.process_time()
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await read_answer(reader)).body == b"ok"
+        worst = max(worst, min(time.perf_counter() - began, time.process_time() - used))
+    writer.close()
+    return worst, await task
+
+
+async def _prepared(wire: Wire) -> None:
+    cluster = wire.cluster
+    await cluster.ok("POST", DEFINITIONS, definition())
+    for n in range(3000):
+        labels = {"metadata": {"name": f"m{n}", "labels": {"b": "c"}, "annotations": {"a": "b"}}}
+        await cluster.ok("POST", CONFIG_MAPS, config_map(k="v") | labels)
+    await cluster.ok("POST", PODS, pod("p"))
+
+
+@pytest.mark.parametrize(("method", "path", "form", "body"), CALLS)
+async def test_a_call_keeps_nobody_from_being_answered(
+    method: str, path: str, form: str, body: bytes, tmp_path: Path
+):
+    async with listening(tmp_path) as wire:
+        await _prepared(wire)
+        if form == APPLY:
+            path += ("&" if "?" in path else "?") + "fieldManager=m"
+        headers = [b"Accept: " + (form if not body else JSON).encode()]
+        if body:
+            headers.append(b"Content-Type: " + form.encode())
+        head = f"{method} {path}".encode()
+        delay, answer = await _delay_while(
+            wire, lambda: wire.send(head, SECRET, *headers, body=body)
+        )
+        assert answer.status < 500, answer.body[:300]
+        assert delay < DELAY_SECONDS_MAX
