@@ -13,6 +13,7 @@ import msgspec
 
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.resources import ResourceType
+from moorage.apiserver.duplicates import duplicate_fields
 from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.negotiate import JSON, SPOKEN, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.protobuf.facts import message_of
@@ -36,6 +37,24 @@ _TEXT = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 _PIECE = re.compile(rb'(?:[^"]+|"(?:[^"\\]+|\\.)*+"?){1,5000}+', re.DOTALL)
 
 _decoder = msgspec.json.Decoder()
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A body as it came, and what it was decoded to.
+
+    Parameters
+    ----------
+    body
+        JSON; empty where the body had another form.
+    decoded
+        The value of the body.
+    repeated
+        A sentence for each key of a YAML body that is given twice.
+    """
+
+    body: bytes
+    decoded: Any
+    repeated: tuple[str, ...] = ()
 
 
 def check_length(body: bytes) -> None:
@@ -87,8 +106,8 @@ def _check_count(body: bytes) -> None:
         place = piece.end()
 
 
-def decode_object(request: Request, resource: ResourceType) -> Obj:
-    """Decode a body that must be one object of a kind.
+def decode_object(request: Request, resource: ResourceType) -> tuple[Obj, Sent]:
+    """Decode a body that must be one object of a kind; return it, and what was sent.
 
     Raises
     ------
@@ -106,7 +125,7 @@ def decode_object(request: Request, resource: ResourceType) -> Obj:
         if error.code != 400:
             raise
         raise bad_request(_unrecognized(resource, error.message)) from error
-    return check_kind(obj, resource)
+    return check_kind(obj, resource), Sent(request.body, obj)
 
 
 def check_kind(obj: Any, resource: ResourceType) -> Obj:
@@ -136,34 +155,62 @@ def check_kind(obj: Any, resource: ResourceType) -> Obj:
     return typed
 
 
-def check_fields(obj: Obj, kind: Kind, query: Query) -> list[str]:
-    """Check an object against the schema; return warnings for unknown fields, and drop them.
+def check_fields(obj: Obj, kind: Kind, query: Query, sent: Sent) -> list[str]:
+    """Check an object against the schema; drop unknown fields, and return warnings.
 
     Nulls are dropped too; what is left is of the right shape in every part.
+
+    Parameters
+    ----------
+    obj
+        The object that would be stored.
+    kind
+        The kind that the object claims to be.
+    query
+        Parameters of the call; ``fieldValidation`` counts.
+    sent
+        The body, which may give a field twice.
+
+    Returns
+    -------
+    list of str
+        Warnings for unknown fields and for fields that were given twice.
 
     Raises
     ------
     StatusError
-        400: a value of a wrong type; an unknown field under ``fieldValidation=Strict``; an
-        unknown value of ``fieldValidation``.
+        400: a value of a wrong type; under ``fieldValidation=Strict`` an unknown field or one
+        that was given twice; an unknown value of ``fieldValidation``.
     """
     mode = query.text("fieldValidation") or "Warn"
     if mode not in {"Strict", "Warn", "Ignore"}:
         raise bad_request(f'invalid fieldValidation parameter: Unsupported value: "{mode}"')
+    found: list[str] = []
+    if mode != "Ignore" and not sent.body:
+        found = list(sent.repeated)
+    elif mode != "Ignore":
+        twice = duplicate_fields(sent.body, sent.decoded)
+        found = [f'duplicate field "{path}"' for path in twice]
     shape = kind.shape
     if shape.fits(obj):
-        return []
+        return _strict(found, kind) if mode == "Strict" else found
     wrong = shape.type_errors(obj)
     if wrong:
         raise _cannot_be_handled(kind.resource, wrong[0])
-    unknown = []
     if mode != "Ignore":
-        unknown = [f'unknown field "{path}"' for path in shape.unknown_fields(obj)]
-    if unknown and mode == "Strict":
-        text = f"strict decoding error: {', '.join(unknown)}"
-        raise _cannot_be_handled(kind.resource, text)
+        found[:0] = [f'unknown field "{path}"' for path in shape.unknown_fields(obj)]
+    if mode == "Strict":
+        _strict(found, kind)
     shape.prune(obj)
-    return unknown
+    return found
+
+
+def _strict(found: list[str], kind: Kind) -> list[str]:
+    """Refuse what was found wrong with the fields of a body; return it where it is nothing."""
+    if found:
+        text = f"strict decoding error: {', '.join(found)}"
+        raise _cannot_be_handled(kind.resource, text)
+    return found
 
 
 def _cannot_be_handled(resource: ResourceType, why: str) -> StatusError:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.bodies import check_fields, check_kind
+from moorage.apiserver.bodies import Sent, check_fields, check_kind
 from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.metadata import stamp_new
 from moorage.apiserver.render import encode
@@ -135,7 +135,7 @@ class Loader:
             return
         kind = served.kind
         obj = check_kind(obj, kind.resource)
-        check_fields(obj, kind, _IGNORE_UNKNOWN)
+        check_fields(obj, kind, _IGNORE_UNKNOWN, Sent(b"", obj))
         meta = obj["metadata"]
         name = meta.get("name") or ""
         if not name:

@@ -20,7 +20,7 @@ from moorage.apiserver.applying.calls import (
 )
 from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.applying.versions import Version
-from moorage.apiserver.bodies import check_fields, check_kind, decode_json, decode_object
+from moorage.apiserver.bodies import Sent, check_fields, check_kind, decode_json, decode_object
 from moorage.apiserver.deleting import NAMESPACES, Deleter, check_dry_run
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Obj, invalid
@@ -106,8 +106,8 @@ class Writer:
         StatusError
             400, 403, 404, 409, 413, 415, 422 as in Kubernetes; 500 for what has been stored before.
         """
-        obj = decode_object(request, target.served.kind.resource)
-        warnings = check_fields(obj, target.served.kind, query)
+        obj, sent = decode_object(request, target.served.kind.resource)
+        warnings = check_fields(obj, target.served.kind, query, sent)
         _check_never_stored(obj)
         warnings += target.served.kind.warnings(obj)
         return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
@@ -167,8 +167,8 @@ class Writer:
             400, 404, 409, 413, 415, 422 as in Kubernetes.
         """
         kind = target.served.kind
-        new = decode_object(request, kind.resource)
-        warnings = check_fields(new, kind, query) + kind.warnings(new)
+        new, sent = decode_object(request, kind.resource)
+        warnings = check_fields(new, kind, query, sent) + kind.warnings(new)
         check_options(query, apply=False)
         record = get_record(self._world.store, target)
         if not new["metadata"].get("resourceVersion") and kind.resource.qualified in (
@@ -198,7 +198,8 @@ class Writer:
         shown = served.from_stored(record.decode())
         old = {key: value for key, value in shown.items() if value is not None}
         new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
-        warnings = check_fields(new, served.kind, query) + served.kind.warnings(new)
+        sent = Sent(request.body, patch)
+        warnings = check_fields(new, served.kind, query, sent) + served.kind.warnings(new)
         writing = partial(self._writing, target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
@@ -218,8 +219,9 @@ class Writer:
     def _apply(self, target: Target, request: Request, query: Query) -> Written:
         """Apply a configuration on the server: make the object, or change what is the caller's."""
         served, kind = target.served, target.served.kind
-        config = check_kind(read_configuration(request), kind.resource)
-        warnings = check_fields(config, kind, query) + kind.warnings(config)
+        sent = read_configuration(request)
+        config = check_kind(sent.decoded, kind.resource)
+        warnings = check_fields(config, kind, query, sent) + kind.warnings(config)
         agree_with_path(config, target)
         writing, dry_run = self._writing(target, request, query), is_dry_run(query)
         shelf = self._world.store.shelf(served.shelf)

@@ -6,12 +6,10 @@ apimachinery pkg/apis/meta/v1/validation and apiserver pkg/endpoints/handlers/pa
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from moorage.apiserver.applying.managers import LAST_APPLIED
-from moorage.apiserver.bodies import OF_BODY, decode_json
+from moorage.apiserver.bodies import OF_BODY, Sent, decode_json
 from moorage.apiserver.kind import FieldError, Obj, forbidden, required
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import StatusError, bad_request, invalid_options
@@ -20,7 +18,7 @@ from moorage.base.errors import DecodeError
 _MANAGER_LENGTH_MAX = 128
 
 
-def read_configuration(request: Request) -> Any:
+def read_configuration(request: Request) -> Sent:
     """Decode the body of an apply: YAML, of which JSON is a part.
 
     Raises
@@ -29,25 +27,29 @@ def read_configuration(request: Request) -> Any:
         400: not YAML, too deep or too many values. 413: too large.
     """
     try:
-        found = decode_json(request)
+        sent = Sent(request.body, decode_json(request))
     except StatusError as error:
         if error.code != 400:
             raise
-        found = _read_yaml(request.body)
-    metadata = found.get("metadata") if isinstance(found, dict) else None
+        sent = _read_yaml(request.body)
+    metadata = sent.decoded.get("metadata") if isinstance(sent.decoded, dict) else None
     if isinstance(metadata, dict) and metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    return found
+    return sent
 
 
-def _read_yaml(body: bytes) -> Any:
+def _read_yaml(body: bytes) -> Sent:
     # Only clients other than kubectl send YAML; the others need not wait for its import.
-    from moorage.api.yaml_text import read_one
+    from moorage.api.yaml_text import read_yaml
 
+    repeated: list[str] = []
     try:
-        return read_one(body, OF_BODY)
+        documents = read_yaml(body, OF_BODY, repeated=repeated)
     except DecodeError as error:
         raise bad_request(f"error decoding YAML: {error}") from error
+    if len(documents) > 1:
+        raise bad_request("error decoding YAML: more than one document")
+    return Sent(b"", documents[0] if documents else None, tuple(repeated))
 
 
 def manager_name(request: Request, query: Query) -> str:
