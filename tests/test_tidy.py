@@ -30,6 +30,10 @@ ALLOWED: dict[str, str] = {
 _KNOW_NO_PLUGIN = tuple(
     f"src/moorage/{room}/" for room in ("engine", "service", "state", "snapshot", "observe")
 )
+# Where every object is complete when its constructor returns.
+_BUILT_AT_ONCE = tuple(
+    f"src/moorage/{room}/" for room in ("service", "cli/run", "sandbox", "testing", "bench")
+)
 _PLUGIN_NAMES = frozenset(entry.name for entry in (*IN_TREE, *OPTIONAL))
 # What reads plugins when a profile is built.
 _READ_PLUGINS = frozenset(
@@ -77,6 +81,8 @@ def _found() -> Iterator[tidy.Breach]:
             yield from tidy.parameter_breaches(name, text)
             yield from tidy.banned_breaches(name, text)
             yield from tidy.capability_breaches(name, text, frozenset(TRAITS), _READ_PLUGINS)
+        if name.startswith(_BUILT_AT_ONCE):
+            yield from tidy.outside_breaches(name, text)
         if name.startswith(_KNOW_NO_PLUGIN):
             yield from tidy.plugin_name_breaches(name, text, _PLUGIN_NAMES)
     here = [p for p in sorted(ROOT.iterdir()) if p.name not in _SKIPPED]
@@ -171,6 +177,36 @@ _METHODS = "".join(f"    def m{i}(self): ...\n" for i in range(15))
             "import time\nclock.monotonic()\nself.hash()\ntime.strftime\n",
             [],
             id="methods of the same name are somebody else's",
+        ),
+        pytest.param(
+            tidy.outside_breaches,
+            "def f(queue):\n    queue.on_wake = wake\n",
+            ["queue.on_wake"],
+            id="an attribute of a parameter is set",
+        ),
+        pytest.param(
+            tidy.outside_breaches,
+            "class C:\n  def f(self):\n    self.a.b, self.c = 1, 2\n    self.d.e += 1\n",
+            ["self.a.b", "self.d.e"],
+            id="an attribute of a part is set, beside one of the object itself",
+        ),
+        pytest.param(
+            tidy.outside_breaches,
+            "def f():\n    pump = make_pump()\n    pump.groups = 1\n    setattr(pump, 'a', 2)\n",
+            ["pump.groups", "setattr(pump, 'a', 2)"],
+            id="an attribute of what another function made is set",
+        ),
+        pytest.param(
+            tidy.outside_breaches,
+            "def f():\n    context = ssl.SSLContext(1)\n    context.minimum_version = 2\n",
+            [],
+            id="an object is completed by the function that makes it",
+        ),
+        pytest.param(
+            tidy.outside_breaches,
+            "def f():\n    part = Part()\n    def g(part):\n        part.a = 1\n",
+            ["part.a"],
+            id="a function inside sees the parameter, not the object made outside",
         ),
         pytest.param(
             tidy.remark_breaches,

@@ -111,6 +111,56 @@ def banned_breaches(path: str, text: str) -> Iterator[Breach]:
             yield Breach("banned", path, dotted, message)
 
 
+def outside_breaches(path: str, text: str) -> Iterator[Breach]:
+    """Yield the places that set an attribute of an object that is complete already.
+
+    An object is still in the making where it is `self` or `cls`, and in the function that made it:
+    a name that is bound there to the call of a class, or of a class in a module.
+    """
+    for function in _nodes(text):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            continue
+        fresh = {"self", "cls"} | set(_made_here(function))
+        for node in _own_nodes(function):
+            target = _set_from_outside(node, fresh)
+            if target is not None:
+                where, shown = f"{path}:{target.lineno}", ast.unparse(target)
+                message = f"{where} sets {shown}: give it to the object when it is made"
+                yield Breach("outside", path, shown, message)
+
+
+def _set_from_outside(node: ast.AST, fresh: set[str]) -> ast.expr | None:
+    """Return the attribute, or the call of setattr, by which a node changes a complete object."""
+    if isinstance(node, ast.Call) and _is_name(node.func, "setattr"):
+        return node
+    if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
+        return None
+    whole = not (isinstance(node.value, ast.Name) and node.value.id in fresh)
+    return node if whole else None
+
+
+def _made_here(function: ast.AST) -> Iterator[str]:
+    """Yield the names that a function binds to the call of a class."""
+    for node in _own_nodes(function):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            name = called.attr if isinstance(called, ast.Attribute) else ast.unparse(called)
+            if name.lstrip("_")[:1].isupper():
+                yield from (each.id for each in node.targets if isinstance(each, ast.Name))
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, those of functions inside it left out."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def remark_breaches(path: str, text: str) -> Iterator[Breach]:
     """Yield comments and docstrings that leave work behind without an issue number."""
     for line, remark in _remarks(text):

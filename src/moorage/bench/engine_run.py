@@ -42,6 +42,12 @@ class _Times:
         self.assume_ns = 0
         self.confirm_ns = 0
 
+    def add(self, *, queue_ns: int, decide_ns: int, assume_ns: int, confirm_ns: int) -> None:
+        self.queue_ns += queue_ns
+        self.decisions_ns.append(decide_ns)
+        self.assume_ns += assume_ns
+        self.confirm_ns += confirm_ns
+
     def seconds_by_part(self) -> dict[str, float]:
         return {
             "queue": self.queue_ns / NS_PER_SECOND,
@@ -177,10 +183,12 @@ class EngineRun:
         spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
         self._pods.on_update(pod, msgspec.structs.replace(pod, spec=spec))
         confirmed = now()
-        times.queue_ns += popped - start
-        times.decisions_ns.append(decided - popped)
-        times.assume_ns += assumed - decided
-        times.confirm_ns += confirmed - assumed
+        times.add(
+            queue_ns=popped - start,
+            decide_ns=decided - popped,
+            assume_ns=assumed - decided,
+            confirm_ns=confirmed - assumed,
+        )
         return decision.node_name
 
     def _pod(self, manifest: JsonObject) -> Pod:

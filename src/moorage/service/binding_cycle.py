@@ -42,21 +42,30 @@ _Failure = tuple[Status, Diagnosis | None]
 
 
 class _Binding:
-    """One pod on its way from its decision to its binding.
+    """One pod on its way from its decision to its binding; takes one of the slots, or none."""
 
-    Attributes
-    ----------
-    counted
-        Whether it takes one of the `BindingSlots` right now.
-    """
+    __slots__ = ("_counted", "_slots", "decision", "profile", "queued")
 
-    __slots__ = ("counted", "decision", "profile", "queued")
-
-    def __init__(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
+    def __init__(
+        self, profile: Profile, queued: QueuedPod, decision: Decision, slots: BindingSlots
+    ) -> None:
         self.profile = profile
         self.queued = queued
         self.decision = decision
-        self.counted = False
+        self._slots = slots
+        self._counted = False
+
+    def count(self) -> None:
+        """Take a slot, unless it has one."""
+        if not self._counted:
+            self._counted = True
+            self._slots.take()
+
+    def uncount(self) -> None:
+        """Give the slot back, if it has one."""
+        if self._counted:
+            self._counted = False
+            self._slots.free()
 
 
 class BindingCycles:
@@ -131,7 +140,7 @@ class BindingCycles:
             self._waiting.hold(pod, node_name, permit.waits)
             names = ", ".join(permit.waits)
             self._cache.lifecycle.progress(pod, PodState.WAITING, cause=f"plugin {names}")
-        self._start(_Binding(profile, queued, decision))
+        self._start(_Binding(profile, queued, decision, self._slots))
         self._activate(decision)
         return status
 
@@ -171,17 +180,7 @@ class BindingCycles:
         """Note that a pod is on its way to the API server."""
         pod, node_name = binding.queued.pod, binding.decision.node_name
         self._cache.lifecycle.progress(pod, PodState.BINDING, cause=f"binding to {node_name}")
-        self._count(binding)
-
-    def _count(self, binding: _Binding) -> None:
-        if not binding.counted:
-            binding.counted = True
-            self._slots.take()
-
-    def _uncount(self, binding: _Binding) -> None:
-        if binding.counted:
-            binding.counted = False
-            self._slots.free()
+        binding.count()
 
     async def _bind(self, binding: _Binding) -> None:
         try:
@@ -192,7 +191,7 @@ class BindingCycles:
                 self._binding_failed(binding, *failure)
         finally:
             self._waiting.release(binding.queued.uid)
-            self._uncount(binding)
+            binding.uncount()
 
     async def _contained(self, binding: _Binding) -> _Failure | None:
         """Run the binding cycle; whatever breaks in it, the pod is not left assumed for ever."""
@@ -262,19 +261,19 @@ class BindingCycles:
         tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the result below
         work = tasks.spawn(run, name=f"prebind {decision.pod.key}")
         self._pre_binding.begin(uid, work)
-        self._uncount(binding)
+        binding.uncount()
         try:
             await asyncio.wait([work])
         finally:
             reason = self._pre_binding.end(uid)
-            self._count(binding)
+            binding.count()
             await tasks.cancel_all()
         return error(reason) if reason else work.result()
 
     async def _bound(self, binding: _Binding) -> None:
         """Tell that a pod is bound, and have the pods tried again that were waiting for that."""
         queued, decision = binding.queued, binding.decision
-        self._facts.bound += 1
+        self._facts.note_bound()
         self._facts.attempts.scheduled(
             queued.uid,
             queued.profile,
@@ -295,7 +294,7 @@ class BindingCycles:
         self, binding: _Binding, status: Status, diagnosis: Diagnosis | None
     ) -> None:
         """Undo, wake others that the freed room may help, and return the pod to the queue."""
-        self._facts.bind_failures += 1
+        self._facts.note_bind_failure()
         freed = self._undo(binding.profile, binding.decision)
         if freed is not None and not status.rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, freed, None)

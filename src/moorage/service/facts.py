@@ -75,6 +75,22 @@ class Facts:
         self.events = EventFacts(clock)
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 
+    def note_bound(self) -> None:
+        """Count a binding that the API server accepted."""
+        self.bound += 1
+
+    def note_bind_failure(self) -> None:
+        """Count a binding that failed."""
+        self.bind_failures += 1
+
+    def note_undecodable(self) -> None:
+        """Count an object that is left alone."""
+        self.undecodable += 1
+
+    def note_error(self) -> None:
+        """Count an attempt that broke before it came to a decision."""
+        self.errors += 1
+
     def note_failure(self, pod: Pod, status: Status, message: str) -> None:
         """Count an attempt that ended without a place, for a pod that was not decided on alone."""
         self.decisions += 1

@@ -71,13 +71,13 @@ class _Reporting:
 
     def _report(self, obj: ApiObject, problem: ValueError) -> None:
         """Report an object whose values make no sense; it is left out until it is mended."""
-        self._facts.undecodable += 1
+        self._facts.note_undecodable()
         place = "/".join(part for part in (obj.namespace, obj.name) if part)
         _log.error("%s %s is left alone: %s", self._kind, place, problem)
 
     def on_undecodable(self, key: tuple[str, str], problem: DecodeError) -> None:
         """Report an object that cannot be read."""
-        self._facts.undecodable += 1
+        self._facts.note_undecodable()
         name = "/".join(part for part in key if part)
         _log.error("%s %s cannot be read and is left alone: %s", self._kind, name, problem)
 

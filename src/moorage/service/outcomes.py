@@ -69,7 +69,7 @@ class Outcomes:
         """Return a pod whose attempt raised, so that it does not keep the other pods waiting."""
         _log.error("attempt for pod %s broke", queued.pod.full_name, exc_info=problem)
         status = error(str(problem) or type(problem).__name__)
-        self._facts.errors += 1
+        self._facts.note_error()
         self._failures.handle(
             queued, status, None, message=status.message, nomination=CLEAR_NOMINATION
         )

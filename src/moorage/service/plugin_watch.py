@@ -47,6 +47,10 @@ class _Running:
         self.started_ns = started_ns
         self.is_late = False
 
+    def say_late(self) -> None:
+        """Note that the call's time is up."""
+        self.is_late = True
+
 
 class PluginWatch:
     """The budget of a scheduler process; a context, left when the scheduler has ended.
@@ -183,5 +187,5 @@ class PluginWatch:
                     if self._end_seconds
                     else "it is told again",
                 )
-            running.is_late = True
+            running.say_late()
             signal.pthread_kill(self._main_ident, signal.SIGURG)
