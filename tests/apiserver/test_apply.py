@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from moorage.apiserver.applying.field_sets import from_fields_v1, shown, to_fields_v1
@@ -484,6 +484,7 @@ def overlaid(below: Any, above: Any) -> Any:
 
 
 @given(OBJECTS, OBJECTS, OBJECTS)
+@example({"z": {"c": {"a": 0}}}, {"z": {"c": {}}}, {"z": 1})
 def test_a_manager_that_leaves_takes_along_what_was_its_alone(first, second, third):
     found = put(put(put(None, first, "one"), second, "two"), third, "one")
     gone = put(put(found, {}, "one"), {}, "two")

@@ -123,7 +123,9 @@ def _compare(
     emptied = _is_open(old, layout) and _is_open(new, layout)
     if prefix and new is not _ABSENT and not after and not emptied:
         changed.add(prefix)
-    elif prefix and old is not _ABSENT and not before and not emptied:
+    elif prefix and old is not _ABSENT and not emptied and (new is _ABSENT or not before):
+        # An object that is gone is named as well as its fields: a manager that applied it empty
+        # manages the object itself.
         gone.add(prefix)
     for element in [*before, *(each for each in after if each not in before)]:
         path = (*prefix, element)
