@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.apiserver.record import Record
-from moorage.apiserver.store import Key, Store
+from moorage.apiserver.store import Key, Store, Write
 from moorage.apiserver.watch_log import Limits, WatchLog
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -126,3 +126,39 @@ def test_what_goes_while_records_are_read_is_left_out():
     assert next(reading).name == "x"
     store.remove("things", ("a", "y"))
     assert [record.name for record in reading] == ["z"]
+
+
+@given(_writes, st.integers(0, 40), st.integers(0, 40), st.sampled_from(["", "a", "b"]), _keys)
+@settings(max_examples=100)
+def test_a_list_of_a_version_is_what_there_was_then(writes, published, at, namespace, after):
+    store = Store()
+    held: list[Write] = []
+    store.hold_back(held.append)
+    states: dict[int, list[tuple[Key, int]]] = {store.version: []}
+    model: dict[Key, int] = {}
+    for verb, key in writes:
+        if verb == "put":
+            model[key] = store.put("things", _obj(*key), {}).version
+        elif key in model:
+            store.remove("things", key)
+            del model[key]
+        states[store.version] = sorted(model.items())
+    store.publish(held[:published])
+    version = sorted(states)[at % len(states)]
+    for place in (None, after):
+        found = store.records_at("things", version, namespace, after=place)
+        assert found is not None
+        assert [(record.key, record.version) for record in found] == [
+            (key, number)
+            for key, number in states[version]
+            if (not namespace or key[0] == namespace) and (place is None or key > place)
+        ]
+
+
+def test_a_list_of_a_version_that_the_log_has_forgotten_is_none():
+    store = Store(Limits(changes=2))
+    _run(store, [("put", ("a", name)) for name in "xyz"])
+    assert store.records_at("things", 1) is None
+    found = store.records_at("things", 2)
+    assert found is not None
+    assert [record.name for record in found] == ["x"]

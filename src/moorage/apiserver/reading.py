@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from moorage.apiserver.kind import FieldError, Obj, forbidden, not_supported
-from moorage.apiserver.pages import PageKeeper, Token, decode_token, encode_token, too_old
+from moorage.apiserver.pages import Token, decode_token, encode_token, too_old
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Body, Query, version_number
@@ -45,13 +45,10 @@ class Lister:
     ----------
     store
         What there is.
-    pages
-        Where lists wait that are read in pages.
     """
 
-    def __init__(self, store: Store, pages: PageKeeper) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._pages = pages
 
     def list(self, target: Target, query: Query, renderer: Renderer) -> Body:
         """Return one list, or one page of it, as bytes.
@@ -70,7 +67,7 @@ class Lister:
             records, version = self._rest(target, selection, token)
         else:
             records, version = self._start(target, selection, query)
-        return self._page(target, selection, renderer, (records, version, limit))
+        return self._page(selection, renderer, (records, version, limit))
 
     def matching(self, target: Target, selection: Selection) -> Iterable[Record]:
         """Yield what is selected now, in key order."""
@@ -94,10 +91,10 @@ class Lister:
     def _exact(
         self, target: Target, selection: Selection, version: int
     ) -> tuple[Iterable[Record], int]:
-        shelf = self._store.shelf(target.served.shelf)
-        if shelf.changed_version <= version:
+        shelf_name = target.served.shelf
+        if self._store.shelf(shelf_name).changed_version <= version:
             return self.matching(target, selection), version
-        kept = self._pages.records(target.served.shelf, version)
+        kept = self._store.records_at(shelf_name, version, selection.namespace)
         if kept is None:
             raise expired()
         return filter(selection.matches, kept), version
@@ -109,20 +106,20 @@ class Lister:
             shelf = self._store.shelf(target.served.shelf)
             rest = shelf.records(selection.namespace, after=token.key)
             return filter(selection.matches, rest), self._store.version
-        kept = self._pages.records(target.served.shelf, token.version)
+        kept = self._store.records_at(
+            target.served.shelf, token.version, selection.namespace, after=token.key
+        )
         if kept is None:
             raise too_old(token)
-        rest = (r for r in kept if r.key > token.key)
-        return filter(selection.matches, rest), token.version
+        return filter(selection.matches, kept), token.version
 
     def _page(
         self,
-        target: Target,
         selection: Selection,
         renderer: Renderer,
         found: tuple[Iterable[Record], int, int],
     ) -> Body:
-        """Cut one page off; what is left is kept when the list is as things are now."""
+        """Cut one page off, and say where the next one begins."""
         records, version, limit = found
         list_meta: Obj = {"resourceVersion": str(version)}
         if limit <= 0:
@@ -136,9 +133,6 @@ class Lister:
             list_meta["continue"] = encode_token(token)
             if selection.everything:
                 list_meta["remainingItemCount"] = remaining
-            if self._pages.records(target.served.shelf, version) is None:
-                shelf = self._store.shelf(target.served.shelf)
-                self._pages.keep(target.served.shelf, version, shelf)
         return renderer.many(page, list_meta)
 
 

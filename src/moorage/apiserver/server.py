@@ -38,7 +38,6 @@ from moorage.apiserver.openapi_frame import (
     openapi_frame,
     takes_only_openapi_protobuf,
 )
-from moorage.apiserver.pages import PageKeeper
 from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.protobuf.calls import (
     call_from_protobuf,
@@ -145,8 +144,7 @@ class ApiServer:
         self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED], METRICS)
         self._metrics = ResourceMetrics(self._world)
         self._logs = PodLogs(self._world)
-        self._pages = PageKeeper(clock)
-        self._lister = Lister(self._store, self._pages)
+        self._lister = Lister(self._store)
         self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
@@ -304,7 +302,6 @@ class ApiServer:
     def _undone(self, writes: list[Write]) -> None:
         """Forget what followed from writes that have been taken back."""
         self._undone_times += 1
-        self._pages.forget()
         self._authorizer.forget()
         for write in writes:
             if write.resource == DEFINITIONS and write.change.type == "ADDED":

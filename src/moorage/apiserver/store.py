@@ -9,7 +9,10 @@ follows it cannot be torn apart: that is all the locking there is.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import chain
 
 import msgspec
 
@@ -113,6 +116,8 @@ class Store:
         self._restored_version = 0
         # Gets every write that watchers may not be told of yet; see `hold_back`.
         self._held_back: Callable[[Write], None] | None = None
+        # Writes neither published nor undone so far, oldest first.
+        self._held: deque[Write] = deque()
         self._told_version = 1
 
     @property
@@ -147,6 +152,52 @@ class Store:
         for resource, shelf in self._shelves.items():
             for record in shelf.records():
                 yield resource, record
+
+    def records_at(
+        self, resource: str, version: int, namespace: str = "", *, after: Key | None = None
+    ) -> Iterator[Record] | None:
+        """Return the objects of a resource as they were at a version, in key order.
+
+        They are put together from what there is and the changes since, so that nothing has to be
+        kept for a reader of long lists.
+
+        Parameters
+        ----------
+        resource
+            Resource name.
+        version
+            A version given out.
+        namespace, after
+            As for `Shelf.records`.
+
+        Returns
+        -------
+        Iterator[Record] or None
+            None where changes since that version have been forgotten.
+        """
+        shelf = self.shelf(resource)
+        changes = shelf.log.since(version, len(shelf.log))
+        if changes is None:
+            return None
+        held = (
+            w.change for w in self._held if w.resource == resource and w.change.version > version
+        )
+        # Key -> the object at that version, None where there was none; the first change tells.
+        before: dict[Key, Record | None] = {}
+        for change in chain(changes, held):
+            before.setdefault(change.record.key, change.previous)
+        changed = sorted(
+            (record for record in before.values() if record is not None),
+            key=lambda record: record.key,
+        )
+        since = (
+            record
+            for record in changed
+            if (not namespace or record.namespace == namespace)
+            and (after is None or record.key > after)
+        )
+        unchanged = (r for r in shelf.records(namespace, after=after) if r.key not in before)
+        return merge(unchanged, since, key=lambda record: record.key)
 
     def put(self, resource: str, obj: Obj, fields: Mapping[str, str]) -> Record:
         """Store an object under the next version, creating or replacing it.
@@ -190,6 +241,7 @@ class Store:
     def publish(self, writes: Iterable[Write]) -> None:
         """Tell watchers of writes held back; they are durable now."""
         for write in writes:
+            assert self._held.popleft() is write, "writes are published in order"
             self.shelf(write.resource).log.append(write.change)
             self._told_version = write.change.version
 
@@ -205,6 +257,7 @@ class Store:
             else:
                 shelf.place(change.previous)
             shelf.changed_version = write.changed_before
+        self._held.clear()
         self._version = self._told_version
 
     def restore(self, records: Iterable[tuple[str, Record]], version: int) -> None:
@@ -237,4 +290,6 @@ class Store:
         if self._held_back is None:
             shelf.log.append(change)
         else:
-            self._held_back(Write(resource, change, before))
+            write = Write(resource, change, before)
+            self._held.append(write)
+            self._held_back(write)

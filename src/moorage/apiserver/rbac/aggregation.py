@@ -6,6 +6,10 @@ rules follow every write at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
+
 from moorage.api.resources import CLUSTER_ROLES
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
@@ -16,6 +20,11 @@ from moorage.apiserver.world import World
 class Aggregation:
     """Writes the rules of aggregated roles whenever a cluster role is written.
 
+    An aggregated role has the rules of the plain roles that it selects, and of those that the
+    aggregated roles it selects do, each once and in the order in which they are found. So a circle
+    of roles has a meaning, and a rule that is revoked leaves all of it. The cost is that of reading
+    every label once and of writing the roles that change, whose rules are joined as bytes.
+
     Parameters
     ----------
     world
@@ -25,32 +34,146 @@ class Aggregation:
     def __init__(self, world: World) -> None:
         self._world = world
         self._shelf = world.store.shelf(CLUSTER_ROLES.qualified)
+        # Name -> role as it was read last; one whose record is another by now is read again.
+        self._known: dict[str, _Role] = {}
+        self._writing = False
         world.on_write(CLUSTER_ROLES.qualified, self._written)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
-        del before, after
-        # What is written here is told here again, so roles made of aggregated ones follow.
-        for record in list(self._shelf.records()):
-            role = record.decode()
-            selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
-            if not selectors:
-                continue
-            rules = self._rules(record.name, selectors)
-            if rules != (role.get("rules") or []):
-                role["rules"] = rules
-                self._world.put(served, role)
-                return
+        # What is written here is told here again.
+        if self._writing:
+            return
+        self._writing = True
+        try:
+            self._follow(served, before, after)
+        finally:
+            self._writing = False
 
-    def _rules(self, name: str, selectors: list[Obj]) -> list[Obj]:
-        """Return the rules of all selected roles, each once, in the order of the roles."""
-        rules: list[Obj] = []
+    def _follow(self, served: Served, before: Record | None, after: Record | None) -> None:
+        """Write anew the roles that have rules of a written one, directly or through others."""
+        roles = self._read_roles()
+        parts = _parts(roles)
+        changed = {record.name for record in (before, after) if record is not None}
+        if before is not None:
+            changed.update(name for name, role in roles.items() if role.selects(before))
+        for name in _reached(changed, parts):
+            role = roles[name]
+            rules = b"[" + b",".join(_collected(name, roles, parts)) + b"]"
+            if rules != role.rules:
+                record = self._world.put(served, role.with_rules(rules))
+                roles[name] = msgspec.structs.replace(role, record=record, rules=rules)
+
+    def _read_roles(self) -> dict[str, _Role]:
+        """Return every role by name, in order."""
+        known, self._known = self._known, {}
         for record in self._shelf.records():
-            if record.name == name or not any(_selects(each, record) for each in selectors):
-                continue
-            for rule in record.decode().get("rules") or ():
-                if rule not in rules:
-                    rules.append(rule)
-        return rules
+            role = known.get(record.name)
+            if role is None or role.record is not record:
+                role = _read(record)
+            self._known[record.name] = role
+        return self._known
+
+
+class _Role(msgspec.Struct, frozen=True):
+    """A cluster role.
+
+    Parameters
+    ----------
+    record
+        As it is stored.
+    selectors
+        What it collects; empty for a plain role.
+    rules
+        Its rules as JSON.
+    each_rule
+        The rules of a plain role one by one, equal ones in equal bytes.
+    """
+
+    record: Record
+    selectors: list[Obj]
+    rules: bytes
+    each_rule: list[bytes]
+
+    def selects(self, record: Record) -> bool:
+        """Whether it collects the rules of another role."""
+        return record.name != self.record.name and any(
+            _selects(each, record) for each in self.selectors
+        )
+
+    def with_rules(self, rules: bytes) -> Obj:
+        """Return the role with other rules, which stay bytes."""
+        obj: Obj = _decode_fields(self.record.data)
+        obj["metadata"] = msgspec.json.decode(obj["metadata"])
+        return obj | {"rules": msgspec.Raw(rules)}
+
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _read(record: Record) -> _Role:
+    fields = _decode_fields(record.data)
+    rules = fields.get("rules", msgspec.Raw(b"[]"))
+    found = msgspec.json.decode(fields.get("aggregationRule", b"null")) or {}
+    selectors = found.get("clusterRoleSelectors") or []
+    each_rule = []
+    if not selectors:
+        decoded = msgspec.json.decode(rules) or []
+        each_rule = [msgspec.json.encode(rule, order="sorted") for rule in decoded]
+    return _Role(record, selectors, bytes(rules), each_rule)
+
+
+def _parts(roles: dict[str, _Role]) -> dict[str, list[str]]:
+    """Return the names of the roles that each aggregated one selects, in order."""
+    by_label: dict[tuple[str, str], list[_Role]] = {}
+    for role in roles.values():
+        for label in role.record.labels.items():
+            by_label.setdefault(label, []).append(role)
+    parts = {}
+    for name, role in roles.items():
+        if not role.selectors:
+            continue
+        found: set[str] = set()
+        for selector in role.selectors:
+            labels = selector.get("matchLabels") or {}
+            # One label leaves few to look at.
+            candidates: Iterable[_Role] = roles.values()
+            if labels:
+                candidates = by_label.get(next(iter(labels.items())), ())
+            found.update(each.record.name for each in candidates if _selects(selector, each.record))
+        parts[name] = sorted(found - {name})
+    return parts
+
+
+def _reached(changed: set[str], parts: dict[str, list[str]]) -> list[str]:
+    """Return the aggregated roles that have rules of changed ones, in order."""
+    collectors: dict[str, list[str]] = {}
+    for name, selected in parts.items():
+        for each in selected:
+            collectors.setdefault(each, []).append(name)
+    reached = set(changed)
+    todo = sorted(changed)
+    while todo:
+        for name in collectors.get(todo.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                todo.append(name)
+    return [name for name in parts if name in reached]
+
+
+def _collected(name: str, roles: dict[str, _Role], parts: dict[str, list[str]]) -> list[bytes]:
+    """Return the rules of all plain roles that a role collects, each once."""
+    rules: dict[bytes, None] = {}
+    seen: set[str] = set()
+    # A stack, because a chain of roles may be longer than Python's.
+    todo = [name]
+    while todo:
+        each = todo.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        rules.update(dict.fromkeys(roles[each].each_rule))
+        todo.extend(reversed(parts.get(each, ())))
+    return list(rules)
 
 
 def _selects(selector: Obj, record: Record) -> bool:

@@ -5,7 +5,9 @@ Mirrors kubernetes v1.36 plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/v
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from moorage.api.resources import (
@@ -22,6 +24,10 @@ from moorage.apiserver.store import Store
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 _ACCOUNT = "system:serviceaccount"
+# How many pairs of user and namespace are remembered, of users whose names and groups have so many
+# letters in all (both a guess: about 10 MB).
+_REMEMBERED = 4096
+_REMEMBERED_LETTERS = 2048
 
 Grant = tuple[Rule, str]
 """A rule, and the binding and role that grant it, in words."""
@@ -42,8 +48,9 @@ class Authorizer:
             store.shelf(each.qualified)
             for each in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, CLUSTER_ROLES, ROLES)
         ]
-        # (user, groups, namespace) -> what is granted; dropped when anything of RBAC changes.
-        self._known: dict[tuple[str, tuple[str, ...], str], list[Grant]] = {}
+        # (user, groups, namespace) -> what the bindings there grant, those of the cluster under the
+        # empty namespace; in the order of use, and dropped when anything of RBAC changes.
+        self._known: OrderedDict[tuple[str, tuple[str, ...], str], list[Grant]] = OrderedDict()
         self._seen_version = -1
 
     def check(self, user: User, wanted: Attributes) -> None:
@@ -73,15 +80,39 @@ class Authorizer:
         return [rule for rule, _ in self.grants(user, namespace)]
 
     def grants(self, user: User, namespace: str) -> list[Grant]:
-        """Return every rule granted to a user, and by what."""
+        """Return every rule granted to a user, and by what; cluster-wide ones first."""
         version = max(shelf.changed_version for shelf in self._shelves)
         if version != self._seen_version:
             self._seen_version = version
             self._known.clear()
+        everywhere = self._granted_in(user, "")
+        if not namespace:
+            return everywhere
+        return everywhere + self._granted_in(user, namespace)
+
+    def _granted_in(self, user: User, namespace: str) -> list[Grant]:
+        """Return what the bindings of a namespace grant, of the cluster if empty."""
+        bindings = ROLE_BINDINGS if namespace else CLUSTER_ROLE_BINDINGS
+        records = self._store.shelf(bindings.qualified).records(namespace)
+        first = next(records, None)
+        if first is None:
+            # Namespaces without bindings, which anybody can name, are not remembered.
+            return []
         key = (user.name, user.groups, namespace)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = list(self._collect(user, namespace))
+            found = [
+                grant
+                for record in chain((first,), records)
+                for grant in self._granted(user, record.decode(), namespace)
+            ]
+            # The names of a review are as long as its sender likes.
+            if len(user.name) + sum(map(len, user.groups)) <= _REMEMBERED_LETTERS:
+                self._known[key] = found
+        if key in self._known:
+            self._known.move_to_end(key)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
         return found
 
     def forget(self) -> None:
@@ -95,13 +126,6 @@ class Authorizer:
         key = ("" if clusterwide else namespace, str(reference.get("name", "")))
         record = self._store.shelf(resource.qualified).get(key)
         return None if record is None else record.decode().get("rules") or []
-
-    def _collect(self, user: User, namespace: str) -> Iterator[Grant]:
-        for record in self._store.shelf(CLUSTER_ROLE_BINDINGS.qualified).records():
-            yield from self._granted(user, record.decode(), "")
-        if namespace:
-            for record in self._store.shelf(ROLE_BINDINGS.qualified).records(namespace):
-                yield from self._granted(user, record.decode(), namespace)
 
     def _granted(self, user: User, binding: dict[str, Any], namespace: str) -> Iterator[Grant]:
         subject = next(
