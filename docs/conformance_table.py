@@ -21,7 +21,7 @@ _HEADER = """# Conformance
 <!-- Written by `make docs` from a run of the recordings. Do not edit. -->
 
 Decisions recorded from kube-scheduler v1.36.2, and how many of the recorded scenarios moorage
-reproduces in every supported field: filter verdicts and reasons, raw, normalised and weighted
+reproduces in every supported field: filter results and reasons, raw, normalised and weighted
 scores, winners, victims, messages. *Unsupported* scenarios need something that is not built yet;
 none is skipped for another reason. Run it yourself:
 

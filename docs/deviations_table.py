@@ -55,7 +55,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         subject="All nodes searched, no Score plugin enabled",
         upstream="the search ends at the first feasible node",
         here="one of all feasible nodes, drawn from a seeded stream",
-        why="every verdict is known anyway",
+        why="every filter result is known anyway",
         back="set a percentage below 100",
     ),
     Deviation(
@@ -115,7 +115,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         subject="Rejected members of a pod group while nothing else is queued",
         upstream="are popped from backoff again at once",
         here="wait for their backoff to end",
-        why="a group that does not fit would be tried without pause",
+        why="a group that does not fit would be tried again at once",
     ),
     Deviation(
         subject="A pod that comes, and the gated members of groups",
@@ -307,7 +307,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Coscheduling that waits at Permit, a group just rejected while members waited",
         upstream="is tried again at once: its first member activates the others past their backoff",
-        here="pauses for a second",
+        here="waits for a second",
         why="two groups that want the same room took it from each other without end",
     ),
     Deviation(

@@ -305,9 +305,9 @@ def _cache() -> str:
     ]
     return (
         "## How the cache holds a pod\n\n"
-        "What a pod is after the cache was told something about it. A refusal changes nothing and "
-        "is logged;\n*corrupted* ends the scheduler, because a pod never moves between nodes.\n\n"
-        + table(["", *(hold.value for hold in Hold)], rows)
+        "What a pod is after the cache was told something about it. A refused stimulus changes "
+        "nothing and is logged;\n*corrupted* ends the scheduler, because a pod never moves "
+        "between nodes.\n\n" + table(["", *(hold.value for hold in Hold)], rows)
     )
 
 

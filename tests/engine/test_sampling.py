@@ -314,7 +314,7 @@ def test_rows_looked_at_are_told_in_ascending_order_and_found_in_theirs():
     search = cycle.search(cycle.begin(waiting(0)))
     rows = search.view.row_numbers()
     assert rows.tolist() == sorted(rows.tolist())
-    feasible = rows[search.verdict.passed]
+    feasible = rows[search.filtered.passed]
     found = [snapshot.names[int(row)] for row in cycle.in_order(search, feasible)]
     names = order_of(snapshot)
     every = [name for name in names if number_of(name) % 3 != 1]

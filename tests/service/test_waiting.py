@@ -31,14 +31,14 @@ Decide = Callable[[WaitingPods], list[bool]]
 
 
 def held(waits: Mapping[str, float], decide: Decide) -> tuple[list[bool], Status, float]:
-    """Hold a pod, decide, and wait: the answers, the verdict, and the seconds it took."""
+    """Hold a pod, decide, and wait: the answers, the outcome, and the seconds it took."""
     clock = ManualClock()
     waiting = WaitingPods()
 
     async def main() -> tuple[list[bool], Status]:
         waiting.hold(P, "n1", waits)
         answers = decide(waiting)
-        return answers, await waiting.verdict(UID)
+        return answers, await waiting.outcome(UID)
 
     begin = clock.monotonic_ns()
     answers, status = run_virtual(main(), clock)
@@ -50,7 +50,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
 
 
 @pytest.mark.parametrize(
-    ("waits", "decide", "answers", "verdict", "seconds"),
+    ("waits", "decide", "answers", "outcome", "seconds"),
     [
         pytest.param(
             {"A": 30},
@@ -130,7 +130,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [True, False, False],
             SUCCESS,
             0,
-            id="the first verdict counts: allowed",
+            id="the first outcome counts: allowed",
         ),
         pytest.param(
             {"A": 30},
@@ -138,7 +138,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [True, False, False],
             unschedulable("first").by("A"),
             0,
-            id="the first verdict counts: rejected",
+            id="the first outcome counts: rejected",
         ),
         pytest.param(
             {"A": 30},
@@ -158,14 +158,14 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
         ),
     ],
 )
-def test_the_first_verdict_counts(
-    waits: dict[str, float], decide: Decide, answers: list[bool], verdict: Status, seconds: float
+def test_the_first_outcome_counts(
+    waits: dict[str, float], decide: Decide, answers: list[bool], outcome: Status, seconds: float
 ) -> None:
-    assert held(waits, decide) == (answers, verdict, seconds)
+    assert held(waits, decide) == (answers, outcome, seconds)
 
 
 def test_a_pod_that_nobody_holds_goes_on_at_once() -> None:
-    assert run_virtual(WaitingPods().verdict(UID), ManualClock()) == SUCCESS
+    assert run_virtual(WaitingPods().outcome(UID), ManualClock()) == SUCCESS
 
 
 def test_those_who_look_see_who_is_still_to_be_decided_about() -> None:
@@ -182,7 +182,7 @@ def test_those_who_look_see_who_is_still_to_be_decided_about() -> None:
         assert (waiting.find(UID), tuple(waiting.all())) == (None, both[1:])
         assert (waiting.holds(UID), len(waiting)) == (True, 2)  # its task has not seen it yet
         waiting.release("uid-q")
-        await waiting.verdict(UID)
+        await waiting.outcome(UID)
         assert (waiting.holds(UID), len(waiting), tuple(waiting.all())) == (False, 0, ())
 
     run_virtual(main(), ManualClock())
@@ -191,7 +191,7 @@ def test_those_who_look_see_who_is_still_to_be_decided_about() -> None:
 async def test_whoever_stops_waiting_leaves_nothing_behind() -> None:
     waiting = WaitingPods()
     waiting.hold(P, "n1", {"A": 30})
-    task = TaskOwner().spawn(waiting.verdict(UID), name="verdict")
+    task = TaskOwner().spawn(waiting.outcome(UID), name="outcome")
     await aio.sleep(0)
     task.cancel()
     await asyncio.wait([task])

@@ -134,7 +134,7 @@ class Laboratory:
                 filter_ns += [] if first is None else [first]
                 score_ns += [] if second is None else [second]
             search = self._full.search(self._full.begin(pod))
-            fits = search.view.row_numbers()[search.verdict.passed]
+            fits = search.view.row_numbers()[search.filtered.passed]
             if len(fits) == 0:
                 raise UsageError(f"the pod for {name} fits nowhere: take more nodes")
             rows = self._snapshot.rows(fits)

@@ -13,7 +13,7 @@ from moorage.conformance.world import World, failed
 from moorage.engine.attempt import Scope
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.cycle import GroupCycle
-from moorage.engine.groups.decision import GroupDecision, Verdict
+from moorage.engine.groups.decision import GroupDecision, MemberOutcome
 from moorage.framework.preemption import PREEMPTION
 from moorage.service.group_status import condition_after
 from moorage.snapshot.pod_groups import GroupKey
@@ -65,8 +65,8 @@ def _group(
     assert profile is not None
     cycle = GroupCycle(world.cycles[profile.name], explain=True)
     found = cycle.decide(key, tried)
-    for verdict in found.verdicts(tried):
-        rows[verdict.pod.uid] = _member(world, verdict)
+    for outcome in found.outcomes(tried):
+        rows[outcome.pod.uid] = _member(world, outcome)
     evicted = list(_evictions(found))
     answer: Json = {"preemption": evicted} if evicted else {}
     group = world.snapshot.listers.pod_groups.get(key.name, key.namespace)
@@ -85,23 +85,23 @@ def _group(
     return answer
 
 
-def _member(world: World, verdict: Verdict) -> Json:
-    profile = world.profile(verdict.pod.pod)
+def _member(world: World, outcome: MemberOutcome) -> Json:
+    profile = world.profile(outcome.pod.pod)
     assert profile is not None
-    if verdict.decision is not None:
-        world.assume(profile, verdict.decision)
-        node = verdict.decision.node_name
-        return {"pod": verdict.pod.key, "outcome": "scheduled", "node": node}
+    if outcome.decision is not None:
+        world.assume(profile, outcome.decision)
+        node = outcome.decision.node_name
+        return {"pod": outcome.pod.key, "outcome": "scheduled", "node": node}
     row: Json = {
-        "pod": verdict.pod.key,
-        "outcome": "unschedulable" if verdict.status.rejected else "error",
-        "code": verdict.status.code.text,
-        "message": verdict.message,
+        "pod": outcome.pod.key,
+        "outcome": "unschedulable" if outcome.status.rejected else "error",
+        "code": outcome.status.code.text,
+        "message": outcome.message,
     }
-    if verdict.nomination is not None:
-        world.nominate(verdict.pod, verdict.nomination.node_name)
-        if verdict.nomination.node_name:
-            row["nominatedNode"] = verdict.nomination.node_name
+    if outcome.nomination is not None:
+        world.nominate(outcome.pod, outcome.nomination.node_name)
+        if outcome.nomination.node_name:
+            row["nominatedNode"] = outcome.nomination.node_name
     return row
 
 

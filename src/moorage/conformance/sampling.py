@@ -83,7 +83,7 @@ def _chosen(world: World, profile: Profile, decision: Decision, before: Rotation
     cycle = Cycle(profile, snapshot, smallest_name, reuse=False, rotation=before)
     attempt = cycle.begin(decision.pod)
     search = cycle.search(attempt)
-    feasible = snapshot.rows(search.view.row_numbers()[search.verdict.passed])
+    feasible = snapshot.rows(search.view.row_numbers()[search.filtered.passed])
     order = cycle.in_order(search, feasible.row_numbers())
     found = [snapshot.names[int(row)] for row in order]
     scored = sorted(found, key=str.encode)

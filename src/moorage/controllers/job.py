@@ -36,15 +36,15 @@ from moorage.controllers.job_pods import (
 from moorage.controllers.job_steps import (
     COMPLETE,
     SUSPENDED,
+    JobEnd,
     Tally,
-    Verdict,
     counts,
     deadline_in,
+    end_of,
     finished,
     missing,
     tally,
     ttl_in,
-    verdict,
     with_condition,
 )
 from moorage.controllers.pod_control import PodControl, in_batches
@@ -113,7 +113,7 @@ class JobController(Controller):
         now_ns = self.clock.now_ns()
         found = tally(job, pods)
         self._count_failures(job, found, now_ns)
-        end = verdict(job, found, now_ns)
+        end = end_of(job, found, now_ns)
         suspended = bool(job.spec.get("suspend")) and end is None
         wait: float | None = None
         if job.metadata.deletion_timestamp is None and self._control.expectations.fulfilled(
@@ -195,7 +195,7 @@ class JobController(Controller):
     # --- the status -------------------------------------------------------------------------
 
     def _status(
-        self, job: Whole, found: Tally, end: Verdict | None, *, suspended: bool, now_ns: int
+        self, job: Whole, found: Tally, end: JobEnd | None, *, suspended: bool, now_ns: int
     ) -> Json:
         status = counts(job, found)
         if is_indexed(job):
@@ -225,7 +225,7 @@ class JobController(Controller):
         status["conditions"] = conditions
         return status
 
-    async def _write(self, job: Whole, status: Json, end: Verdict | None) -> None:
+    async def _write(self, job: Whole, status: Json, end: JobEnd | None) -> None:
         if not status["conditions"]:
             del status["conditions"]
         await self.write_status(job, status)

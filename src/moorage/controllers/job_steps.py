@@ -41,7 +41,7 @@ _NOTED_MAX: Final = 500  # uids kept in a status at once, as upstream
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JobEnd:
     """How a job ends: `kind` is Complete or Failed."""
 
     kind: str
@@ -104,12 +104,12 @@ def finished(job: Whole) -> bool:
     )
 
 
-def interim(job: Whole) -> Verdict | None:
+def interim(job: Whole) -> JobEnd | None:
     """Return how a job that still has pods to get rid of will end."""
     for each in job.status.get("conditions") or []:
         kind = _INTERIM.get(each.get("type", ""))
         if kind is not None and each.get("status") == "True":
-            return Verdict(kind, each.get("reason", ""), each.get("message", ""))
+            return JobEnd(kind, each.get("reason", ""), each.get("message", ""))
     return None
 
 
@@ -206,38 +206,38 @@ def completions(job: Whole) -> int | None:
     return None if value is None else int(value)
 
 
-def verdict(job: Whole, found: Tally, now_ns: int) -> Verdict | None:
+def end_of(job: Whole, found: Tally, now_ns: int) -> JobEnd | None:
     """Return how a job ends, None if it goes on."""
     known = interim(job)
     if known is not None:
         return known
     if found.policy_failure:
-        return Verdict(FAILED, "PodFailurePolicy", found.policy_failure)
+        return JobEnd(FAILED, "PodFailurePolicy", found.policy_failure)
     limit = int(job.spec.get("backoffLimit") or 0)
     if found.failed > limit or _restarted_too_often(job, found, limit):
         text = "Job has reached the specified backoff limit"
-        return Verdict(FAILED, "BackoffLimitExceeded", text)
+        return JobEnd(FAILED, "BackoffLimitExceeded", text)
     left = deadline_in(job, now_ns)
     if left is not None and left <= 0:
         text = "Job was active longer than specified deadline"
-        return Verdict(FAILED, "DeadlineExceeded", text)
-    return _verdict_of_indexes(job, found) or _verdict_of_completions(job, found)
+        return JobEnd(FAILED, "DeadlineExceeded", text)
+    return _end_by_indexes(job, found) or _end_by_completions(job, found)
 
 
-def _verdict_of_indexes(job: Whole, found: Tally) -> Verdict | None:
+def _end_by_indexes(job: Whole, found: Tally) -> JobEnd | None:
     given_up, most = len(found.failed_indexes), job.spec.get("maxFailedIndexes")
     if most is not None and given_up > int(most):
         text = "Job has exceeded the specified maximal number of failed indexes"
-        return Verdict(FAILED, "MaxFailedIndexesExceeded", text)
+        return JobEnd(FAILED, "MaxFailedIndexesExceeded", text)
     if given_up and given_up + found.succeeded >= (completions(job) or 0):
-        return Verdict(FAILED, "FailedIndexes", "Job has failed indexes")
+        return JobEnd(FAILED, "FailedIndexes", "Job has failed indexes")
     rule = success_rule(job, found.indexes)
     if rule is not None:
-        return Verdict(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
+        return JobEnd(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
     return None
 
 
-def _verdict_of_completions(job: Whole, found: Tally) -> Verdict | None:
+def _end_by_completions(job: Whole, found: Tally) -> JobEnd | None:
     needed = completions(job)
     if needed is None:
         done = found.succeeded > 0 and not found.active
@@ -245,7 +245,7 @@ def _verdict_of_completions(job: Whole, found: Tally) -> Verdict | None:
         done = found.succeeded >= needed and not (needed == 0 and found.active)
     if done:
         text = "Reached expected number of succeeded pods"
-        return Verdict(COMPLETE, "CompletionsReached", text)
+        return JobEnd(COMPLETE, "CompletionsReached", text)
     return None
 
 

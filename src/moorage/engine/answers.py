@@ -81,14 +81,14 @@ class Answers:
         CycleError
             A plugin broke.
         """
-        verdict = run_filters(self.attempt, view)
+        filtered = run_filters(self.attempt, view)
         if self.attempt.snapshot.nominations:
-            filter_nominated(self.attempt, view, verdict)
-        return verdict
+            filter_nominated(self.attempt, view, filtered)
+        return filtered
 
-    def feasible(self, view: NodeView, verdict: FilterPass) -> Rows:
-        """Return int64: the rows of a view that its verdict passes, in the order of the view."""
-        positions = verdict.passing
+    def feasible(self, view: NodeView, filtered: FilterPass) -> Rows:
+        """Return int64: the rows of a view that passed Filter, in the order of the view."""
+        positions = filtered.passing
         return positions if view.rows is None else view.rows[positions]
 
     def totals(self, rows: Rows) -> ScoreArray:
@@ -102,18 +102,18 @@ class Answers:
         return run_scores(self.attempt, self.view_of(rows)).total_n
 
     def rejection(
-        self, outcome: PreFilterOutcome, verdict: FilterPass, find: Callable[[], Rejection]
+        self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]
     ) -> Rejection:
         """Return why no row passed.
 
         Parameters
         ----------
-        outcome, verdict
+        outcome, filtered
             What PreFilter and Filter came to.
         find
             Finds out why, and asks PostFilter.
         """
-        del outcome, verdict
+        del outcome, filtered
         return find()
 
     def view_of(self, rows: Rows) -> NodeView:

@@ -46,10 +46,10 @@ _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
 
 
 class _NominatedNode(NamedTuple):
-    """The pod's own nominated node, and the verdict on it."""
+    """The pod's own nominated node, and the filter result on it."""
 
     row: int
-    verdict: FilterPass
+    filtered: FilterPass
 
 
 class Cycle:
@@ -104,7 +104,7 @@ class Cycle:
             search = self.search(attempt)
             if search.nominated_row is not None:
                 return self._taken(search, search.nominated_row)
-            rows = search.answers.feasible(search.view, search.verdict)
+            rows = search.answers.feasible(search.view, search.filtered)
             # 3. None: say why, and let PostFilter look for a way.
             if len(rows) == 0:
                 return self._rejected(search)
@@ -160,20 +160,20 @@ class Cycle:
 
     def _filter(self, answers: Answers, outcome: PreFilterOutcome, *, shortcut: bool) -> Search:
         own = self._filter_nominated_node(answers)
-        if own is not None and shortcut and own.verdict.passed[0]:
+        if own is not None and shortcut and own.filtered.passed[0]:
             view = self.snapshot.rows([own.row])
-            return Search(answers, outcome, view, own.verdict, nominated_row=own.row)
+            return Search(answers, outcome, view, own.filtered, nominated_row=own.row)
         start, rejectors = self._sampler.rotation.start, frozenset[str]()
-        view, verdict = self._filter_candidates(answers, outcome)
+        view, filtered = self._filter_candidates(answers, outcome)
         if own is not None:
-            view, verdict = with_row(view, verdict, own.row, own.verdict)
-            rejectors = own.verdict.tally.rejectors(self.profile)
+            view, filtered = with_row(view, filtered, own.row, own.filtered)
+            rejectors = own.filtered.tally.rejectors(self.profile)
         self._sampler.rotation.advance(len(view), self.snapshot.num_nodes)
         return Search(
             answers,
             outcome,
             view,
-            verdict,
+            filtered,
             known=answers.known,
             nominated_rejectors=rejectors,
             start=start,
@@ -198,10 +198,10 @@ class Cycle:
         if not self._sampler.on:
             return view, answers.filter_view(view)
         try:
-            verdict = answers.filter_view(view)
+            filtered = answers.filter_view(view)
         except CycleError:
             return self._sampler.search(view, answers.filter_view)
-        return self._sampler.take(view, verdict)
+        return self._sampler.take(view, filtered)
 
     def _candidates(self, attempt: Attempt, outcome: PreFilterOutcome) -> NodeView:
         within = attempt.scope.within
@@ -230,7 +230,7 @@ class Cycle:
             asks = search.attempt.wants_post_filter
             return Rejection(diagnose(search), self.post_filter(search) if asks else None)
 
-        rejection = search.answers.rejection(search.pre_filter, search.verdict, find)
+        rejection = search.answers.rejection(search.pre_filter, search.filtered, find)
         return self.rejection(search, rejection)
 
     def rejection(self, search: Search, found: Rejection) -> Decision:

@@ -147,10 +147,10 @@ def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[s
     return tuple(sorted((names[int(row)] for row in rows), key=str.encode))
 
 
-def _failures(search: Search, candidates: NodeView, verdict: FilterPass) -> dict[str, Status]:
+def _failures(search: Search, candidates: NodeView, filtered: FilterPass) -> dict[str, Status]:
     profile, names = search.attempt.profile, search.attempt.snapshot.names
     found: dict[str, Status] = {}
-    for view, judged in ((candidates, verdict), (search.view, search.verdict)):
+    for view, judged in ((candidates, filtered), (search.view, search.filtered)):
         rows = view.row_numbers()
         for position in np.flatnonzero(~judged.passed):
             name = names[int(rows[position])]

@@ -1,11 +1,11 @@
 """Which nodes kube-scheduler would have looked at: the cycle's step between filtering and scoring.
 
 kube-scheduler filters nodes in an order that starts where the last search ended, and stops when it
-has found enough. Here every row has its verdict already, so the step only tells how far that
+has found enough. Here every row has its filter result already, so the step only tells how far that
 search would have come, and hides the rest.
 
 Rules: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` (``findNodesThatPassFilters``,
-``numFeasibleNodesToFind``) with one worker; scheduling spec, cycle sections 3.1 and 3.3.
+``numFeasibleNodesToFind``) with one goroutine; scheduling spec, cycle sections 3.1 and 3.3.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Sampler:
         self.rotation = rotation
         self.on = profile.percentage_of_nodes_to_score < ALL
 
-    def take(self, view: NodeView, verdict: FilterPass) -> tuple[NodeView, FilterPass]:
-        """Return the rows that would have been looked at, ascending, and the verdict on them.
+    def take(self, view: NodeView, filtered: FilterPass) -> tuple[NodeView, FilterPass]:
+        """Return the rows that would have been looked at, ascending, and the filter result on them.
 
         Those are the feasible rows wanted, and every row that fails before one feasible row too
         many is met. Both come back as they are when that is all.
@@ -101,14 +101,14 @@ class Sampler:
         ----------
         view
             The rows filtered, ascending.
-        verdict
-            The verdict on them.
+        filtered
+            The filter result on them.
         """
         self._snapshot.search_order()  # kept as of this attempt, whether used or not
         wanted = self._wanted(len(view))
         if wanted >= len(view):
-            return view, verdict
-        return self._cut(view, verdict, self.order(view), wanted=wanted)
+            return view, filtered
+        return self._cut(view, filtered, self.order(view), wanted=wanted)
 
     def search(self, view: NodeView, judge: Judge) -> tuple[NodeView, FilterPass]:
         """Search from the start on, after a plugin broke in a search over all rows.
@@ -162,22 +162,22 @@ class Sampler:
     def _cut(
         self,
         view: NodeView,
-        verdict: FilterPass,
+        filtered: FilterPass,
         order: IntArray,
         *,
         wanted: int,
     ) -> tuple[NodeView, FilterPass]:
         positions = order if view.is_all else np.searchsorted(view.row_numbers(), order)
-        passed_n = verdict.passed[positions]
+        passed_n = filtered.passed[positions]
         found = np.flatnonzero(passed_n)
         if len(found) <= wanted:
-            return view, verdict
+            return view, filtered
         end = int(found[wanted])
         looked_at = ~passed_n[:end]
         looked_at[found[:wanted]] = True
         kept = np.sort(positions[:end][looked_at])
         rows = kept if view.is_all else view.row_numbers()[kept]
-        return self._snapshot.rows(rows), verdict.at(kept)
+        return self._snapshot.rows(rows), filtered.at(kept)
 
     def _wanted(self, n: int) -> int:
         asking = any(each.filters or each.prioritizes for each in self._profile.extenders)

@@ -23,7 +23,7 @@ _UNRESOLVABLE: Final = unresolvable()
 
 
 class Search(msgspec.Struct, frozen=True):
-    """Which rows were filtered, with what verdict, and what PreFilter had said before.
+    """Which rows were filtered, with what filter result, and what PreFilter had said before.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class Search(msgspec.Struct, frozen=True):
         The outcome of PreFilter.
     view
         The rows filtered; none when PreFilter rejected the pod.
-    verdict
-        The verdict on them.
+    filtered
+        The filter result on them.
     known
         What is known about every row for pods of this shape; None where nothing is.
     nominated_row
@@ -48,7 +48,7 @@ class Search(msgspec.Struct, frozen=True):
     answers: Answers
     pre_filter: PreFilterOutcome
     view: NodeView
-    verdict: FilterPass
+    filtered: FilterPass
     known: KnownRows | None = None
     nominated_row: int | None = None
     nominated_rejectors: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ def diagnose(search: Search) -> Diagnosis:
             pending_plugins=outcome.plugins if pending else frozenset(),
             pre_filter_message=outcome.status.message,
         )
-    tally, left_out = search.verdict.tally, num_nodes - len(search.view)
+    tally, left_out = search.filtered.tally, num_nodes - len(search.view)
     if left_out:
         return _diagnosed(attempt.profile, search, tally, num_nodes, left_out)
     # Nothing but PreFilter and the numbers has a say then: replicas get the same diagnosis.
@@ -112,16 +112,16 @@ def _diagnosed(
 
 
 def with_row(
-    view: NodeView, verdict: FilterPass, row: int, own: FilterPass
+    view: NodeView, filtered: FilterPass, row: int, own: FilterPass
 ) -> tuple[NodeView, FilterPass]:
-    """Make sure that the nominated node's own verdict is recorded, whatever PreFilter left out."""
+    """Add the nominated node's own filter result, whatever PreFilter left out."""
     rows = view.row_numbers()
     if view.is_all or row in rows:
-        return view, verdict
+        return view, filtered
     wider = NodeView(view.size_of_all, np.append(rows, row))
     joined = FilterPass.of(
-        np.append(verdict.code_n, own.code_n),
-        np.append(verdict.reason_n, own.reason_n),
-        np.append(verdict.plugin_n, own.plugin_n),
+        np.append(filtered.code_n, own.code_n),
+        np.append(filtered.reason_n, own.reason_n),
+        np.append(filtered.plugin_n, own.plugin_n),
     )
     return wider, joined

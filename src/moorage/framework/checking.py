@@ -31,7 +31,7 @@ _CODES: Final = len(Code)
 _INT64_MAX: Final = 2**63 - 1
 
 
-def refusal_text(plugin: str) -> str:
+def rejection_text(plugin: str) -> str:
     """Return the reason of a plugin that says no without saying why."""
     return f"node(s) didn't satisfy plugin {plugin}"
 
@@ -50,9 +50,9 @@ def as_status(answer: object, plugin: str) -> Status:
     if answer is None or answer is True or (isinstance(answer, np.bool_) and bool(answer)):
         return SUCCESS
     if answer is False or isinstance(answer, np.bool_):
-        return unschedulable(refusal_text(plugin))
+        return unschedulable(rejection_text(plugin))
     if isinstance(answer, str):
-        return unschedulable(answer or refusal_text(plugin))
+        return unschedulable(answer or rejection_text(plugin))
     raise _wrong(answer, "True, False, a text that says why not, None or a Status")
 
 
@@ -105,7 +105,7 @@ def as_filter_answer(
         raise _wrong(answer, f"None, a FilterAnswer or {rows} bools")
     if found.shape != (rows,):
         raise WrongAnswerError(f"plugin answered with shape {found.shape} instead of ({rows},)")
-    return answer_where(~found, Code.UNSCHEDULABLE, reasons.intern(refusal_text(plugin)))
+    return answer_where(~found, Code.UNSCHEDULABLE, reasons.intern(rejection_text(plugin)))
 
 
 def _checked(answer: FilterAnswer, rows: int, reasons: ReasonTable) -> FilterAnswer:

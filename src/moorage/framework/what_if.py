@@ -78,7 +78,7 @@ class RowTrial(Protocol):
         ...
 
 
-class RowsVerdict(Protocol):
+class RowsResult(Protocol):
     """What every Filter said about many rows."""
 
     @property
@@ -106,7 +106,7 @@ class RowsTrial(Protocol):
         """Add to the sums by resource, and to the number of pods; int64, (rows,) each."""
         ...
 
-    def judge(self) -> RowsVerdict:
+    def judge(self) -> RowsResult:
         """Run every Filter on the rows as they are now."""
         ...
 

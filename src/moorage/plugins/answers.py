@@ -1,6 +1,6 @@
 """Answers kept between questions: by part of a shape, by set of a node, until a node changes.
 
-Used by plugins between the snapshot's columns and their verdicts. A question about taints, ports
+Used by plugins between the snapshot's columns and their answers. A question about taints, ports
 or features is answered once for each distinct set and gathered over the rows.
 """
 

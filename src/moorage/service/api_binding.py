@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 # A lost answer is looked after this often, this far apart, before the pod goes back to the queue.
 _LOOKS = 5
-_LOOK_PAUSE_SECONDS = 1.0
+_LOOK_WAIT_SECONDS = 1.0
 
 
 class ApiBinding:
@@ -131,7 +131,7 @@ class ApiBinding:
             except NotFoundError:
                 return False
             except MoorageError:
-                await aio.sleep(_LOOK_PAUSE_SECONDS)
+                await aio.sleep(_LOOK_WAIT_SECONDS)
                 continue
             metadata, spec = found.get("metadata"), found.get("spec")
             same = isinstance(metadata, dict) and metadata.get("uid") == uid

@@ -225,7 +225,7 @@ class BindingCycles:
         # 2. Wait until Permit lets the pod go. From here on its attempt is not to be repeated.
         if self._waiting.holds(uid):
             began_ns = points.now_ns()
-            status = await self._waiting.verdict(uid)
+            status = await self._waiting.outcome(uid)
             points.waited(status.code.text, since_ns=began_ns)
             if not status.ok:
                 return status, _diagnosis(decision, status)

@@ -74,7 +74,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     store
         The newest version of every pod.
     client
-        The verbs of the binding phase; None where nothing can be written.
+        The verbs of the binding cycle; None where nothing can be written.
     extenders
         The configuration's extenders, opened; every profile has them.
     api

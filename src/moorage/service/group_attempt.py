@@ -206,24 +206,24 @@ class GroupAttempts:
         pods: Sequence[PodInfo],
         found: GroupDecision,
     ) -> None:
-        verdicts = list(zip(entries, found.verdicts(pods), strict=True))
-        for entry, verdict in verdicts:
-            if verdict.decision is not None:
-                self._facts.note(verdict.decision)
-                verdict.decision.state.write(GROUP_PHASE, CARRIED_OUT)
-                self._binding_cycles.carry_out(profile, entry, verdict.decision)
-        for entry, verdict in verdicts:
-            if verdict.decision is None:
-                self._facts.note_failure(entry.pod, verdict.status, verdict.message)
+        outcomes = list(zip(entries, found.outcomes(pods), strict=True))
+        for entry, outcome in outcomes:
+            if outcome.decision is not None:
+                self._facts.note(outcome.decision)
+                outcome.decision.state.write(GROUP_PHASE, CARRIED_OUT)
+                self._binding_cycles.carry_out(profile, entry, outcome.decision)
+        for entry, outcome in outcomes:
+            if outcome.decision is None:
+                self._facts.note_failure(entry.pod, outcome.status, outcome.message)
                 # Without rejectors it comes back by backoff, as members always do. With them it
                 # would be popped again at once while nothing else waits, and the group with it.
                 # Who is gated while others are evicted needs them: their hints let it in again.
                 self._failures.handle(
                     entry,
-                    verdict.status,
-                    verdict.diagnosis if self._is_gated(entry) else None,
-                    message=verdict.message,
-                    nomination=verdict.nomination,
+                    outcome.status,
+                    outcome.diagnosis if self._is_gated(entry) else None,
+                    message=outcome.message,
+                    nomination=outcome.nomination,
                 )
 
     def _is_gated(self, entry: QueuedPod) -> bool:

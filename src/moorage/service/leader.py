@@ -186,8 +186,8 @@ class Elector:
                     f"waiting: lease {rule.namespace}/{rule.name} is held by {self.holder}. To "
                     "schedule beside it, set leaderElection.resourceName to a name of its own"
                 )
-            pause_ns = rule.retry_ns * (1 + _JITTER * self._rng.random())
-            await aio.sleep(pause_ns / NS_PER_SECOND)
+            wait_ns = rule.retry_ns * (1 + _JITTER * self._rng.random())
+            await aio.sleep(wait_ns / NS_PER_SECOND)
         _log.info("successfully acquired lease %s/%s", rule.namespace, rule.name)
         self._on_leading(True)
 

@@ -1,7 +1,7 @@
 """Pops pods, has each decided about, hands the decision on; yields after a bounded batch.
 
 Between the look at the snapshot and the assumption of the pod nothing is awaited. So an attempt
-sees one state of the world without a lock or a copy. Where extenders are asked, the look that
+sees one state of the cluster without a lock or a copy. Where extenders are asked, the look that
 counts is the one after their answers, and the next attempt waits for it.
 """
 

@@ -5,10 +5,10 @@
 - `BindingCycles.carry_out` puts a pod in (`hold`) in the same step in which it was assumed;
 - plugins look and decide through their handle's effects (`all`, `find`, `allow`, `reject`), a
   preemptor takes a waiting victim out of memory (`preempt`), the watch a deleted pod (`remove`);
-- the pod's binding task waits for the verdict (`verdict`), which is the first that came: Success
+- the pod's binding task waits for the outcome (`outcome`), which is the first that came: Success
   when the last plugin allowed it, a rejection, or the timeout of one of the plugins.
 
-A verdict is noted at once and seen by the binding task when the loop next runs it; until that task
+An outcome is noted at once and seen by the binding task when the loop next runs it; until that task
 has taken it back, the pod counts on its node. A decided pod is no waiting pod any more.
 
 `PreBinding` knows whose PreBind is running, and can call it off for a preemptor; `CallOff`
@@ -37,26 +37,26 @@ class _Held:
     ----------
     timers
         The plugins not yet heard of, in the order they asked to wait, with what ends their wait.
-    verdict
+    outcome
         What became of the pod; not done while it waits.
     """
 
-    __slots__ = ("node_name", "pod", "timers", "verdict")
+    __slots__ = ("node_name", "outcome", "pod", "timers")
 
-    def __init__(self, pod: Pod, node_name: str, verdict: asyncio.Future[Status]) -> None:
+    def __init__(self, pod: Pod, node_name: str, outcome: asyncio.Future[Status]) -> None:
         self.pod = pod
         self.node_name = node_name
         self.timers: dict[str, asyncio.TimerHandle] = {}
-        self.verdict = verdict
+        self.outcome = outcome
 
     def decide(self, status: Status) -> bool:
-        """Note a verdict; False when there was one already."""
+        """Note an outcome; False when there was one already."""
         for timer in self.timers.values():
             timer.cancel()
         self.timers.clear()
-        if self.verdict.done():
+        if self.outcome.done():
             return False
-        self.verdict.set_result(status)
+        self.outcome.set_result(status)
         return True
 
 
@@ -89,7 +89,7 @@ class WaitingPods:
         for plugin, seconds in waits.items():
             held.timers[plugin] = loop.call_later(seconds, self._time_out, pod.uid, plugin, seconds)
 
-    async def verdict(self, uid: str) -> Status:
+    async def outcome(self, uid: str) -> Status:
         """Wait until a pod is decided about, and let go of it; Success for one that is not held.
 
         Returns
@@ -101,7 +101,7 @@ class WaitingPods:
         if held is None:
             return SUCCESS
         try:
-            status = await held.verdict
+            status = await held.outcome
         finally:
             self.release(uid)
         if status.ok or status.rejected:
@@ -109,7 +109,7 @@ class WaitingPods:
         return Status(status.code, (f"waiting on permit for pod: {status.message}",), status.plugin)
 
     def release(self, uid: str) -> None:
-        """Let go of a pod whose binding task does not wait for a verdict any more."""
+        """Let go of a pod whose binding task does not wait for an outcome any more."""
         held = self._held.pop(uid, None)
         if held is not None:
             held.decide(SUCCESS)
@@ -122,12 +122,12 @@ class WaitingPods:
 
     def all(self) -> Sequence[WaitingPod]:
         """Return every pod that is still to be decided about, the longest waiting first."""
-        return tuple(_shown(held) for held in self._held.values() if not held.verdict.done())
+        return tuple(_shown(held) for held in self._held.values() if not held.outcome.done())
 
     def find(self, uid: str) -> WaitingPod | None:
         """Return a pod if it is still to be decided about."""
         held = self._held.get(uid)
-        return None if held is None or held.verdict.done() else _shown(held)
+        return None if held is None or held.outcome.done() else _shown(held)
 
     # --- who decides ----------------------------------------------------------------------------
 

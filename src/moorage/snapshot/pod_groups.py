@@ -211,7 +211,7 @@ class PodGroups:
         """Return every group that has members."""
         return self._groups
 
-    # -- the pod machine -----------------------------------------------------------------------
+    # -- the states of a pod --------------------------------------------------------------------
 
     def put(self, pod: Pod) -> None:
         """Take in a pod, or a newer version of it."""

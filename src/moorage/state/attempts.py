@@ -83,7 +83,7 @@ class Attempts:
             self.done(queued.uid)
             return None
         try:
-            verdict = self._wakeups.on_return(queued, self._in_flight)
+            answer = self._wakeups.on_return(queued, self._in_flight)
         finally:
             self._in_flight.done(queued.uid)
         if queued.unschedulable_plugins or queued.pending_plugins:
@@ -94,7 +94,7 @@ class Attempts:
         queued.timestamp_ns = self._clock.now_ns()
         queued.backoff_expiration_ns = 0
         queued.was_flushed = False
-        return self._sub_queues.requeue(queued, verdict, _FAILURE)
+        return self._sub_queues.requeue(queued, answer, _FAILURE)
 
     def done(self, uid: str) -> None:
         """End a pod's time in flight; a second call does nothing."""

@@ -273,7 +273,7 @@ class Cache:
             lost = [uid for uid in self.lifecycle.in_state(state) if uid not in self._pods]
             assert not lost, f"{state.value}, but not held: {lost}"
 
-    # --- the pod machine -------------------------------------------------------------------------
+    # --- the states of a pod ----------------------------------------------------------------------
 
     def _tell(self, move: Move, pod: Pod, node_name: str) -> None:
         uid = pod.metadata.uid

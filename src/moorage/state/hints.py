@@ -202,11 +202,11 @@ class HintIndex:
                 may_help = telling[event] = self.may_help(queued.profile, rejectors, event)
             if not may_help:
                 continue
-            verdict = self.worth_requeuing(queued, event, old, new)
-            if verdict is Requeue.IMMEDIATELY:
-                return verdict
-            if verdict is Requeue.AFTER_BACKOFF:
-                best = verdict
+            answer = self.worth_requeuing(queued, event, old, new)
+            if answer is Requeue.IMMEDIATELY:
+                return answer
+            if answer is Requeue.AFTER_BACKOFF:
+                best = answer
                 if not queued.pending_plugins:
                     return best
         return best

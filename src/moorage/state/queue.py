@@ -375,8 +375,8 @@ class SchedulingQueue:
     ) -> None:
         queued.update(new)  # filed anew below, wherever it goes
         self.nominator.update(old, new)
-        for verdict, event in self._wakeups.after_update(queued, events, old, new):
-            went_to = self._sub_queues.requeue(queued, verdict, event.label)
+        for answer, event in self._wakeups.after_update(queued, events, old, new):
+            went_to = self._sub_queues.requeue(queued, answer, event.label)
             if went_to is not _UNSCHEDULABLE:
                 self._wake_if(self._is_poppable(went_to))
                 return
@@ -399,11 +399,11 @@ class SchedulingQueue:
         for queued in waiting:
             if queued.gated and not any(matches(own, event) for own in queued.gating_events):
                 continue
-            verdict = self._wakeups.worth_requeuing(queued, event, old, new)
-            if verdict is _SKIP:
+            answer = self._wakeups.worth_requeuing(queued, event, old, new)
+            if answer is _SKIP:
                 continue
             self._sub_queues.unschedulable.remove(queued.key)
-            went_to = self._sub_queues.requeue(queued, verdict, event.label)
+            went_to = self._sub_queues.requeue(queued, answer, event.label)
             poppable |= self._is_poppable(went_to)
         self._wake_if(poppable)
 

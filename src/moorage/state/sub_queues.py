@@ -160,12 +160,12 @@ class SubQueues:
             self._observer.incoming(UNSCHEDULABLE, cause)
         self._entered(queued, _waiting_state(queued), cause)
 
-    def requeue(self, queued: QueuedPod, verdict: Requeue, cause: str) -> PodState:
-        """Move a pod to where a verdict sends it; returns ACTIVE, BACKOFF or UNSCHEDULABLE."""
-        if verdict is _SKIP:
+    def requeue(self, queued: QueuedPod, answer: Requeue, cause: str) -> PodState:
+        """Move a pod to where an answer sends it; returns ACTIVE, BACKOFF or UNSCHEDULABLE."""
+        if answer is _SKIP:
             self.to_unschedulable(queued, cause)
             return _UNSCHEDULABLE
-        if verdict is _AFTER_BACKOFF and self.backoff.is_backing_off(queued):
+        if answer is _AFTER_BACKOFF and self.backoff.is_backing_off(queued):
             return _BACKOFF if self.to_backoff(queued, cause) else _UNSCHEDULABLE
         return _ACTIVE if self.to_active(queued, cause) else _UNSCHEDULABLE
 

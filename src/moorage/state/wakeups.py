@@ -73,7 +73,7 @@ class Wakeups(Protocol):
     def after_update(
         self, queued: QueuedPod, events: Sequence[ClusterEvent], old: Pod | None, new: Pod
     ) -> Iterator[tuple[Requeue, ClusterEvent]]:
-        """Judge what its own update means for a waiting pod: verdicts, each with its change.
+        """Judge what its own update means for a waiting pod: answers, each with its event.
 
         They are acted on one after another until the pod has moved; never empty.
         """

@@ -150,14 +150,14 @@ def test_a_plugin_whose_prefilter_skips_is_not_asked():
 def test_run_filters_over_some_rows_answers_in_their_order():
     snapshot = nodes()
     given = profile(filterer("A", {"n1": NO, "n3": NEVER}), snapshot=snapshot)
-    verdict = run_filters(Attempt(given, snapshot, CycleState(), POD), snapshot.rows([2, 1, 0]))
-    assert [verdict.status(given, i) for i in range(3)] == [
+    filtered = run_filters(Attempt(given, snapshot, CycleState(), POD), snapshot.rows([2, 1, 0]))
+    assert [filtered.status(given, i) for i in range(3)] == [
         NEVER.by("A"),
         Status(),
         NO.by("A"),
     ]
-    assert verdict.passed.tolist() == [False, True, False]
-    assert verdict.tally.rejectors(given) == {"A"}
+    assert filtered.passed.tolist() == [False, True, False]
+    assert filtered.tally.rejectors(given) == {"A"}
 
 
 def test_run_filters_raises_the_status_the_attempt_ends_with():

@@ -1,4 +1,4 @@
-"""A verdict takes over answers in any order and keeps, for each row, the plugin of lowest index."""
+"""A filter result takes answers in any order and keeps for each row the plugin of lowest index."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ several = st.lists(answers, max_size=5, unique_by=lambda answer: answer[0])
 
 
 def recorded(given_answers) -> FilterPass:
-    verdict = FilterPass(ROWS)
+    filtered = FilterPass(ROWS)
     for index, rows in given_answers:
         codes, reasons = zip(*rows, strict=True)
-        verdict.record(index, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
-    return verdict
+        filtered.record(index, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
+    return filtered
 
 
-def rows_of(verdict: FilterPass) -> list[tuple[int, int, int]]:
-    columns = (verdict.plugin_n.tolist(), verdict.code_n.tolist(), verdict.reason_n.tolist())
+def rows_of(filtered: FilterPass) -> list[tuple[int, int, int]]:
+    columns = (filtered.plugin_n.tolist(), filtered.code_n.tolist(), filtered.reason_n.tolist())
     return list(zip(*columns, strict=True))
 
 
@@ -64,16 +64,16 @@ def test_an_answer_of_checks_is_the_one_of_its_arrays(index, given_checks, other
     ]
     answer = FilterAnswer.of_checks(*arrays)
     others = [(other, rows) for other, rows in others if other != index]
-    verdict = recorded([] if first else others)
-    verdict.record(index, answer)
+    filtered = recorded([] if first else others)
+    filtered.record(index, answer)
     for other, rows in others if first else []:
         codes, reasons = zip(*rows, strict=True)
-        verdict.record(other, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
+        filtered.record(other, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
     kept = dict([*others, (index, deciding)])
-    assert rows_of(verdict) == expected(kept.items())
+    assert rows_of(filtered) == expected(kept.items())
     assert list(zip(answer.code_n, answer.reason_n, strict=True)) == deciding
     assert len(answer) == ROWS
-    assert verdict.is_broken == bool(verdict.broken.any())
+    assert filtered.is_broken == bool(filtered.broken.any())
     odd = {Code.ERROR, Code.WAIT, Code.SKIP}
     assert answer.is_broken == any(code in odd for code, _ in deciding)
 
@@ -97,25 +97,25 @@ def test_answers_in_any_order_are_judged_by_the_index_of_the_plugin(given_answer
 
 
 @given(several, st.integers(0, 5))
-def test_verdicts_of_two_halves_merge_to_the_verdict_of_all(given_answers, cut):
-    verdict = recorded(given_answers[:cut])
-    verdict.merge(recorded(given_answers[cut:]))
-    assert rows_of(verdict) == expected(given_answers)
+def test_filter_results_of_two_halves_merge_to_the_filter_result_of_all(given_answers, cut):
+    filtered = recorded(given_answers[:cut])
+    filtered.merge(recorded(given_answers[cut:]))
+    assert rows_of(filtered) == expected(given_answers)
 
 
 @given(several, several)
-def test_a_copy_and_some_rows_of_a_verdict_take_further_answers(before, after):
+def test_a_copy_and_some_rows_of_a_filter_result_take_further_answers(before, after):
     known = {index for index, _ in before}
     after = [answer for answer in after if answer[0] not in known]
     whole, rows = recorded(before), np.array([3, 1])
     part = whole.at(rows)
-    for verdict, at in ((whole.copy(), range(ROWS)), (part, rows)):
+    for filtered, at in ((whole.copy(), range(ROWS)), (part, rows)):
         for index, given_rows in after:
             codes, reasons = zip(*(given_rows[int(row)] for row in at), strict=True)
             answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
-            verdict.record(index, answer)
+            filtered.record(index, answer)
         wanted = expected([*before, *after])
-        assert rows_of(verdict) == [wanted[int(row)] for row in at]
+        assert rows_of(filtered) == [wanted[int(row)] for row in at]
     assert rows_of(whole) == expected(before)
 
 
@@ -134,7 +134,7 @@ named = SimpleNamespace(filters=[SimpleNamespace(name=f"plugin {i}") for i in ra
     st.booleans(),
 )
 def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, asked):
-    """A verdict followed row by row, whether or not its rows were counted before, is a new one."""
+    """A result followed row by row equals a new one, counted before or not."""
     followed = recorded([(index, rows) for index, (_, rows) in before])
     table, profile = ReasonTable(), cast("Profile", named)
     for text in "abcdefghi":
@@ -142,9 +142,9 @@ def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, a
     if asked:
         followed.tally.reason_counts(table)
     for row, plugin, code, reason in after:
-        verdict = (plugin, code, reason) if code else PASSES
-        followed.put_row(row, verdict)
-        assert followed.verdict_at(row) == verdict
+        filtered = (plugin, code, reason) if code else PASSES
+        followed.put_row(row, filtered)
+        assert followed.result_at(row) == filtered
         assert followed.passing.tolist() == followed.passed.nonzero()[0].tolist()
     rows = rows_of(followed)
     columns = [np.array(column) for column in zip(*rows, strict=True)]
@@ -173,26 +173,28 @@ changes = st.lists(
 
 @given(several, changes)
 def test_rows_found_by_code_are_the_ones_that_have_it_now(before, given_changes):
-    """Whatever was found is forgotten by every way in which a verdict changes."""
-    verdict = recorded(before)
+    """Whatever was found is forgotten by every way in which a filter result changes."""
+    filtered = recorded(before)
     for how, given_change in [("", None), *given_changes]:
         if how == "row":
             for row, plugin, code, reason in given_change:
-                verdict.put_row(row, (plugin, code, reason) if code else PASSES)
+                filtered.put_row(row, (plugin, code, reason) if code else PASSES)
         elif how == "answer":
             for index, rows in given_change:
                 codes, reasons = zip(*rows, strict=True)
                 answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
-                verdict.record(index, answer)
+                filtered.record(index, answer)
         elif how == "rows":
-            verdict.put(np.array([2, 0]), recorded(given_change).at(np.array([1, 3])))
+            filtered.put(np.array([2, 0]), recorded(given_change).at(np.array([1, 3])))
         elif how == "merge":
-            verdict.merge(recorded(given_change))
+            filtered.merge(recorded(given_change))
         elif how == "extend":
-            verdict.extend(given_change, Code.UNSCHEDULABLE, 1)
+            filtered.extend(given_change, Code.UNSCHEDULABLE, 1)
         elif how == "copy":
-            verdict = verdict.copy()
+            filtered = filtered.copy()
         for code in Code:
-            found = verdict.rows_with(code).tolist()
-            assert found == [row for row, (_, has, _) in enumerate(rows_of(verdict)) if has == code]
-            assert not verdict.rows_with(code).flags.writeable
+            found = filtered.rows_with(code).tolist()
+            assert found == [
+                row for row, (_, has, _) in enumerate(rows_of(filtered)) if has == code
+            ]
+            assert not filtered.rows_with(code).flags.writeable

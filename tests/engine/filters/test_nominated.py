@@ -140,7 +140,7 @@ def preemptor(node: str) -> PodInfo:
 
 
 @pytest.mark.parametrize(
-    ("nominated", "verdicts", "restricted", "expected", "evaluated"),
+    ("nominated", "results", "restricted", "expected", "evaluated"),
     [
         pytest.param("n3", {}, None, ("bind", "n3", ""), 1, id="it fits: nothing else is asked"),
         pytest.param("n3", {"n3": NO}, None, ("bind", "n1", ""), 3, id="it does not: all are"),
@@ -178,12 +178,10 @@ def preemptor(node: str) -> PodInfo:
         ),
     ],
 )
-def test_the_own_nominated_node_is_asked_first(
-    nominated, verdicts, restricted, expected, evaluated
-):
+def test_the_own_nominated_node_is_asked_first(nominated, results, restricted, expected, evaluated):
     snapshot = nodes()
     result = PreFilterResult(None if restricted is None else frozenset(restricted))
-    plugin = filterer("A", verdicts, pre_filter=answers((result, SUCCESS)))
+    plugin = filterer("A", results, pre_filter=answers((result, SUCCESS)))
     given = profile(plugin, scorer("S", {"n1": 100}), snapshot=snapshot)
     decision = decide(given, snapshot, preemptor(nominated))
     assert (summary(decision), decision.evaluated) == (expected, evaluated)

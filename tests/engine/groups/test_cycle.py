@@ -107,7 +107,7 @@ def decide(
 def said(found: GroupDecision, pods: Sequence[PodInfo]) -> list[tuple[str, str, str]]:
     return [
         (each.pod.name, each.decision.node_name if each.decision else "", each.message)
-        for each in found.verdicts(pods)
+        for each in found.outcomes(pods)
     ]
 
 

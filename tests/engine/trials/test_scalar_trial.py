@@ -1,4 +1,4 @@
-"""A row tried out by its sums: whose verdict counts, beside nominated pods or without them."""
+"""A row tried out by its sums: whose result counts, beside nominated pods or without them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSES, RowVerdict
+from moorage.engine.filters.filter_pass import PASSES, RowResult
 from moorage.engine.trials.scalar_trial import ScalarTrial
 from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
@@ -44,8 +44,8 @@ def filterer(index: int, judge: Callable[[int, int, RowSums], tuple[int, int]]) 
 
 
 @given(by_node=by_node, alone=by_sums, beside=st.none() | by_sums)
-def test_the_verdict_beside_nominated_pods_counts_where_it_fails_as_soon(
-    by_node: RowVerdict, alone: RowVerdict, beside: RowVerdict | None
+def test_the_filter_result_beside_nominated_pods_counts_where_it_fails_as_soon(
+    by_node: RowResult, alone: RowResult, beside: RowResult | None
 ) -> None:
     def judge(index: int, row: int, more: RowSums) -> tuple[int, int]:
         assert row == 7
@@ -66,4 +66,4 @@ def test_the_verdict_beside_nominated_pods_counts_where_it_fails_as_soon(
     row.shift({"cpu": 2}, 1)
     without = min(by_node, alone)
     fails_as_soon = beside is not None and beside is not PASSES and beside[0] <= without[0]
-    assert row._verdict() == (beside if fails_as_soon else without)
+    assert row._result() == (beside if fails_as_soon else without)

@@ -128,7 +128,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
     Flag("leader-elect-resource-lock", "string", "leases", _ON, "Nothing else than leases"),
     Flag("leader-elect-resource-name", "string", "kube-scheduler", _ON, "Name of the Lease"),
     Flag("leader-elect-resource-namespace", "string", "kube-system", _ON, "Its namespace"),
-    Flag("leader-elect-retry-period", "duration", "2s", _ON, "Pause between two tries"),
+    Flag("leader-elect-retry-period", "duration", "2s", _ON, "Time between two tries"),
     Flag("log-flush-frequency", "duration", "5s", _NONE, _LOG),
     Flag("log-json-info-buffer-size", "string", "0", _NONE, _LOG),
     Flag("log-json-split-stream", "bool", "false", _NONE, _LOG),

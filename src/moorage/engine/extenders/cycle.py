@@ -3,7 +3,7 @@
 Events keep flowing while an extender is asked, and rows change. So an attempt looks twice: it
 searches, asks the extenders about the nodes it found, and, when all have answered, searches again
 without awaiting any more. What it chooses is a node that the extenders accepted and that still
-passes every Filter; score, tie-break and assume see one state of the world, as in `cycle`. A pod
+passes every Filter; score, tie-break and assume see one state of the cluster, as in `cycle`. A pod
 that no extender is interested in is decided by `cycle` alone.
 
 Rules: scheduling spec, cycle sections 3.1, 3.5, 7 and 10 (kubernetes v1.36
@@ -123,7 +123,7 @@ class ExtendedCycle(Cycle):
                 # From here on nothing is awaited while there is a node to choose.
                 self._sampler.rotation.start = start
                 search = self.search(self.begin(pod), shortcut=bool(heard.only))
-                rows = search.answers.feasible(search.view, search.verdict)
+                rows = search.answers.feasible(search.view, search.filtered)
                 kept = self._accepted(rows, heard)
                 if len(kept):
                     return self.choose(search, kept, heard)
@@ -150,7 +150,7 @@ class ExtendedCycle(Cycle):
                 heard.only = name
                 return heard
             search = self.search(self.begin(pod), shortcut=False)
-        rows = self.in_order(search, search.answers.feasible(search.view, search.verdict))
+        rows = self.in_order(search, search.answers.feasible(search.view, search.filtered))
         heard.asked = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
         try:
             heard.passed = await self._ask_filters(pod.pod, heard.asked, heard)
@@ -252,22 +252,22 @@ class ExtendedCycle(Cycle):
         return self.rejection(diagnosed, Rejection(diagnosis, after))
 
     def _with_statuses(self, search: Search, heard: Heard) -> Search:
-        """Let the verdict say of feasible rows what the extenders turned them away with.
+        """Let the filter result say of feasible rows what the extenders turned them away with.
 
         A row nobody gave a reason for is beyond help by preemption, and counts in no reason.
         """
-        positions = np.flatnonzero(search.verdict.passed)
+        positions = np.flatnonzero(search.filtered.passed)
         if not len(positions):
             return search
-        verdict, rows = search.verdict.copy(), search.view.row_numbers()
+        filtered, rows = search.filtered.copy(), search.view.row_numbers()
         intern = self.profile.handle.reasons.intern
         for position in positions.tolist():
             name = self.snapshot.names[int(rows[position])]
             status = heard.statuses.get(name)
             code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if status is None else status.code
             reason = 0 if status is None else intern(*status.reasons)
-            verdict.extend(position, code, reason)
-        return msgspec.structs.replace(search, verdict=verdict, known=None)
+            filtered.extend(position, code, reason)
+        return msgspec.structs.replace(search, filtered=filtered, known=None)
 
     # -- preemption ----------------------------------------------------------------------------
 

@@ -29,42 +29,42 @@ def run_filters(attempt: Attempt, view: NodeView) -> FilterPass:
         A plugin answered Error for a row that no earlier plugin failed. The first such row in
         index order decides the text.
     """
-    verdict = ask_filters(attempt, view, only=range(len(attempt.profile.filters)))
-    raise_first_error(attempt.profile, verdict)
-    return verdict
+    filtered = ask_filters(attempt, view, only=range(len(attempt.profile.filters)))
+    raise_first_error(attempt.profile, filtered)
+    return filtered
 
 
 def ask_filters(attempt: Attempt, view: NodeView, *, only: Iterable[int]) -> FilterPass:
-    """Ask some Filter plugins, by index, about a view; the verdict keeps the rows that broke."""
-    verdict, forms, skipped = (
+    """Ask some Filter plugins, by index, about a view; rows that broke stay in the result."""
+    filtered, forms, skipped = (
         FilterPass(len(view)),
         attempt.profile.filter_forms,
         attempt.state.skip_filter,
     )
     for index in only:
         if forms[index].name not in skipped:
-            ask_into(verdict, attempt, forms[index], view)
-    return verdict
+            ask_into(filtered, attempt, forms[index], view)
+    return filtered
 
 
-def ask_into(verdict: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView) -> None:
-    """Ask one plugin about a view and record its answer in the verdict on that view.
+def ask_into(filtered: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView) -> None:
+    """Ask one plugin about a view and record its answer in the filter result on that view.
 
     A plugin that judges row by row is asked only about rows that no earlier plugin failed: the
-    other rows have their verdict, and each row costs a call.
+    other rows have their filter result, and each row costs a call.
     """
     if forms.row_by_row:
-        open_rows = np.flatnonzero(verdict.plugin_n > forms.index)
+        open_rows = np.flatnonzero(filtered.plugin_n > forms.index)
         if len(open_rows) < len(view):
             if len(open_rows):
                 part = NodeView(view.size_of_all, view.row_numbers()[open_rows])
                 answer = ask_filter(attempt, forms, part)
                 if answer is not None:
-                    verdict.record(forms.index, _spread(answer, open_rows, len(view)))
+                    filtered.record(forms.index, _spread(answer, open_rows, len(view)))
             return
     answer = ask_filter(attempt, forms, view)
     if answer is not None:
-        verdict.record(forms.index, answer)
+        filtered.record(forms.index, answer)
 
 
 def _spread(answer: FilterAnswer, at: NDArray[np.int64], n: int) -> FilterAnswer:
@@ -104,11 +104,11 @@ def _broken_everywhere(attempt: Attempt, view: NodeView, *reasons: str) -> Filte
     return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
 
 
-def raise_first_error(profile: Profile, verdict: FilterPass) -> None:
-    """Raise `CycleError` for the first row whose verdict is neither success nor rejection."""
-    if verdict.is_broken:
-        broken = np.flatnonzero(verdict.broken)
-        raise CycleError(broken_filter(verdict.status(profile, int(broken[0]))))
+def raise_first_error(profile: Profile, filtered: FilterPass) -> None:
+    """Raise `CycleError` for the first row whose filter result is neither success nor rejection."""
+    if filtered.is_broken:
+        broken = np.flatnonzero(filtered.broken)
+        raise CycleError(broken_filter(filtered.status(profile, int(broken[0]))))
 
 
 def broken_filter(status: Status) -> Status:

@@ -33,11 +33,11 @@ EXTENDED = 254
 
 BoolArray = NDArray[np.bool_]
 
-RowVerdict = tuple[int, int, int]
+RowResult = tuple[int, int, int]
 """Index of the first failing plugin, its `Code`, the id of its reasons."""
 
-PASSES: Final[RowVerdict] = (PASSED, 0, 0)
-"""The verdict on a row that no plugin failed."""
+PASSES: Final[RowResult] = (PASSED, 0, 0)
+"""The filter result on a row that no plugin failed."""
 
 
 _NOWHERE: Final = np.empty(0, np.int64)
@@ -45,7 +45,7 @@ _NOWHERE.flags.writeable = False
 
 
 class Tally:
-    """How many rows have a verdict, by each of its parts; rows that passed count as well.
+    """How many rows have a filter result, by each of its parts; rows that passed count as well.
 
     Followed row by row: from one preemptor to the next hardly any of thousands is judged anew.
 
@@ -63,8 +63,8 @@ class Tally:
         self._pending = _counted(plugin_n[code_n == Code.PENDING])
         self.diagnosed: tuple[PreFilterOutcome, Diagnosis] | None = None
 
-    def move(self, before: RowVerdict, after: RowVerdict) -> None:
-        """Follow one row from a verdict to another."""
+    def move(self, before: RowResult, after: RowResult) -> None:
+        """Follow one row from a filter result to another."""
         self.diagnosed = None
         for (plugin, code, reason), step in ((before, -1), (after, +1)):
             self._plugins[plugin] = self._plugins.get(plugin, 0) + step
@@ -98,7 +98,7 @@ def _counted(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
 
 
 class FilterPass:
-    """The verdict on every row of a view.
+    """The filter result on every row of a view.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ class FilterPass:
         self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers for rows not in them
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
-        self._tally: Tally | None = None  # rows by verdict, since somebody asked
+        self._tally: Tally | None = None  # rows by filter result, since somebody asked
         self._rows: dict[int, NDArray[np.int64]] = {}  # by code, where somebody asked
 
     @classmethod
     def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
-        """Return the verdict that these columns are."""
+        """Return the filter result that these columns are."""
         made = cls(0)
         made._code_n, made._reason_n, made.plugin_n = code_n, reason_n, plugin_n
         made._last, made._suspect = PASSED, True
@@ -170,53 +170,53 @@ class FilterPass:
         self._take(new, answer.code_n, answer.reason_n, np.uint8(index))
 
     def merge(self, other: FilterPass) -> None:
-        """Take over the verdicts of another pass where its plugin comes first."""
+        """Take over the filter results of another pass where its plugin comes first."""
         if other._last < 0:
             return
         self._take(other.plugin_n < self.plugin_n, other.code_n, other.reason_n, other.plugin_n)
         self._heed(other)
 
     def put(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite some rows with the verdicts of a pass over just those rows."""
+        """Overwrite some rows with the filter results of a pass over just those rows."""
         self._put(at, other, slice(None))
 
     def put_failures(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite rows with the verdicts of a pass over just those rows, where it fails."""
+        """Overwrite rows with the filter results of a pass over just those rows, where it fails."""
         failed = ~other.passed
         self._put(at[failed], other, failed)
 
     def put_sooner(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite rows with the verdicts of a pass over just those rows, where it fails first.
+        """Overwrite rows with the results of a pass over just those rows, where it fails first.
 
         For a pass of some plugins that judge more strictly now; the others would say the same.
         """
         sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
         self._put(at[sooner], other, sooner)
 
-    def verdict_at(self, position: int) -> RowVerdict:
-        """Return the verdict on one row."""
+    def result_at(self, position: int) -> RowResult:
+        """Return the filter result on one row."""
         plugin = self.plugin_n.item(position)
         if plugin == PASSED:
             return PASSES
         code_n, reason_n = self._settled()
         return plugin, code_n.item(position), reason_n.item(position)
 
-    def put_row(self, position: int, verdict: RowVerdict) -> None:
-        """Overwrite one row with a verdict, which is yes or no."""
-        before, plugin = self.verdict_at(position), verdict[0]
-        if before == verdict:
+    def put_row(self, position: int, result: RowResult) -> None:
+        """Overwrite one row with a filter result, which is yes or no."""
+        before, plugin = self.result_at(position), result[0]
+        if before == result:
             return
         if self._tally is not None:
-            self._tally.move(before, verdict)
-        if self._rows and before[1] != verdict[1]:
+            self._tally.move(before, result)
+        if self._rows and before[1] != result[1]:
             self._rows = {}
         code_n, reason_n = self._own()
-        self.plugin_n[position], code_n[position], reason_n[position] = verdict
+        self.plugin_n[position], code_n[position], reason_n[position] = result
         if self._last < plugin != PASSED:
             self._last = plugin
 
     def at(self, positions: NDArray[np.int64]) -> FilterPass:
-        """Return the verdict on some of the rows."""
+        """Return the filter result on some of the rows."""
         part = FilterPass(0)
         part._code_n, part._reason_n = self.code_n[positions], self.reason_n[positions]
         part.plugin_n = self.plugin_n[positions]
@@ -239,18 +239,18 @@ class FilterPass:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the verdict on any row is neither yes nor no."""
+        """Whether the filter result on any row is neither yes nor no."""
         return self._suspect and bool(self.broken.any())
 
     @property
     def broken(self) -> BoolArray:
-        """bool, (rows of the view,): whether each row's verdict is neither yes nor no."""
+        """bool, (rows of the view,): whether each row's filter result is neither yes nor no."""
         broken: BoolArray = BROKEN_BY_CODE[self.code_n]
         return broken
 
     @property
     def tally(self) -> Tally:
-        """The rows counted by verdict; kept up to date while rows are put one by one."""
+        """The rows counted by filter result; kept up to date while rows are put one by one."""
         if self._tally is None:
             self._tally = Tally(self.plugin_n, *self._settled())
         return self._tally
@@ -270,7 +270,7 @@ class FilterPass:
         return passed
 
     def rows_with(self, code: Code) -> NDArray[np.int64]:
-        """Return int64: positions of the rows whose verdict has this code, ascending.
+        """Return int64: positions of the rows whose filter result has this code, ascending.
 
         Not to be changed: kept until another row has it, for a wave of preemptors asks for the
         same thousands of rows each time.
@@ -282,8 +282,8 @@ class FilterPass:
         return found
 
     def status(self, profile: Profile, position: int) -> Status:
-        """Return the verdict on one row as a `Status`."""
-        return verdict_status(profile, self.verdict_at(position))
+        """Return the filter result on one row as a `Status`."""
+        return result_status(profile, self.result_at(position))
 
     def extend(self, position: int, code: Code, reason: int) -> None:
         """Let an extender fail a row."""
@@ -296,7 +296,7 @@ class FilterPass:
     # -- codes and reasons ---------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Forget what was counted and found: rows were given other verdicts."""
+        """Forget what was counted and found: rows were given other results."""
         self._tally = None
         if self._rows:
             self._rows = {}
@@ -357,9 +357,9 @@ class FilterPass:
         self._suspect = self._suspect or other._suspect
 
 
-def verdict_status(profile: Profile, verdict: RowVerdict) -> Status:
-    """Return the verdict on a row as a `Status`."""
-    index, code, reason = verdict
+def result_status(profile: Profile, result: RowResult) -> Status:
+    """Return the filter result on a row as a `Status`."""
+    index, code, reason = result
     if index == PASSED:
         return SUCCESS
     name = "" if index == EXTENDED else profile.filters[index].name

@@ -15,7 +15,7 @@ import numpy as np
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, raise_first_error, run_filters
-from moorage.engine.filters.filter_pass import PASSES, FilterPass, RowVerdict
+from moorage.engine.filters.filter_pass import PASSES, FilterPass, RowResult
 from moorage.engine.filters.moving import put_on_row
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums, ShiftedSums
@@ -23,7 +23,7 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 
-def filter_nominated(attempt: Attempt, view: NodeView, verdict: FilterPass) -> None:
+def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> None:
     """Judge the rows of a view again where nominated pods come first.
 
     Parameters
@@ -32,8 +32,8 @@ def filter_nominated(attempt: Attempt, view: NodeView, verdict: FilterPass) -> N
         The attempt, after PreFilter.
     view
         The rows.
-    verdict
-        The verdict on them without nominated pods; changed in place.
+    filtered
+        The filter result on them without nominated pods; changed in place.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def filter_nominated(attempt: Attempt, view: NodeView, verdict: FilterPass) -> N
     """
     by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
     if by_sums is not None:
-        filter_beside_sums(attempt, by_sums, view, verdict)
+        filter_beside_sums(attempt, by_sums, view, filtered)
         return
     snapshot = attempt.snapshot
     for name, nominated in snapshot.nominations.items():
@@ -52,11 +52,11 @@ def filter_nominated(attempt: Attempt, view: NodeView, verdict: FilterPass) -> N
             continue
         first = filter_beside_nominated(attempt, row, nominated)
         if first is not None:
-            verdict.put_failures(np.array([position]), first)
+            filtered.put_failures(np.array([position]), first)
 
 
 def filter_beside_sums(
-    attempt: Attempt, by_sums: Sequence[int], view: NodeView, verdict: FilterPass
+    attempt: Attempt, by_sums: Sequence[int], view: NodeView, filtered: FilterPass
 ) -> None:
     """Judge the rows of a view again where nominated pods come first, as sums.
 
@@ -66,8 +66,8 @@ def filter_beside_sums(
         The attempt, after PreFilter.
     by_sums
         Indexes of the Filters that see sums.
-    view, verdict
-        The rows and the verdict on them without nominated pods; the verdict is changed in place.
+    view, filtered
+        The rows, and their filter result without nominated pods, which is changed in place.
 
     Raises
     ------
@@ -82,9 +82,9 @@ def filter_beside_sums(
     with ShiftedSums(snapshot.table, rows, frozenset(added.amounts)) as sums:
         sums.shift(added.amounts, added.pods)
         found = ask_filters(attempt, rows, only=by_sums)
-    verdict.put_sooner(positions, found)
+    filtered.put_sooner(positions, found)
     if found.is_broken:
-        raise_first_error(attempt.profile, verdict.at(positions))
+        raise_first_error(attempt.profile, filtered.at(positions))
 
 
 def filter_beside_nominated(
@@ -134,7 +134,7 @@ def comes_first(snapshot: Snapshot, pod: PodInfo, row: int) -> bool:
 
 def judge_row(
     attempt: Attempt, by_sums: Sequence[int], row: int, more: RowSums
-) -> RowVerdict | None:
+) -> RowResult | None:
     """Ask the Filters that see sums about one row that holds more; None where it takes arrays.
 
     Parameters

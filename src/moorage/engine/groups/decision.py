@@ -63,7 +63,7 @@ class Member(msgspec.Struct, frozen=True):
         return self.decision.message
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class MemberOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of one member.
 
     Parameters
@@ -110,11 +110,11 @@ class GroupDecision(msgspec.Struct, frozen=True):
     victims: tuple[Pod, ...] = ()
     placement: str = ""
 
-    def verdicts(self, pods: Sequence[PodInfo]) -> Iterator[Verdict]:
+    def outcomes(self, pods: Sequence[PodInfo]) -> Iterator[MemberOutcome]:
         """Yield what becomes of each pod of the attempt, in order."""
         for index, pod in enumerate(pods):
             member = self.members[index] if index < len(self.members) else None
-            yield self._verdict(pod, member)
+            yield self._outcome(pod, member)
 
     def explanation(self, pods: Sequence[PodInfo]) -> str:
         """Say who of the pods of an attempt has no place, and what is short; for people."""
@@ -131,33 +131,33 @@ class GroupDecision(msgspec.Struct, frozen=True):
             f"{first.decision.pod.key}{others} {'have' if others else 'has'} none: {first.message}"
         )
 
-    def _verdict(self, pod: PodInfo, member: Member | None) -> Verdict:
+    def _outcome(self, pod: PodInfo, member: Member | None) -> MemberOutcome:
         if self.outcome is GroupOutcome.BROKEN:
             own = member is not None and member.broke
             text = member.message if member is not None and own else self.status.message
-            return Verdict(pod=pod, status=error(text), message=text)
+            return MemberOutcome(pod=pod, status=error(text), message=text)
         if member is None:
-            return Verdict(pod=pod, status=self.status, message=self.status.message)
+            return MemberOutcome(pod=pod, status=self.status, message=self.status.message)
         if not member.node_name:
             return _own_failure(member)
         if self.outcome is GroupOutcome.PLACED:
-            return Verdict(pod=pod, decision=member.decision)
+            return MemberOutcome(pod=pod, decision=member.decision)
         if self.outcome is GroupOutcome.PREEMPTING:
             if member.preempts:
                 return _own_failure(member)
-            return Verdict(
+            return MemberOutcome(
                 pod=pod,
                 status=self.status,
                 message=self.status.message,
                 nomination=Nomination(member.node_name),
             )
         status = unschedulable(GROUP_UNSCHEDULABLE, *member.permit.reasons)
-        return Verdict(pod=pod, status=status, message=status.message)
+        return MemberOutcome(pod=pod, status=status, message=status.message)
 
 
-def _own_failure(member: Member) -> Verdict:
+def _own_failure(member: Member) -> MemberOutcome:
     decision = member.decision
-    return Verdict(
+    return MemberOutcome(
         pod=decision.pod,
         status=decision.status,
         diagnosis=decision.diagnosis,

@@ -5,7 +5,7 @@ has a key, follows the rows that changed, forgets, and tells its bytes:
 
 - `shapes`: what is known about each shape, by the ids of the parts of a pod that plugins read;
 - `pre_filters`, `filters`, `scores`: answers at these extension points, for one shape;
-- `nominated`: the verdict of one shape beside nominated pods, by priority;
+- `nominated`: the filter result of one shape beside nominated pods, by priority;
 - `rejections`: why no node was found, by shape and priority, until a row changes.
 
 `scalar_filters` follows single rows without arrays, for `filters` and `scores`.

@@ -100,12 +100,12 @@ class ReusedAnswers(Answers):
         if shape.passes(at, row) and comes_first(at.snapshot, at.pod, row):
             return FilterPass(1)
         self._reuse.shapes.follow(shape, at.pod)
-        verdict = shape.filters.on_row(at.state, row)
-        if verdict is None:
+        filtered = shape.filters.on_row(at.state, row)
+        if filtered is None:
             return super().filter_row(row)
         if at.snapshot.nominations:
-            filter_nominated(at, at.snapshot.rows([row]), verdict)
-        return verdict
+            filter_nominated(at, at.snapshot.rows([row]), filtered)
+        return filtered
 
     def filter_view(self, view: NodeView) -> FilterPass:
         """Run Filter on a view: of every row from the cache; other views are asked about."""
@@ -113,26 +113,26 @@ class ReusedAnswers(Answers):
             return super().filter_view(view)
         at, filters, shapes = self.attempt, self._shape.filters, self._reuse.shapes
         shapes.follow(self._shape, at.pod)
-        kept = filters.verdict
+        kept = filters.filtered
         if kept is None:
             kept = filters.ask(at)
             shapes.settle(self._shape)
-        verdict = filters.complete(at, kept)
+        filtered = filters.complete(at, kept)
         if not at.snapshot.nominations:
-            return verdict
+            return filtered
         nominated = self._shape.nominated
         priorities = len(nominated)
-        both = nominated.judge(at, verdict, is_kept=verdict is filters.verdict)
+        both = nominated.judge(at, filtered, is_kept=filtered is filters.filtered)
         if len(nominated) != priorities:
             shapes.settle(self._shape)
         return both
 
-    def feasible(self, view: NodeView, verdict: FilterPass) -> Rows:
-        """Return the rows that a verdict passes, remembered where the verdict is."""
+    def feasible(self, view: NodeView, filtered: FilterPass) -> Rows:
+        """Return the rows that a filter result passes, remembered where the filter result is."""
         return (
-            self._shape.filters.feasible(verdict)
+            self._shape.filters.feasible(filtered)
             if view.is_all
-            else super().feasible(view, verdict)
+            else super().feasible(view, filtered)
         )
 
     def totals(self, rows: Rows) -> ScoreArray:
@@ -150,11 +150,11 @@ class ReusedAnswers(Answers):
         return shape.scores.totals(at, self.view_of(rows))
 
     def rejection(
-        self, outcome: PreFilterOutcome, verdict: FilterPass, find: Callable[[], Rejection]
+        self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]
     ) -> Rejection:
         """Return why no row passed, from the cache where possible."""
         cache, key = self._reuse.rejections, None
-        if self._every_node and verdict is self._shape.filters.verdict:
+        if self._every_node and filtered is self._shape.filters.filtered:
             key = cache.key(self.attempt, outcome, self._shape)
         found = None if key is None else cache.find(key)
         if found is None:

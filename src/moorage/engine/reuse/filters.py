@@ -1,8 +1,8 @@
 """The filter cache: what the reusable Filter plugins say of every row, for pods of one shape.
 
 Filters that read the node alone are kept apart from those that read its pods as well, so that a
-row whose pods changed costs only the latter. Plugins that are asked afresh join the kept verdict
-in every attempt.
+row whose pods changed costs only the latter. Answers of plugins that are asked afresh join
+the kept filter result in every attempt.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FilterPlugins:
 
 
 class FilterCache:
-    """The verdict on every row for one shape.
+    """The filter result on every row for one shape.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class FilterCache:
 
     Attributes
     ----------
-    verdict
+    filtered
         What all reusable Filters say of every row; None until they were asked. Not to be changed
         by others.
     by_node
-        What those of them say that read the node alone; None as `verdict`.
+        What those of them say that read the node alone; None as `filtered`.
     """
 
-    __slots__ = ("_by_pods", "_feasible", "_plugins", "by_node", "verdict")
+    __slots__ = ("_by_pods", "_feasible", "_plugins", "by_node", "filtered")
 
     def __init__(self, plugins: FilterPlugins) -> None:
         self._plugins = plugins
@@ -70,7 +70,7 @@ class FilterCache:
 
     def forget(self) -> None:
         """Forget what is known about rows."""
-        self.verdict: FilterPass | None = None
+        self.filtered: FilterPass | None = None
         self.by_node: FilterPass | None = None
         self._by_pods: FilterPass | None = None
         self._feasible: NDArray[np.int64] | None = None
@@ -78,26 +78,26 @@ class FilterCache:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, bytes."""
-        passes = [each for each in (self.by_node, self._by_pods, self.verdict) if each is not None]
+        passes = [each for each in (self.by_node, self._by_pods, self.filtered) if each is not None]
         rows = 0 if self._feasible is None else self._feasible.nbytes
         return sum(each.nbytes for each in passes) + rows
 
     # -- answers -------------------------------------------------------------------------------
 
     def ask(self, attempt: Attempt) -> FilterPass:
-        """Ask the reusable Filters about every row, and keep their verdict unless one broke."""
+        """Ask the reusable Filters about every row, and keep the result unless one broke."""
         plugins, view = self._plugins, attempt.snapshot.all()
         by_node = ask_filters(attempt, view, only=plugins.by_node)
         by_pods = ask_filters(attempt, view, only=plugins.by_pods)
-        verdict = by_node.copy()
-        verdict.merge(by_pods)
-        if not verdict.is_broken:  # an error may be gone the next time
-            self.by_node, self._by_pods, self.verdict = by_node, by_pods, verdict
+        filtered = by_node.copy()
+        filtered.merge(by_pods)
+        if not filtered.is_broken:  # an error may be gone the next time
+            self.by_node, self._by_pods, self.filtered = by_node, by_pods, filtered
             self._feasible = None
-        return verdict
+        return filtered
 
-    def complete(self, attempt: Attempt, verdict: FilterPass) -> FilterPass:
-        """Return a verdict of the reusable Filters with those joined that are asked afresh.
+    def complete(self, attempt: Attempt, filtered: FilterPass) -> FilterPass:
+        """Return a filter result of the reusable Filters with those joined that are asked afresh.
 
         Raises
         ------
@@ -106,25 +106,25 @@ class FilterCache:
         """
         plugins, state = self._plugins, attempt.state
         if plugins.asks_afresh(state):
-            verdict, view = verdict.copy(), attempt.snapshot.all()
+            filtered, view = filtered.copy(), attempt.snapshot.all()
             for forms in plugins.afresh:
                 if forms.name not in state.skip_filter:
-                    ask_into(verdict, attempt, forms, view)
-        if verdict is not self.verdict:
-            raise_first_error(attempt.profile, verdict)
-        return verdict
+                    ask_into(filtered, attempt, forms, view)
+        if filtered is not self.filtered:
+            raise_first_error(attempt.profile, filtered)
+        return filtered
 
     def on_row(self, state: CycleState, row: int) -> FilterPass | None:
-        """Return a copy of the verdict on one row; None where a Filter must be asked."""
-        if self.verdict is None or self._plugins.asks_afresh(state):
+        """Return a copy of the filter result on one row; None where a Filter must be asked."""
+        if self.filtered is None or self._plugins.asks_afresh(state):
             return None
-        return self.verdict.at(np.array([row]))
+        return self.filtered.at(np.array([row]))
 
     def passes(self, state: CycleState, row: int) -> bool | None:
         """Whether one row passed when the cache was followed last; None where it is not known."""
-        if self.verdict is None or self._plugins.asks_afresh(state):
+        if self.filtered is None or self._plugins.asks_afresh(state):
             return None
-        return self.verdict.plugin_n.item(row) == PASSED
+        return self.filtered.plugin_n.item(row) == PASSED
 
     def passes_now(self, state: CycleState, pod: PodInfo, row: int) -> bool:
         """Whether one row whose pods changed passes now; False is always right.
@@ -140,12 +140,12 @@ class FilterCache:
             return False
         return self._plugins.scalar.passes(state, pod, row)
 
-    def feasible(self, verdict: FilterPass) -> NDArray[np.int64]:
-        """Return int64: the rows that a verdict on every row passes, ascending."""
-        if verdict is not self.verdict:
-            return verdict.passing
+    def feasible(self, filtered: FilterPass) -> NDArray[np.int64]:
+        """Return int64: the rows that a filter result on every row passes, ascending."""
+        if filtered is not self.filtered:
+            return filtered.passing
         if self._feasible is None:
-            self._feasible = verdict.passing
+            self._feasible = filtered.passing
         return self._feasible
 
     # -- changes -------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class FilterCache:
         changes
             The rows.
         """
-        if self.verdict is None:
+        if self.filtered is None:
             return
         if changes.are_few and self._follow_in_scalars(attempt, changes.rows):
             return
@@ -172,38 +172,38 @@ class FilterCache:
         self._ask_again(self._by_pods, plugins.by_pods, attempt, at)
         merged = self.by_node.at(at)
         merged.merge(self._by_pods.at(at))
-        if (merged.passed != (self.verdict.plugin_n[at] == PASSED)).any():
+        if (merged.passed != (self.filtered.plugin_n[at] == PASSED)).any():
             self._feasible = None
-        self.verdict.put(at, merged)
+        self.filtered.put(at, merged)
         if merged.is_broken:
-            self.verdict = self._feasible = None
+            self.filtered = self._feasible = None
 
     @staticmethod
     def _ask_again(
-        verdict: FilterPass, only: Sequence[int], attempt: Attempt, rows: NDArray[np.int64]
+        filtered: FilterPass, only: Sequence[int], attempt: Attempt, rows: NDArray[np.int64]
     ) -> None:
         view: NodeView = attempt.snapshot.rows(rows)
-        verdict.put(rows, ask_filters(attempt, view, only=only))
+        filtered.put(rows, ask_filters(attempt, view, only=only))
 
     def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
         """Judge a few rows whose nodes did not change; False when that takes arrays.
 
         Nothing is lost then: the rows judged before are judged once more.
         """
-        verdict, by_node, by_pods = self.verdict, self.by_node, self._by_pods
-        assert verdict is not None
+        filtered, by_node, by_pods = self.filtered, self.by_node, self._by_pods
+        assert filtered is not None
         assert by_node is not None
         assert by_pods is not None
         for row in rows:
-            passed = verdict.plugin_n.item(row) == PASSED
-            found = self._plugins.scalar.verdict(attempt, row)
+            passed = filtered.plugin_n.item(row) == PASSED
+            found = self._plugins.scalar.row_result(attempt, row)
             if found is None:
                 return False
             if passed and found is PASSES:
                 continue
             by_pods.put_row(row, found)
-            first = min(by_node.verdict_at(row), found)  # the first plugin decides
-            verdict.put_row(row, first)
+            first = min(by_node.result_at(row), found)  # the first plugin decides
+            filtered.put_row(row, first)
             if passed or first is PASSES:
                 self._feasible = None
         return True

@@ -1,4 +1,4 @@
-"""The nominated cache: the verdict of one shape on every row beside the pods nominated there.
+"""The nominated cache: the filter result of one shape on every row beside the pods nominated there.
 
 While a wave of preemptors waits for room, thousands of nodes have nominated pods, and from one
 replica to the next a few of them change. The key is the priority of the pod, because nominated
@@ -23,41 +23,41 @@ from moorage.snapshot.snapshot import Snapshot
 # From this share of the rows on, one pass over all costs less than following changes; a guess.
 _CHANGED_SHARE = 4
 
-# Priorities for which a shape keeps a verdict; a guess.
+# Priorities for which a shape keeps a filter result; a guess.
 _PRIORITIES_MOST = 4
 
 
 class _Kept:
-    """The verdict for one priority.
+    """The filter result for one priority.
 
     Parameters
     ----------
     base
-        The shape's verdict without nominated pods, which is followed in place.
+        The shape's filter result without nominated pods, which is followed in place.
     level
         The nominated pods that count.
     by_sums
         Indexes of the Filters that judged beside them.
-    verdict
-        The verdict with and without them.
+    filtered
+        The filter result with and without them.
     positions
         Up to where the logs of nodes, of pods and of the level were followed.
     """
 
-    __slots__ = ("base", "by_sums", "level", "positions", "verdict")
+    __slots__ = ("base", "by_sums", "filtered", "level", "positions")
 
     def __init__(
         self,
         base: FilterPass,
         level: NominatedLevel,
         by_sums: tuple[int, ...],
-        verdict: FilterPass,
+        filtered: FilterPass,
         positions: tuple[int, int, int],
     ) -> None:
         self.base = base
         self.level = level
         self.by_sums = by_sums
-        self.verdict = verdict
+        self.filtered = filtered
         self.positions = positions
 
     def changed(self, snapshot: Snapshot, positions: tuple[int, int, int]) -> list[int] | None:
@@ -74,7 +74,7 @@ class _Kept:
 
 
 class NominatedCache:
-    """The verdict of one shape beside nominated pods, by priority."""
+    """The filter result of one shape beside nominated pods, by priority."""
 
     __slots__ = ("_kept",)
 
@@ -85,25 +85,25 @@ class NominatedCache:
         return len(self._kept)
 
     def forget(self) -> None:
-        """Forget every verdict."""
+        """Forget every filter result."""
         self._kept.clear()
 
     @property
     def nbytes(self) -> int:
-        """Memory of the verdicts, bytes."""
-        return sum(kept.verdict.nbytes for kept in self._kept.values())
+        """Memory of the filter results, bytes."""
+        return sum(kept.filtered.nbytes for kept in self._kept.values())
 
-    def judge(self, attempt: Attempt, verdict: FilterPass, *, is_kept: bool) -> FilterPass:
-        """Return the verdict on every row beside nominated pods; not to be changed.
+    def judge(self, attempt: Attempt, filtered: FilterPass, *, is_kept: bool) -> FilterPass:
+        """Return the filter result on every row beside nominated pods; not to be changed.
 
         Parameters
         ----------
         attempt
             The attempt, after PreFilter.
-        verdict
-            The verdict without nominated pods, up to date.
+        filtered
+            The filter result without nominated pods, up to date.
         is_kept
-            Whether that is the shape's own verdict, and not one with more plugins asked.
+            Whether that is the shape's own filter result, and not one with more plugins asked.
 
         Raises
         ------
@@ -114,21 +114,21 @@ class NominatedCache:
         by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter) if is_kept else None
         level, own = snapshot.nominated_level(pod)
         if by_sums is None or own is not None:
-            both = verdict.copy()
+            both = filtered.copy()
             filter_nominated(attempt, snapshot.all(), both)
             return both
         table = snapshot.table
         positions = (table.node_log.position, table.pod_log.position, level.log.position)
         kept = self._kept.get(pod.priority)
-        if kept is not None and kept.base is verdict and kept.level is level:
+        if kept is not None and kept.base is filtered and kept.level is level:
             rows = kept.changed(snapshot, positions) if kept.by_sums == by_sums else None
             if rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
                 _follow(kept, attempt, rows)
                 kept.positions = positions
-                return kept.verdict
-        both = verdict.copy()
+                return kept.filtered
+        both = filtered.copy()
         filter_beside_sums(attempt, by_sums, snapshot.all(), both)
-        self._keep(pod.priority, _Kept(verdict, level, by_sums, both, positions))
+        self._keep(pod.priority, _Kept(filtered, level, by_sums, both, positions))
         return both
 
     def _keep(self, priority: int, kept: _Kept) -> None:
@@ -144,7 +144,7 @@ def _follow(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> None:
     at = np.array(rows, np.int64)
     part = kept.base.at(at)
     filter_beside_sums(attempt, kept.by_sums, attempt.snapshot.rows(at), part)
-    kept.verdict.put(at, part)
+    kept.filtered.put(at, part)
 
 
 def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bool:
@@ -155,12 +155,12 @@ def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bo
     if len(rows) > ROWS_MOST:
         return False
     for row in rows:
-        found, more = kept.base.verdict_at(row), kept.level.at(row)
+        found, more = kept.base.result_at(row), kept.level.at(row)
         if more is not None:
             beside = judge_row(attempt, kept.by_sums, row, more)
             if beside is None:
                 return False
             if beside is not PASSES and beside[0] <= found[0]:
                 found = beside
-        kept.verdict.put_row(row, found)
+        kept.filtered.put_row(row, found)
     return True

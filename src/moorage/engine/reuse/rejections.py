@@ -47,7 +47,7 @@ class RejectionCache:
         Parameters
         ----------
         attempt
-            The attempt, whose search found no more than the verdict that is kept for the shape.
+            The attempt, whose search found no more than the result kept for the shape.
         outcome
             What PreFilter came to.
         shape

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSES, RowVerdict
+from moorage.engine.filters.filter_pass import PASSES, RowResult
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.forms import FilterForms
 from moorage.snapshot.pod_info import PodInfo
@@ -46,14 +46,14 @@ class ScalarFilters:
             return False
         return True
 
-    def verdict(self, attempt: Attempt, row: int) -> RowVerdict | None:
-        """Return the verdict of the plugins on one row; None where an answer is no verdict."""
+    def row_result(self, attempt: Attempt, row: int) -> RowResult | None:
+        """Return the result of the plugins on one row; None where a plugin did not answer."""
         try:
             return self._first_failing(attempt, row)
         except Exception:  # as in `passes`
             return None
 
-    def _first_failing(self, attempt: Attempt, row: int) -> RowVerdict | None:
+    def _first_failing(self, attempt: Attempt, row: int) -> RowResult | None:
         state, pod = attempt.state, attempt.pod
         for forms in self._asked(state):
             judge, passes = forms.judge_row, forms.passes_row

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter, broken_filter
-from moorage.engine.filters.filter_pass import PASSES, RowVerdict, verdict_status
+from moorage.engine.filters.filter_pass import PASSES, RowResult, result_status
 from moorage.engine.filters.moving import put_on_row, take_off_row
 from moorage.engine.filters.nominated import filter_beside_nominated, judge_row
 from moorage.framework.status import SUCCESS, Status
@@ -28,11 +28,11 @@ class TriedRow:
     row
         The row.
     by_node
-        The verdict of the Filters that read the node alone; None when they are to be asked.
+        The filter result of the Filters that read the node alone; None when they are to be asked.
     """
 
     def __init__(
-        self, attempt: Attempt, trial: Trial, row: int, *, by_node: RowVerdict | None
+        self, attempt: Attempt, trial: Trial, row: int, *, by_node: RowResult | None
     ) -> None:
         self._attempt = attempt
         self._trial = trial
@@ -66,10 +66,10 @@ class TriedRow:
                     return first.status(at.profile, 0)
         except CycleError as broken:
             return broken.status
-        status = verdict_status(at.profile, self._first_failing())
+        status = result_status(at.profile, self._first_failing())
         return status if status.ok or status.rejected else broken_filter(status)
 
-    def _first_failing(self) -> RowVerdict:
+    def _first_failing(self) -> RowResult:
         """Ask the Filters about the row until one fails it."""
         at, row, by_node = self._attempt, self._row, self._by_node
         found = PASSES if by_node is None else by_node

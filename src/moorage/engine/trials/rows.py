@@ -25,15 +25,15 @@ from moorage.snapshot.view import NodeView
 Rows = NDArray[np.int64]
 
 
-class Verdict:
-    """`RowsVerdict` over the verdict of the Filters.
+class FilterResult:
+    """`RowsResult` over the filter result of the Filters.
 
     Parameters
     ----------
     profile
         The profile of the Filters.
     found
-        Their verdict.
+        Their filter result.
     """
 
     def __init__(self, profile: Profile, found: FilterPass) -> None:
@@ -62,7 +62,7 @@ class TriedRows:
     nominated
         Where in the view nominated pods come first, and what they add; None for nowhere.
     by_node
-        The verdict on every row of the Filters that read the node alone; None when they are to be
+        The result on every row of the Filters that read the node alone; None when they must be
         asked.
     """
 
@@ -89,15 +89,15 @@ class TriedRows:
         self._shift(amounts, pods)
         self._room = None
 
-    def judge(self) -> Verdict:
+    def judge(self) -> FilterResult:
         """Run every Filter on the rows as they are now."""
         profile = self._attempt.profile
         if self._by_node is None:
-            return Verdict(profile, self._run(range(len(profile.filters))))
+            return FilterResult(profile, self._run(range(len(profile.filters))))
         found = self._by_node.at(self._view.row_numbers())
         found.merge(self._pass(self._by_sums, self._view))
         self._beside(found.put_sooner, self._by_sums)
-        return Verdict(profile, found)
+        return FilterResult(profile, found)
 
     def put_back(self, amounts: Mapping[str, Rows], which: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Put a pod back on rows that still pass with it; return where there was no room."""
@@ -139,7 +139,7 @@ class TriedRows:
         return found
 
     def _beside(self, put: Callable[[Rows, FilterPass], None], only: Iterable[int]) -> None:
-        """Judge the rows with nominated pods beside those, and put the verdicts in."""
+        """Judge the rows with nominated pods beside those, and put the filter results in."""
         if self._nominated is None:
             return
         positions, added = self._nominated

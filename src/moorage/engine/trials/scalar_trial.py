@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSED, PASSES, RowVerdict, verdict_status
+from moorage.engine.filters.filter_pass import PASSED, PASSES, RowResult, result_status
 from moorage.engine.filters.nominated import judge_row
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.what_if import TakesArraysError
@@ -25,7 +25,7 @@ class ScalarTrial:
     by_sums
         Indexes of the Filters that read sums.
     by_node
-        The verdict of the Filters that read the node alone.
+        The filter result of the Filters that read the node alone.
     nominated
         What the pods hold that are nominated to the row first; None where there are none.
     """
@@ -47,7 +47,7 @@ class ScalarTrial:
         row: int,
         by_sums: tuple[int, ...],
         *,
-        by_node: RowVerdict,
+        by_node: RowResult,
         nominated: RowSums | None,
     ) -> None:
         self._attempt = attempt
@@ -74,8 +74,8 @@ class ScalarTrial:
         TakesArraysError
             A Filter could not be asked in scalars.
         """
-        found = self._verdict()
-        return SUCCESS if found is PASSES else verdict_status(self._attempt.profile, found)
+        found = self._result()
+        return SUCCESS if found is PASSES else result_status(self._attempt.profile, found)
 
     def put_back(self, amounts: Mapping[str, int]) -> bool:
         """Put a pod back if the row still passes with it; return whether it does.
@@ -86,13 +86,13 @@ class ScalarTrial:
             A Filter could not be asked in scalars.
         """
         self.shift(amounts, 1)
-        if self._verdict() is PASSES:
+        if self._result() is PASSES:
             return True
         self.shift({name: -amount for name, amount in amounts.items()}, -1)
         return False
 
-    def _verdict(self) -> RowVerdict:
-        """Return the verdict beside nominated pods where it fails as soon, or the one without."""
+    def _result(self) -> RowResult:
+        """Return the result beside nominated pods where it fails as soon, or the one without."""
         mine, beside, by_node = self._amounts, self._nominated, self._by_node
         first = PASSES
         if beside is not None:
@@ -105,7 +105,7 @@ class ScalarTrial:
         found = min(by_node, self._ask(RowSums(mine, self._pods)))
         return first if first is not PASSES and first[0] <= found[0] else found
 
-    def _ask(self, more: RowSums) -> RowVerdict:
+    def _ask(self, more: RowSums) -> RowResult:
         """Ask the Filters that read sums about the row if it held more."""
         found = judge_row(self._attempt, self._by_sums, self._row, more)
         if found is None:

@@ -42,7 +42,7 @@ class NodeStatuses(Mapping[str, Status]):
         self._profile = search.attempt.profile
         self._snapshot = search.attempt.snapshot
         self._view = search.view
-        self._verdict = search.verdict
+        self._filtered = search.filtered
         self._absent = search.absent_status
         self._positions: dict[int, int] | None = None
 
@@ -61,14 +61,14 @@ class NodeStatuses(Mapping[str, Status]):
     def status_of(self, row: int) -> Status:
         """Return the status of one row."""
         position = self._position(row)
-        return self._absent if position is None else self._verdict.status(self._profile, position)
+        return self._absent if position is None else self._filtered.status(self._profile, position)
 
     def rows_with(self, code: Code) -> Rows:
         """Return int64: the rows whose status has this code, ascending; not to be changed."""
         if self._view.is_all:
-            return self._verdict.rows_with(code)
+            return self._filtered.rows_with(code)
         found = np.full(self._snapshot.num_nodes, self._absent.code is code)
-        found[self._view.row_numbers()] = self._verdict.code_n == code
+        found[self._view.row_numbers()] = self._filtered.code_n == code
         return np.flatnonzero(found)
 
     def _position(self, row: int) -> int | None:
@@ -151,7 +151,7 @@ class SearchWhatIf:
             self._attempt,
             row,
             by_sums,
-            by_node=by_node.verdict_at(row),
+            by_node=by_node.result_at(row),
             nominated=level.at(row),
         )
 
@@ -166,6 +166,6 @@ class SearchWhatIf:
     def on_row(self, row: int) -> Iterator[TriedRow]:
         """Try things out on a row; everything is undone at the end."""
         by_node = None if self._known is None else self._known.by_node
-        known = None if by_node is None else by_node.verdict_at(row)
+        known = None if by_node is None else by_node.result_at(row)
         with self._attempt.snapshot.trial() as trial:
             yield TriedRow(self._attempt.branch(), trial, row, by_node=known)

@@ -115,10 +115,10 @@ class ClaimBinder:
 
     async def _shown(self, claim: ResourceClaim) -> None:
         """Wait until the watch has shown a claim, or its devices might be given away again."""
-        waited, pause = 0.0, _LOOK_SECONDS
+        waited, wait = 0.0, _LOOK_SECONDS
         while not self._table.assume(claim) and waited < _SHOWN_SECONDS_MAX:
-            await self._client.sleep(pause)
-            waited, pause = waited + pause, min(2 * pause, _LOOK_SECONDS_MAX)
+            await self._client.sleep(wait)
+            waited, wait = waited + wait, min(2 * wait, _LOOK_SECONDS_MAX)
 
     async def _wait(
         self, attempt: Attempt, pod: PodInfo, node_name: str, *, timeout_ns: int

@@ -29,7 +29,7 @@ from moorage.plugins.claims.pod_claims import DELETE_PROTECTION, ClaimError, ful
 from moorage.snapshot.pod_info import PodInfo
 
 _TRIES: Final = 5
-_PAUSE_SECONDS: Final = 0.01
+_RETRY_SECONDS: Final = 0.01
 
 
 class ClaimWriter:
@@ -71,7 +71,7 @@ class ClaimWriter:
             try:
                 return await self._reserve(claim, allocation, pod)
             except ConflictError:
-                await self._client.sleep(_PAUSE_SECONDS)
+                await self._client.sleep(_RETRY_SECONDS)
             claim = await self._read_again(claim)
         try:
             return await self._reserve(claim, allocation, pod)
@@ -219,7 +219,7 @@ class ClaimWriter:
             try:
                 await write(claim)
             except ConflictError:
-                await self._client.sleep(_PAUSE_SECONDS)
+                await self._client.sleep(_RETRY_SECONDS)
             else:
                 return
             claim = from_dict(

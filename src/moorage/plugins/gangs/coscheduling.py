@@ -35,7 +35,7 @@ from moorage.snapshot.snapshot import Snapshot
 NOT_FOUND: Final = "PodGroup not found"
 _WAIT_SECONDS: Final = 60  # where neither the group nor the arguments say how long
 _PERCENT: Final = 100
-_PAUSE_SECONDS: Final = 1  # as long as the first backoff of a pod
+_BACKOFF_SECONDS: Final = 1  # as long as the first backoff of a pod
 
 
 class Coscheduling:
@@ -59,7 +59,7 @@ class Coscheduling:
         self._clock = handle.clock
         self._waits = handle.group_mode == "permit"
         permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
-        self._paused = Until(handle.clock, _PAUSE_SECONDS)
+        self._backing_off = Until(handle.clock, _BACKOFF_SECONDS)
         self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)
         self._rules = GroupRules(handle.snapshot, permitted)
 
@@ -100,7 +100,7 @@ class Coscheduling:
         if key is None or not key.source:
             return SUCCESS
         terms = self._snapshot.groups.source.terms_of(key)
-        return self._rules.refusal(key, terms, pod).by(self.name)
+        return self._rules.rejection(key, terms, pod).by(self.name)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -118,13 +118,13 @@ class Coscheduling:
             return None, SUCCESS
         key, _, terms = found
         if key.source == LABEL_SOURCE:
-            return None, self._rules.label_refusal(key, terms, pod.pod)
+            return None, self._rules.label_rejection(key, terms, pod.pod)
         text = f"podGroup {key.full_name} failed recently"  # upstream's words
         if self._backoff.holds(key):
             return None, unresolvable(text)
-        if self._paused.holds(key):
+        if self._backing_off.holds(key):
             # The first member that is placed brings the others along, whatever their backoff. Two
-            # groups that need the same room would take it from each other without pause.
+            # groups that need the same room would take it from each other again and again.
             return None, error(text)
         return None, self._rules.shortage(key, terms, pod.pod)
 
@@ -171,7 +171,7 @@ class Coscheduling:
         if key.source == LABEL_SOURCE or missing <= 0 or kept:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
-            self._paused.begin(key)
+            self._backing_off.begin(key)
         if self._args.pod_group_backoff_seconds and len(members.pods) >= terms.minimum:
             self._backoff.begin(key)
         self._failed(key, members)

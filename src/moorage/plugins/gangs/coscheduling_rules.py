@@ -67,7 +67,7 @@ class GroupRules:
         self._snapshot = snapshot
         self.permitted = permitted
 
-    def refusal(self, key: GroupKey, terms: GroupTerms | None, pod: Pod) -> Status:
+    def rejection(self, key: GroupKey, terms: GroupTerms | None, pod: Pod) -> Status:
         """Return why a member is left out of its group's trial, or Success."""
         if terms is None:
             return unresolvable(f"PodGroup {key.full_name} not found")
@@ -106,7 +106,7 @@ class GroupRules:
         self.permitted.begin(key)
         return SUCCESS
 
-    def label_refusal(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
+    def label_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
         """Return why the plugin of 2020 turns a member away (gang section C, PreFilter)."""
         if minimum_of(pod) != terms.minimum:
             return unschedulable("PodGroupMinAvailables do not match")

@@ -37,7 +37,7 @@ class _Questions:
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         soft = [item for item in tolerations if item.effect in {"", _SOFT}]
-        self.blocks = SetAnswers(lambda taints: int(_blocked(taints, tolerations)))
+        self.blocks = SetAnswers(lambda taints: int(_untolerated(taints, tolerations)))
         self.soft = SetAnswers(lambda taints: _count_unwelcome(taints, soft))
 
 
@@ -61,8 +61,8 @@ class TaintToleration:
         """Reject rows with a NoSchedule or NoExecute taint the pod does not tolerate."""
         del state
         questions = memo_of(pod.part(TOLERATIONS), self, _Questions)
-        blocked = questions.blocks.gather(self._snapshot.taint_sets, view) != 0
-        return answer_where(blocked, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+        untolerated = questions.blocks.gather(self._snapshot.taint_sets, view) != 0
+        return answer_where(untolerated, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Keep the tolerations that concern PreferNoSchedule; never skips."""
@@ -98,7 +98,7 @@ def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def _blocked(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
+def _untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
     return any(taint.effect in _HARD and not _tolerated(taint, tolerations) for taint in taints)
 
 
@@ -109,5 +109,5 @@ def _count_unwelcome(taints: Sequence[Taint], tolerations: Sequence[Toleration])
 def _node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     assert isinstance(new, Node)
     tolerations = waiting.spec.tolerations
-    was_open = isinstance(old, Node) and not _blocked(old.spec.taints, tolerations)
-    return not was_open and not _blocked(new.spec.taints, tolerations)
+    was_open = isinstance(old, Node) and not _untolerated(old.spec.taints, tolerations)
+    return not was_open and not _untolerated(new.spec.taints, tolerations)

@@ -91,9 +91,9 @@ class DefaultPreemption:
         narrowed = self._evaluator.narrowed(state)
         if narrowed is not None:
             return narrowed
-        refusal = self._group_refusal(pod) or self._refusal(state.read(WHAT_IF), pod)
-        if refusal:
-            return self._evaluator.refused(refusal)
+        reason = self._group_reason(pod) or self._reason(state.read(WHAT_IF), pod)
+        if reason:
+            return self._evaluator.refused(reason)
         return self._evaluator.preempt(state, pod, self._where)
 
     def post_filter_group(
@@ -117,7 +117,7 @@ class DefaultPreemption:
 
     # -- who may -------------------------------------------------------------------------------
 
-    def _group_refusal(self, pod: PodInfo) -> str:
+    def _group_reason(self, pod: PodInfo) -> str:
         """Return why a member of a group may not preempt on its own, "" when it may."""
         if not (self._by_placement or self._whole_groups):
             return ""
@@ -133,7 +133,7 @@ class DefaultPreemption:
                 return IN_PLACEMENT
         return WHOLE_GROUPS if self._whole_groups else ""
 
-    def _refusal(self, what_if: WhatIf, pod: PodInfo) -> str:
+    def _reason(self, what_if: WhatIf, pod: PodInfo) -> str:
         """Return why the pod may not preempt at all, "" when it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return POLICY_NEVER

@@ -151,7 +151,7 @@ class KnownRows:
             self._compare(losses[0])
             if losses.count(losses[0]) < len(losses):
                 self.alike = False
-        self._passing += rows[victims.verdict.broken].tolist()
+        self._passing += rows[victims.filtered.broken].tolist()
         self._run_n[rows] = len(self._runs)
         self._position_n[rows] = np.arange(len(rows))
         self._runs.append(victims)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.status import SUCCESS, Status
-from moorage.framework.what_if import RowsTrial, RowsVerdict, SumsTrial
+from moorage.framework.what_if import RowsResult, RowsTrial, SumsTrial
 from moorage.snapshot.importance import NOT_STARTED, RankedPods, start_ns
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
@@ -55,7 +55,7 @@ class Victims(msgspec.Struct, frozen=True):
         bool, (rows, ranks): pods of lower priority than the preemptor.
     victim
         bool, (rows, ranks): those of them that would be evicted.
-    verdict
+    filtered
         Of every Filter with all of them gone.
     protection
         The budgets' part; None where they have none.
@@ -63,14 +63,14 @@ class Victims(msgspec.Struct, frozen=True):
 
     lower: Mask
     victim: Mask
-    verdict: RowsVerdict
+    filtered: RowsResult
     protection: Protection | None
 
     def of_row(self, index: int) -> RowVictims:
         """Return what was found for one row."""
         victim: list[bool] = self.victim[index].tolist()
         if True not in victim:
-            some, status = True in self.lower[index].tolist(), self.verdict.status(index)
+            some, status = True in self.lower[index].tolist(), self.filtered.status(index)
             return RowVictims((), 0, mixed=False, lower=some, status=status)
         # Who has victims has passed without them.
         if self.protection is None:
@@ -143,8 +143,8 @@ def dry_run_many(
     """
     lower = ranked.priority < priority
     trial.shift(_sums(ranked.requests, lower), -lower.sum(axis=1))
-    verdict = trial.judge()
-    fits = verdict.passed
+    filtered = trial.judge()
+    fits = filtered.passed
     victim = np.zeros_like(lower)
     every = np.arange(len(lower))
     for step in range(lower.shape[1]):
@@ -154,7 +154,7 @@ def dry_run_many(
             continue
         amounts = {name: array[at] for name, array in ranked.requests.items()}
         victim[at] = trial.put_back(amounts, back)
-    return Victims(lower, victim, verdict, protection)
+    return Victims(lower, victim, filtered, protection)
 
 
 def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:

@@ -85,7 +85,7 @@ class CapacityScheduling:
             state.write(_LOOKED, _Looked(usage))
             return None, SUCCESS
         claim = _claim(pod, usage, snapshot)
-        reason, excess = _refusal(pod, quota, claim, usage)
+        reason, excess = _rejection(pod, quota, claim, usage)
         state.write(_LOOKED, _Looked(usage, claim, excess))
         return None, unschedulable(reason) if reason else SUCCESS
 
@@ -154,7 +154,7 @@ def _claim(pod: PodInfo, usage: Usage, snapshot: Snapshot) -> Claim:
     return Claim(in_quota, in_all)
 
 
-def _refusal(pod: PodInfo, quota: Quota, claim: Claim, usage: Usage) -> tuple[str, str]:
+def _rejection(pod: PodInfo, quota: Quota, claim: Claim, usage: Usage) -> tuple[str, str]:
     """Return why the quotas leave no room for a pod, and the figures; "" where they do."""
     used = usage.used(pod.namespace)
     resource = quota.above_max(claim.in_quota, used)

@@ -1,6 +1,6 @@
 """Where the domains of topology constraints lie: which rows count, and in which domain each is.
 
-Between the snapshot's label columns and the verdicts of PodTopologySpread. A `Layout` depends on
+Between the snapshot's label columns and the answers of PodTopologySpread. A `Layout` depends on
 the nodes, the topology keys and who is left out, not on pods or selectors; so replicas, and most
 deployments, share one until a node changes.
 """

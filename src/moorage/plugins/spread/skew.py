@@ -109,7 +109,7 @@ class HardSkew:
         return twin
 
     def judge_row(self, row: int) -> Code:
-        """Return the verdict on one row: the first constraint that fails decides."""
+        """Return the answer for one row: the first constraint that fails decides."""
         for index, constraint in enumerate(self._constraints):
             domain = int(self._layout.axes[index].domain_n[row])
             if domain < 0:

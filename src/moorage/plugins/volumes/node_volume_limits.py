@@ -79,19 +79,19 @@ class NodeVolumeLimits:
         """Reject rows whose limit for a driver the pod's volumes would exceed."""
         del state
         self._attached.follow()
-        verdict = _Verdict(self._reasons, self._reason, self._snapshot.num_nodes)
+        failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
         with_csi = self._attached.has_csi_node()
         if with_csi.all():
-            self._judge(self._new(pod, has_csi_node=True), None, verdict)
-            return verdict.answer(view)
+            self._judge(self._new(pod, has_csi_node=True), None, failures)
+            return failures.answer(view)
         on_csi = self._new(pod, has_csi_node=True)
         elsewhere = self._new(pod, has_csi_node=False)
         if on_csi == elsewhere:
-            self._judge(on_csi, None, verdict)
+            self._judge(on_csi, None, failures)
         else:
-            self._judge(on_csi, with_csi, verdict)
-            self._judge(elsewhere, ~with_csi, verdict)
-        return verdict.answer(view)
+            self._judge(on_csi, with_csi, failures)
+            self._judge(elsewhere, ~with_csi, failures)
+        return failures.answer(view)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Name what helps: greater limits, pods or attachments that go, the pod's claims."""
@@ -117,22 +117,22 @@ class NodeVolumeLimits:
             return error(str(fault))
         return tuple(found)
 
-    def _judge(self, new: _New, where_n: BoolArray | None, verdict: _Verdict) -> None:
+    def _judge(self, new: _New, where_n: BoolArray | None, failures: _Failures) -> None:
         """Judge the rows of a mask, or all, for these new volumes."""
         if isinstance(new, Status):
-            verdict.fail(where_n, new.code, new.message)
+            failures.fail(where_n, new.code, new.message)
             return
         by_driver: dict[str, list[VolumeId]] = {}
         for volume in new:
             by_driver.setdefault(volume[0], []).append(volume)
         for driver, volumes in by_driver.items():
-            verdict.exceed(where_n, self._too_many(driver, volumes))
+            failures.exceed(where_n, self._too_many(driver, volumes))
         faults = self._attached.faults() if by_driver else {}
         if faults:
             limited = self._attached.any_limit()
             for row, text in faults.items():
                 if (where_n is None or where_n[row]) and limited[row]:
-                    verdict.fail(np.arange(len(limited)) == row, Code.ERROR, text)
+                    failures.fail(np.arange(len(limited)) == row, Code.ERROR, text)
 
     def _too_many(self, driver: str, volumes: Sequence[VolumeId]) -> BoolArray:
         """Return bool, (n,): nodes with too little room for those volumes they do not have."""
@@ -148,7 +148,7 @@ class NodeVolumeLimits:
         return too_many
 
 
-class _Verdict:
+class _Failures:
     """Codes and reasons by row, filled step by step; a failure replaces an exceeded limit."""
 
     def __init__(self, reasons: ReasonTable, exceeded: int, n: int) -> None:

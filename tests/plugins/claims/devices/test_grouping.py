@@ -210,7 +210,7 @@ def test_what_is_forgotten_for_want_of_room_is_found_again(monkeypatch):
     monkeypatch.setattr("moorage.plugins.claims.devices.inventory._SIGNATURES_MAX", 1)
     monkeypatch.setattr("moorage.plugins.claims.devices.inventory._SIGNATURES_OF_A_VIEW_MAX", 0)
     monkeypatch.setattr("moorage.plugins.claims.devices.grouping._SIGNATURES_MAX", 1)
-    monkeypatch.setattr("moorage.plugins.claims.devices.offered._VERDICTS_MAX", 1)
+    monkeypatch.setattr("moorage.plugins.claims.devices.offered._JUDGEMENTS_MAX", 1)
     for seed in range(10):
         world = World(seed)
         inventory = Inventory(world.slices)

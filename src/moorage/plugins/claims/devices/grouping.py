@@ -17,7 +17,7 @@ from moorage.plugins.claims.devices.counters import PoolCounters
 from moorage.plugins.claims.devices.inventory import Inventory
 from moorage.plugins.claims.devices.pools import NodeView, Signature, VisibleDevice, VisiblePool
 from moorage.plugins.claims.devices.requests import Demand
-from moorage.plugins.claims.devices.selecting import verdict
+from moorage.plugins.claims.devices.selecting import judgement
 
 _SIGNATURES_MAX = 16
 """Kept for each view; a guess, above it they are made anew."""
@@ -116,7 +116,7 @@ def _device(visible: VisibleDevice, asked: Question) -> object:
     offered = visible.offered
     return (
         visible.is_reachable,
-        tuple(verdict(offered.kind, all_of) for all_of in asked.selectors),
+        tuple(judgement(offered.kind, all_of) for all_of in asked.selectors),
         tuple(offered.attribute(name) for name in asked.attributes),
         offered.kind.profile,
     )
@@ -125,4 +125,4 @@ def _device(visible: VisibleDevice, asked: Question) -> object:
 def _matters(visible: VisibleDevice, asked: Question) -> bool:
     """Whether some request could want the device, or cannot say."""
     kind = visible.offered.kind
-    return any(verdict(kind, all_of) is not False for all_of in asked.selectors)
+    return any(judgement(kind, all_of) is not False for all_of in asked.selectors)

@@ -18,7 +18,7 @@ from moorage.plugins.claims.devices.cel import CelInput, SelectorFault, matches
 from moorage.plugins.claims.devices.contract import AllocationError, DeviceID, NodeFacts, PoolID
 
 _KEEPING_OFF = frozenset({"NoSchedule", "NoExecute"})
-_VERDICTS_MAX = 256
+_JUDGEMENTS_MAX = 256
 """Answers kept for a kind of device; a guess, against claims that bring selectors of their own."""
 
 AttributeValue = tuple[str, str | int | bool]
@@ -46,19 +46,19 @@ class DeviceKind:
         """What the search reads of such devices besides selectors and attributes."""
         self._driver = driver
         self._device = device
-        self._verdicts: dict[str, bool | SelectorFault] = {}
+        self._judgements: dict[str, bool | SelectorFault] = {}
 
     def answer(self, expression: str) -> bool | SelectorFault:
         """Whether devices of this kind fulfil a selector; asked once, then known."""
-        found = self._verdicts.get(expression)
+        found = self._judgements.get(expression)
         if found is None:
-            if len(self._verdicts) >= _VERDICTS_MAX:
-                self._verdicts.clear()
+            if len(self._judgements) >= _JUDGEMENTS_MAX:
+                self._judgements.clear()
             variable = self._variable
             found = (
                 variable if isinstance(variable, SelectorFault) else matches(expression, variable)
             )
-            self._verdicts[expression] = found
+            self._judgements[expression] = found
         return found
 
     @cached_property

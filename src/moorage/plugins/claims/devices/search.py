@@ -26,11 +26,11 @@ from moorage.plugins.claims.devices.requests import RESULTS_MAX, Alternative, De
 from moorage.plugins.claims.devices.selecting import (
     ConstraintState,
     FaultAt,
-    Verdict,
+    Judgement,
     begin_constraint,
     is_tainted,
+    judgement,
     raise_fault,
-    verdict,
 )
 
 
@@ -70,7 +70,7 @@ _AltKey: TypeAlias = tuple[int, int, int]
 class _Usable(NamedTuple):
     """The devices a search may try for a request."""
 
-    devices: list[tuple[int, Verdict]]
+    devices: list[tuple[int, Judgement]]
     """Positions, with what the selectors say: one without an answer matters when its turn comes."""
     leave_no_trace: bool
     """Whether trying them in vain changes nothing.
@@ -185,11 +185,11 @@ class NodeSearch:
                 found.append(index)
         return found
 
-    def _answer(self, alternative: Alternative, index: int) -> Verdict:
+    def _answer(self, alternative: Alternative, index: int) -> Judgement:
         offered = self._devices[index].offered
         if offered.device.binding_conditions and not self._around.features.device_binding:
             return False
-        return verdict(offered.kind, alternative.expressions)
+        return judgement(offered.kind, alternative.expressions)
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class NodeSearch:
             found = self._candidates[key] = _Usable(devices, leave_no_trace=not leave_trace)
         return found
 
-    def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Verdict]]:
+    def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Judgement]]:
         for index, visible in enumerate(self._devices):
             if self._is_taken(alternative, visible.offered):
                 continue

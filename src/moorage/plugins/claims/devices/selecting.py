@@ -18,10 +18,10 @@ class FaultAt(NamedTuple):
     fault: SelectorFault
 
 
-Verdict = bool | FaultAt
+Judgement = bool | FaultAt
 
 
-def verdict(kind: DeviceKind, expressions: tuple[str, ...]) -> Verdict:
+def judgement(kind: DeviceKind, expressions: tuple[str, ...]) -> Judgement:
     """Whether devices of a kind fulfil all selectors; the first that says otherwise decides."""
     for index, expression in enumerate(expressions):
         answer = kind.answer(expression)

@@ -1,0 +1,177 @@
+"""A word that the glossary says to avoid does not occur: not in names, not in prose.
+
+Looked at: names of modules, classes, functions, parameters and attributes, comments and docstrings
+of ``src``, and the pages of ``docs``. Left out: text in backticks, paths, code blocks, messages,
+records of decisions (they keep the words of their time), and words in italics in the glossary.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+ENGINE = "src/moorage/engine/a.py"
+_LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md")
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """Return the cells of the table that a heading begins, without its first row."""
+    lines = GLOSSARY.read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+@cache
+def avoided() -> list[str]:
+    """Return the words to avoid that have no everyday meaning."""
+    cells = (re.sub(r"\([^)]*\)", "", row[-1]) for row in _rows("Use"))
+    words = (word.strip() for cell in cells for word in cell.split(","))
+    return sorted({word for word in words if word and not word.startswith("*")})
+
+
+@cache
+def allowed() -> dict[str, tuple[str, ...]]:
+    """Return, by word, the rooms and folders where the word means something else."""
+    return {word: tuple(where.split(", ")) for word, where, _ in _rows("Word")}
+
+
+def forms(word: str) -> set[str]:
+    """Return a word and its plural."""
+    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return {word, plural}
+
+
+def place_of(path: str) -> str:
+    """Return the room of a module, or the folder of a page."""
+    parts = path.split("/")
+    if parts[0] == "src":
+        return parts[2].removesuffix(".py")
+    return parts[0] if len(parts) == 2 else "/".join(parts[:2])
+
+
+def names(text: str) -> Iterator[str]:
+    """Yield every name that a module gives to something."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def _comments_and_docstrings(text: str) -> Iterator[str]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+
+
+def prose(path: str, text: str) -> str:
+    """Return what a person reads as sentences: no code, no paths, no names with capitals inside."""
+    if path.endswith(".py"):
+        text = "\n".join(_comments_and_docstrings(text))
+        text = re.sub(r"::\n\n(?: {4,}.*\n|\n)+", "\n", text)
+    text = re.sub(r"^ *```.*?^ *```", " ", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"``.*?``|`[^`]*`|<!--.*?-->|\]\([^)]*\)", " ", text, flags=re.DOTALL)
+    words = re.sub(r"\S*[/_=]\S*|\S*\w\.\w\S*|\b\w+[a-z][A-Z]\w*", " ", text)
+    return " ".join(words.lower().split())
+
+
+def found(
+    path: str, text: str, *, allowances: Mapping[str, tuple[str, ...]] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield each word to avoid that a file has, with the name or the words around it."""
+    may = allowed() if allowances is None else allowances
+    said = prose(path, text)
+    given = [*names(text), Path(path).stem] if path.endswith(".py") else []
+    parts = {name: " ".join(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)).lower() for name in given}
+    for word in avoided():
+        if place_of(path) in may.get(word, ()):
+            continue
+        pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(forms(word)))})(?![\w-])")
+        for match in pattern.finditer(said):
+            yield word, said[max(0, match.start() - 40) : match.end() + 40]
+        yield from ((word, name) for name, split in parts.items() if pattern.search(split))
+
+
+def _files() -> list[str]:
+    paths = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    texts = (path.relative_to(ROOT).as_posix() for path in paths)
+    return sorted(path for path in texts if not path.startswith(_LEFT_OUT))
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[tuple[str, str, str]]:
+    return [
+        (path, word, where)
+        for path in _files()
+        for word, where in found(path, (ROOT / path).read_text())
+    ]
+
+
+def test_no_word_to_avoid_occurs(everything) -> None:
+    lines = [f"{path}: {word}: {where}" for path, word, where in everything]
+    assert lines == [], "\n".join(["", *lines])
+
+
+def test_the_words_to_avoid_are_read_from_the_glossary() -> None:
+    assert {"minion", "verdict", "story", "priority function", "lock"} <= set(avoided())
+    assert {"run", "weight", "reserve"}.isdisjoint(avoided())  # in italics
+    assert set(allowed()) <= set(avoided()), "an allowance of a word that is not avoided"
+    assert allowed()["kill"] == ("sandbox", "docs/how-to")
+
+
+def test_no_allowance_is_needless() -> None:
+    needed = set()
+    for path in _files():
+        text = (ROOT / path).read_text()
+        needed |= {(word, place_of(path)) for word, _ in found(path, text, allowances={})}
+    given = {(word, place) for word, places in allowed().items() for place in places}
+    assert sorted(given - needed) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        pytest.param(ENGINE, "# the story of a pod\n", ["story"], id="a comment"),
+        pytest.param(ENGINE, '"""Two verdicts."""\n', ["verdict"], id="a plural"),
+        pytest.param(ENGINE, "class RowVerdict: ...\n", ["verdict"], id="a class"),
+        pytest.param(ENGINE, "def f(old_story): ...\n", ["story"], id="an argument"),
+        pytest.param(ENGINE, "self.story = 1\n", ["story"], id="an attribute"),
+        pytest.param("src/moorage/engine/story.py", "", ["story"], id="a module"),
+        pytest.param(
+            "docs/a.md",
+            "A pending\nlist of a [door](door.md).\n",
+            ["door", "pending list"],
+            id="a page",
+        ),
+        pytest.param(ENGINE, "# `story`\n", [], id="in backticks"),
+        pytest.param(ENGINE, "# ``a story``\n", [], id="in double backticks"),
+        pytest.param(ENGINE, "f(story=history.story)\n", [], id="somebody else's name"),
+        pytest.param(ENGINE, "# pkg/story/x.go, a.story\n", [], id="a path"),
+        pytest.param("docs/a.md", "```\nthe story\n```\n", [], id="a code block"),
+        pytest.param("src/moorage/sandbox/a.py", "def kill(): ...\n", [], id="where it is allowed"),
+        pytest.param(ENGINE, "def kill(): ...\n", ["kill"], id="where it is not"),
+    ],
+)
+def test_a_word_is_found(path: str, text: str, words: list[str]) -> None:
+    assert [word for word, _ in found(path, text)] == words
