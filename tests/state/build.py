@@ -10,6 +10,7 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.state.activations import Activations
 from moorage.state.contracts import (
     GateResult,
     Hint,
@@ -144,12 +145,14 @@ class World:
                 hint("Claim", PVC_ADD),
                 hint("Gate", POD_DELETE),
             ]
+        self.activations = Activations(self._wake)
         self.queue = SchedulingQueue(
             clock=self.clock,
             sort_key=by_priority,
             pre_enqueue=pre_enqueue or {PROFILE: [("Gate", self._gate)]},
             hints={PROFILE: hints} if isinstance(hints, list) else hints,
             nominator=Nominator(lambda namespace, name: self.api.get((namespace, name))),
+            activations=self.activations,
             version=version,
             settings=settings,
             observer=self.seen,

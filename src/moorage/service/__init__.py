@@ -1,6 +1,9 @@
-"""Awaits on behalf of the scheduler and owns every task.
+"""The running scheduler: the only room that awaits on its behalf and owns its tasks.
 
-`scheduler` wires the rooms together; `ingest` turns watch events into stimuli for the state;
-`pump` pops, decides and yields; `binding_cycle` carries out a decision to bind; `failure` returns a
-pod to the queue; `pod_writes` keeps the writes about one pod in order. Plugins come as a registry.
+`assembly` is the list of the parts, and `scheduler` runs them. The way of a pod: `ingest` takes in
+watch events; `pump` pops a pod and has the engine decide; `group_attempt` does so for pod groups;
+`outcomes` hands the decision on, to `binding_cycle` or to `failure`; `evictions` makes room;
+`pod_writes` keeps the writes about one pod in order. Plugins come as a registry.
+
+Does not belong here: judging nodes (`engine`, `plugins`), what is believed (`state`).
 """

@@ -1,4 +1,7 @@
-"""Watch events to stimuli: the only place, with `pump`, that changes the state.
+"""Takes in the watch events: each becomes changes of cache, queue and listers.
+
+The state changes on the other side as well, where attempts begin and end (`pump`,
+`group_attempt`, `binding_cycle`, `failure`). No other part of the watch's way touches it.
 
 Rules: scheduling spec, events and informers section 3 (kubernetes v1.36
 ``pkg/scheduler/eventhandlers.go``). The cache hears before the queue, except that a node's
