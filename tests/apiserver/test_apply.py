@@ -514,3 +514,29 @@ def test_after_a_write_every_changed_field_is_the_writers(first, second):
 def test_a_set_of_fields_is_read_as_it_was_written(obj):
     fields = fields_of(obj, DEDUCED)
     assert from_fields_v1(to_fields_v1(fields)) == fields
+
+
+@pytest.mark.parametrize("mode", ["Strict", "Warn", "Ignore"])
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        pytest.param({"nosuch": 1}, ".nosuch: field not declared in schema", id="one field"),
+        pytest.param(
+            {"nosuch": 1, "metadata": {"name": "m", "other": 1}},
+            "errors:\n  .metadata.other: field not declared in schema\n  .nosuch: field not "
+            "declared in schema",
+            id="several fields",
+        ),
+    ],
+)
+async def test_a_field_that_is_not_in_the_schema_cannot_be_applied(mode, fields, told):
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+    query = {"fieldManager": "test", "fieldValidation": mode}
+    path = f"{CONFIG_MAPS}/m"
+    status, found = await Cluster().call(
+        "PATCH", path, {**body, **fields}, query=query, content_type=APPLY
+    )
+    assert status == 500
+    assert (
+        found["message"] == f"failed to create typed patch object (m; v1, Kind=ConfigMap): {told}"
+    )

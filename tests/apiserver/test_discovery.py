@@ -322,3 +322,19 @@ async def test_a_new_cluster_has_what_every_cluster_has():
         ("system-cluster-critical", 2_000_000_000),
         ("system-node-critical", 2_000_001_000),
     ]
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        pytest.param("application/json;as=Table;v=v1;g=meta.k8s.io", 406, id="a Table alone"),
+        pytest.param(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 201, id="or the object"
+        ),
+    ],
+)
+async def test_a_review_has_no_table(accept, expected):
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    spec = {"nonResourceAttributes": {"path": "/", "verb": "get"}}
+    status, _ = await Cluster().call("POST", path, {"spec": spec}, accept=accept)
+    assert status == expected

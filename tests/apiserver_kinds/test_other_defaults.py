@@ -268,3 +268,23 @@ def test_every_kind_can_be_made_shown_and_selected(plural):
     fields = kind.selectable_fields(stored)
     assert fields.keys() == kind.selectable_fields({}).keys()
     assert fields["metadata.name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("plural", "kept"),
+    [
+        pytest.param("namespaces", {"labels", "annotations"}, id="a namespace takes both"),
+        pytest.param("jobs", {"labels", "annotations"}, id="a job takes both"),
+        pytest.param("deployments", {"annotations"}, id="a deployment keeps its labels"),
+        pytest.param("volumeattachments", set(), id="an attachment keeps its metadata"),
+        pytest.param("customresourcedefinitions", set(), id="a definition keeps its metadata"),
+    ],
+)
+def test_metadata_that_is_written_with_the_status(plural, kept):
+    kind = KINDS[plural]
+    old = named(plural)
+    new = copy.deepcopy(old)
+    sent = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
+    new["metadata"] |= sent
+    kind.prepare_update(new, old, subresource="status", ctx=World())
+    assert new["metadata"] == old["metadata"] | {key: sent[key] for key in sorted(kept)}

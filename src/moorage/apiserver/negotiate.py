@@ -59,7 +59,9 @@ class Accepted(msgspec.Struct, frozen=True):
     media_type: str = JSON
 
 
-def negotiate(accept: str, *, streamed: bool = False, protobuf: bool = True) -> Accepted:
+def negotiate(
+    accept: str, *, streamed: bool = False, protobuf: bool = True, tables: bool = True
+) -> Accepted:
     """Choose the first form served of those an Accept header names, best first.
 
     Parameters
@@ -70,6 +72,8 @@ def negotiate(accept: str, *, streamed: bool = False, protobuf: bool = True) -> 
         For a watch, which is not told in YAML.
     protobuf
         Whether the kind has a protobuf form.
+    tables
+        Whether the answer can be shown as a Table; a review cannot.
 
     Raises
     ------
@@ -88,6 +92,8 @@ def negotiate(accept: str, *, streamed: bool = False, protobuf: bool = True) -> 
     for media_type, params in _preferences(accept):
         form = _form_of(media_type, params, served)
         if form is None or (form is Form.OBJECT and media_type == PROTOBUF and not protobuf):
+            continue
+        if form is Form.TABLE and not tables:
             continue
         return Accepted(form, media_type if media_type in served else JSON)
     raise not_acceptable([f"{each};stream=watch" for each in served] if streamed else served)

@@ -350,6 +350,7 @@ class ApiServer:
             request = call_from_protobuf(request, self._kind_of_body(request))
         review = self._reviews.answer(request, user)
         if review is not None:
+            negotiate(accept, tables=False)
             return review
         metrics = self._metrics.answer(request)
         if metrics is not None:

@@ -221,7 +221,7 @@ class Writer:
         served, kind = target.served, target.served.kind
         sent = read_configuration(request)
         config = check_kind(sent.decoded, kind.resource)
-        warnings = check_fields(config, kind, query, sent) + kind.warnings(config)
+        warnings = check_fields(config, kind, query, sent, applied=True) + kind.warnings(config)
         agree_with_path(config, target)
         writing, dry_run = self._writing(target, request, query), is_dry_run(query)
         shelf = self._world.store.shelf(served.shelf)

@@ -20,6 +20,7 @@ KINDS = (
         on_create=check_definition.prepare_definition,
         settle=check_definition.complete_definition,
         has_status=True,
+        open_status=(),
         counts_generations=True,
         check=check_definition.check_definition,
         warn=check_definition.warnings,

@@ -207,6 +207,7 @@ KINDS = (
         on_create=_say_availability,
         name_rule=path_segment_name,
         has_status=True,
+        open_status=(),
         check=_check_api_service,
         warn=_warn_not_aggregated,
     ),

@@ -104,6 +104,7 @@ KINDS = (
         cells=_claim_cells,
         defaults=_default_claim,
         has_status=True,
+        open_status=(),
         check=check_devices.check_claim,
         check_status=check_devices.check_claim_status,
     ),

@@ -49,6 +49,7 @@ KINDS = (
         cells=storage_columns.attachment_cells,
         defaults=core_defaults.default_volume_attachment,
         has_status=True,
+        open_status=(),
         check=check_storage.check_attachment,
     ),
 )
