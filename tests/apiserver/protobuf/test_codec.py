@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.apiserver.protobuf import facts
-from moorage.apiserver.protobuf.codec import PARTS_MAX, ProtobufError, decode, encode
+from moorage.apiserver.protobuf.bounds import FIELDS_MAX, PARTS_MAX, check_parts, walk
+from moorage.apiserver.protobuf.codec import ProtobufError, decode, encode
 from moorage.apiserver.protobuf.special import SPECIAL
 from tests.apiserver.protobuf.messages import random_object
 
@@ -38,6 +39,7 @@ def test_json_to_message_and_back_says_the_same(package, rng):
             read = decode(message, written)
             assert read == obj, message
             assert encode(message, read) == written
+            walk(message, written)
 
 
 def field(number: int, data: bytes) -> bytes:
@@ -242,17 +244,52 @@ def test_messages_within_each_other_are_bounded():
         encode(f"{SCHEMAS}.JSONSchemaProps", obj)
 
 
+ENTRY = field(1, b"k") + field(2, field(1, b"1"))
+
+
 @pytest.mark.parametrize(
     ("message", "part"),
     [
-        pytest.param(f"{CORE}.PodSpec", b"\x12\x00", id="empty containers"),
-        pytest.param(f"{META}.ObjectMeta", b"\x72\x00", id="empty finalizers"),
+        pytest.param(f"{CORE}.PodSpec", field(2, b""), id="empty containers"),
+        pytest.param(f"{META}.ObjectMeta", field(14, b""), id="empty finalizers"),
+        pytest.param(f"{CORE}.ResourceRequirements", field(1, ENTRY), id="quantities in a map"),
+        pytest.param(f"{CORE}.PodSpec", field(2, field(7, b"") * 30), id="messages in messages"),
+        pytest.param(f"{CORE}.LinuxContainerUser", field(3, b"\x01" * 100), id="packed numbers"),
+        pytest.param(f"{CORE}.PodSpec", b"\x9a\x06\x00" * 2, id="unknown fields"),
+        pytest.param(f"{CORE}.PodSpec", b"\xf8\x3f\x00", id="unknown numbers"),
     ],
 )
 def test_parts_are_bounded(message, part):
-    assert decode(message, part * 1000)
-    with pytest.raises(ProtobufError, match="more than 100000 messages, elements and entries"):
+    assert isinstance(decode(message, part), dict)
+    with pytest.raises(ProtobufError, match="more than 20000 messages, elements and entries"):
         decode(message, part * (PARTS_MAX + 1))
+
+
+def test_fields_are_bounded():
+    data = b"\x18\x01" * (FIELDS_MAX + 1)
+    with pytest.raises(ProtobufError, match="more than 200000 fields"):
+        decode(f"{CORE}.ServicePort", data)
+
+
+def test_a_long_body_of_few_parts_is_read():
+    data = {str(index): "x" * 1000 for index in range(1000)}
+    message = f"{CORE}.ConfigMap"
+    assert decode(message, encode(message, {"data": data}))["data"] == data
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        pytest.param(b"\x0a", "unexpected end", id="no length"),
+        pytest.param(b"\x0a\x05a", "unexpected end", id="too short"),
+        pytest.param(b"\x0b", "unknown wire type", id="a group"),
+        pytest.param(b"\xff" * 11, "unexpected end", id="a number without end"),
+    ],
+)
+def test_a_long_body_that_is_no_message_is_refused_while_it_is_walked(end, why):
+    data = field(1, b"a") * PARTS_MAX + end
+    with pytest.raises(ValueError, match=why):
+        check_parts(f"{CORE}.LocalObjectReference", data)
 
 
 @given(st.binary(max_size=60))

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.protobuf import facts
+from moorage.apiserver.protobuf.bounds import check_parts
 from moorage.apiserver.protobuf.facts import Field
 from moorage.apiserver.protobuf.runtime import (
-    SCALARS,
     RuntimeDecodeError,
     RuntimeEncodeError,
     UnknownFieldSet,
@@ -34,9 +34,6 @@ from moorage.apiserver.protobuf.special import (
 )
 from moorage.base.errors import MoorageError
 
-PARTS_MAX: Final = 100_000
-"""How many messages, list elements and map entries a body may have; reading takes 1 us for each."""
-
 _ZERO: Final = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0}
 
 
@@ -44,22 +41,7 @@ class ProtobufError(MoorageError):
     """Bytes that are no such message, or an object that has no such form."""
 
 
-class _Budget:
-    """How many parts may still be read."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = PARTS_MAX
-
-    def spend(self, parts: int) -> None:
-        self.left -= parts
-        if self.left < 0:
-            raise ValueError(f"more than {PARTS_MAX} messages, elements and entries")
-
-
-_Write = Callable[[Any], Any]
-_Read = Callable[[Any, _Budget], Any]
+_Convert = Callable[[Any], Any]
 
 
 def encode(message: str, obj: Obj) -> bytes:
@@ -90,13 +72,14 @@ def decode(message: str, data: bytes) -> Obj:
     Raises
     ------
     ProtobufError
-        The bytes are no such message, nest more than 100 messages, have more than `PARTS_MAX`
-        parts, or hold a value that JSON cannot say.
+        The bytes are no such message, nest more than 100 messages, have too many parts
+        (`check_parts`), or hold a value that JSON cannot say.
     """
-    found = message_class(message)()
     try:
+        check_parts(message, data)
+        found: Any = message_class(message)()
         found.ParseFromString(data)
-        return _plan(message).read(found, _Budget())
+        return _plan(message).read(found)
     except (ValueError, RuntimeDecodeError, RecursionError) as error:
         raise ProtobufError(f"{message} cannot be read: {error}") from error
 
@@ -114,8 +97,8 @@ class _Plan:
 
     def __init__(self, message: str) -> None:
         self._message = message
-        self._writers: dict[str, tuple[str, _Write | None]] | None = None
-        self._readers: dict[int, tuple[Field, _Read | None]] = {}
+        self._writers: dict[str, tuple[str, _Convert | None]] | None = None
+        self._readers: dict[int, tuple[Field, _Convert | None]] = {}
         self._inlined: list[tuple[str, _Plan]] = []
         self._zero: Parts = {}
 
@@ -132,11 +115,10 @@ class _Plan:
             parts[place] = plan.write(obj)
         return parts
 
-    def read(self, message: Any, budget: _Budget) -> Obj:
+    def read(self, message: Any) -> Obj:
         """Return the JSON form of a message; of map entries in the order of their keys."""
         if self._writers is None:
             self._prepare()
-        budget.spend(1)
         unknown = UnknownFieldSet(message)
         for place in range(len(unknown)):
             # A field of a newer API is nothing to us; a known one should have been understood.
@@ -148,16 +130,16 @@ class _Plan:
             field, convert = self._readers[described.number]
             if field.how == "v" and field.type in _ZERO and not value:
                 continue
-            read = value if convert is None else convert(value, budget)
+            read = value if convert is None else convert(value)
             if field.how == "i":
                 obj |= read
             elif read is not None:
                 obj[field.name] = read
         return obj
 
-    def _prepare(self) -> dict[str, tuple[str, _Write | None]]:
+    def _prepare(self) -> dict[str, tuple[str, _Convert | None]]:
         """Look up how each field is converted; not in `__init__`, as messages refer in rings."""
-        writers: dict[str, tuple[str, _Write | None]] = {}
+        writers: dict[str, tuple[str, _Convert | None]] = {}
         package = self._message.rpartition(".")[0]
         for field in facts.fields(self._message):
             place, type_name = attribute(field), facts.value_type(field)
@@ -175,7 +157,7 @@ class _Plan:
         """Note what Go writes for a value that is absent; nothing for bytes."""
         if type_name in _ZERO:
             self._zero[place] = _ZERO[type_name]
-        elif type_name not in SCALARS:
+        elif type_name not in facts.SCALARS:
             full = facts.full_name(type_name, package)
             special = SPECIAL.get(full)
             self._zero[place] = special.zero if special is not None else _plan(full).write({})
@@ -205,16 +187,15 @@ class _SchemaChoice:
             return {self._place: [self._plan.write(each) for each in value]}
         return {self._place: value}
 
-    def read(self, message: Any, budget: _Budget) -> Any:
+    def read(self, message: Any) -> Any:
         """Return the schema, or the simpler value; None where a list is expected and none is."""
         simple = getattr(message, self._place)
         if self._place != "allows" and len(simple):
-            budget.spend(len(simple))
             if self._place == "property":
                 return list(simple)
-            return [self._plan.read(each, budget) for each in simple]
+            return [self._plan.read(each) for each in simple]
         if message.HasField("schema"):
-            return self._plan.read(message.schema, budget)
+            return self._plan.read(message.schema)
         return simple if self._place == "allows" else None
 
 
@@ -231,19 +212,18 @@ def _plan(message: str) -> _Plan:
     return _Plan(message)
 
 
-def _single(type_name: str, package: str) -> tuple[_Write | None, _Read | None]:
+def _single(type_name: str, package: str) -> tuple[_Convert | None, _Convert | None]:
     """Return how one value of a type is written and read; None for as it is."""
     if type_name == "bytes":
-        return write_bytes, lambda value, _: read_bytes(value)
+        return write_bytes, read_bytes
     if type_name == "double":
-        return None, lambda value, _: read_double(value)
-    if type_name in SCALARS:
+        return None, read_double
+    if type_name in facts.SCALARS:
         return None, None
     full = facts.full_name(type_name, package)
     special = SPECIAL.get(full)
     if special is not None:
-        read = special.read
-        return special.write, lambda value, _: read(value)
+        return special.write, special.read
     home, _, name = full.rpartition(".")
     if name in _CHOICES:
         choice = _SchemaChoice(_plan(f"{home}.JSONSchemaProps"), _CHOICES[name])
@@ -252,7 +232,7 @@ def _single(type_name: str, package: str) -> tuple[_Write | None, _Read | None]:
     return plan.write, plan.read
 
 
-def _writer(field: Field, package: str) -> _Write | None:
+def _writer(field: Field, package: str) -> _Convert | None:
     write, _ = _single(facts.value_type(field), package)
     if write is None or field.how not in ("r", "m"):
         return write
@@ -261,21 +241,19 @@ def _writer(field: Field, package: str) -> _Write | None:
     return lambda values: {key: write(value) for key, value in values.items()}
 
 
-def _reader(field: Field, package: str) -> _Read | None:
+def _reader(field: Field, package: str) -> _Convert | None:
     _, read = _single(facts.value_type(field), package)
     if field.how == "r":
-        return lambda values, budget: _read_list(values, read, budget)
+        return lambda values: _read_list(values, read)
     if field.how == "m":
-        return lambda values, budget: _read_map(values, read, budget)
+        return lambda values: _read_map(values, read)
     return read
 
 
-def _read_list(values: Any, read: _Read | None, budget: _Budget) -> list[Any]:
-    budget.spend(len(values))
-    return list(values) if read is None else [read(value, budget) for value in values]
+def _read_list(values: Any, read: _Convert | None) -> list[Any]:
+    return list(values) if read is None else [read(value) for value in values]
 
 
-def _read_map(values: Any, read: _Read | None, budget: _Budget) -> dict[str, Any]:
-    budget.spend(len(values))
+def _read_map(values: Any, read: _Convert | None) -> dict[str, Any]:
     entries = sorted(values.items())
-    return dict(entries) if read is None else {key: read(value, budget) for key, value in entries}
+    return dict(entries) if read is None else {key: read(value) for key, value in entries}

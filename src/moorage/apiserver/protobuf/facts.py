@@ -18,6 +18,9 @@ import msgspec
 META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1"
 RUNTIME: Final = "k8s.io.apimachinery.pkg.runtime"
 
+SCALARS: Final = frozenset({"string", "bytes", "bool", "int32", "int64", "double"})
+"""Types that are no messages."""
+
 _CORE_VERSION: Final = "v1"
 # Kinds that every group version has: apimachinery v1.36 meta/v1 register.go.
 _EVERYWHERE: Final = frozenset({"DeleteOptions", "Status", "WatchEvent"})

@@ -26,7 +26,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from moorage.apiserver.protobuf import facts
 from moorage.apiserver.protobuf.facts import Field
 
-SCALARS: Final[Mapping[str, int]] = {
+# Scalar types of the facts, as the runtime numbers them.
+_TYPES: Final[Mapping[str, int]] = {
     "string": FieldDescriptorProto.TYPE_STRING,
     "bytes": FieldDescriptorProto.TYPE_BYTES,
     "bool": FieldDescriptorProto.TYPE_BOOL,
@@ -34,10 +35,8 @@ SCALARS: Final[Mapping[str, int]] = {
     "int64": FieldDescriptorProto.TYPE_INT64,
     "double": FieldDescriptorProto.TYPE_DOUBLE,
 }
-"""Scalar types of the facts, as the runtime numbers them."""
 
 __all__ = [
-    "SCALARS",
     "RuntimeDecodeError",
     "RuntimeEncodeError",
     "UnknownFieldSet",
@@ -90,7 +89,7 @@ def _describe(message: Any, field: Field, full: str, package: str) -> str:
     entry = message.nested_type.add(name=_entry_name(attribute(field)))
     entry.options.map_entry = True
     optional = FieldDescriptorProto.LABEL_OPTIONAL
-    entry.field.add(name="key", number=1, label=optional, type=SCALARS["string"])
+    entry.field.add(name="key", number=1, label=optional, type=_TYPES["string"])
     value = entry.field.add(name="value", number=2, label=optional)
     described.type = FieldDescriptorProto.TYPE_MESSAGE
     described.type_name = f".{full}.{entry.name}"
@@ -98,7 +97,7 @@ def _describe(message: Any, field: Field, full: str, package: str) -> str:
 
 
 def _set_type(described: Any, type_name: str, package: str) -> str:
-    scalar = SCALARS.get(type_name)
+    scalar = _TYPES.get(type_name)
     if scalar is not None:
         described.type = scalar
         return ""
