@@ -11,7 +11,7 @@ import pytest
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf import codec, rendering
 from moorage.apiserver.protobuf.codec import decode
-from moorage.apiserver.protobuf.envelope import read_object
+from moorage.apiserver.protobuf.envelope import frame, read_object
 from moorage.apiserver.protobuf.facts import META
 from moorage.apiserver.protobuf.runtime import message_class
 from moorage.apiserver.watch_log import Limits
@@ -147,7 +147,7 @@ def _failing(obj: dict[str, Any]) -> bytes:
     return write_object(obj)
 
 
-def test_a_frame_of_a_lease_is_what_go_reads():
-    data = rendering.frame("ADDED", b"k8s\0")
+def test_a_frame_is_its_length_and_the_event():
+    data = frame("ADDED", b"k8s\0")
     assert data == b"\0\0\0\x0f\x0a\x05ADDED\x12\x06\x0a\x04k8s\0"
     assert decode(f"{META}.WatchEvent", b"\x0a\x05ADDED") == {"type": "ADDED"}

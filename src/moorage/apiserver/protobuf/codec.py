@@ -138,29 +138,36 @@ class _Plan:
         return obj
 
     def _prepare(self) -> dict[str, tuple[str, _Convert | None]]:
-        """Look up how each field is converted; not in `__init__`, as messages refer in rings."""
+        """Look up how each field is converted; not in `__init__`, as messages refer in rings.
+
+        Two threads may do this at once; they find the same.
+        """
         writers: dict[str, tuple[str, _Convert | None]] = {}
+        readers: dict[int, tuple[Field, _Convert | None]] = {}
+        inlined: list[tuple[str, _Plan]] = []
+        zero: Parts = {}
         package = self._message.rpartition(".")[0]
         for field in facts.fields(self._message):
             place, type_name = attribute(field), facts.value_type(field)
-            self._readers[field.number] = (field, _reader(field, package))
+            readers[field.number] = (field, _reader(field, package))
             if field.how == "i":
-                self._inlined.append((place, _plan(facts.full_name(type_name, package))))
+                inlined.append((place, _plan(facts.full_name(type_name, package))))
             else:
                 writers[field.name] = (place, _writer(field, package))
-            if field.how in ("v", "z"):
-                self._set_zero(place, type_name, package)
+            if field.how in ("v", "z") and type_name != "bytes":
+                zero[place] = _zero(type_name, package)
+        self._readers, self._inlined, self._zero = readers, inlined, zero
         self._writers = writers
         return writers
 
-    def _set_zero(self, place: str, type_name: str, package: str) -> None:
-        """Note what Go writes for a value that is absent; nothing for bytes."""
-        if type_name in _ZERO:
-            self._zero[place] = _ZERO[type_name]
-        elif type_name not in facts.SCALARS:
-            full = facts.full_name(type_name, package)
-            special = SPECIAL.get(full)
-            self._zero[place] = special.zero if special is not None else _plan(full).write({})
+
+def _zero(type_name: str, package: str) -> Any:
+    """Return what Go writes for a value of a type that is absent."""
+    if type_name in _ZERO:
+        return _ZERO[type_name]
+    full = facts.full_name(type_name, package)
+    special = SPECIAL.get(full)
+    return special.zero if special is not None else _plan(full).write({})
 
 
 class _SchemaChoice:

@@ -6,6 +6,7 @@ Building a package takes a few milliseconds, and is done with the packages it re
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -50,10 +51,13 @@ class _Pool:
     def __init__(self) -> None:
         self._pool = DescriptorPool()
         self._added: dict[str, None] = {}
+        # Heavy calls are answered in a thread of their own.
+        self._lock = threading.Lock()
 
     def message_class(self, full: str) -> type[Message]:
         package = full.rpartition(".")[0]
-        self._add(package)
+        with self._lock:
+            self._add(package)
         return GetMessageClass(self._pool.FindMessageTypeByName(full))
 
     def _add(self, package: str) -> None:
