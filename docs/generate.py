@@ -18,6 +18,7 @@ import click
 from docs import event_tables, failure_paths, state_tables
 from docs.capabilities_page import capabilities_page
 from docs.deviations_table import deviations_page
+from docs.example_blocks import pages_with_examples
 from docs.flags_page import flags_page
 from docs.kinds_page import kinds_page
 from docs.metrics_page import metrics_page
@@ -74,6 +75,7 @@ def pages() -> dict[Path, str]:
     """Return every generated page by the file it belongs in."""
     costs = read_costs(COSTS.read_bytes()) if COSTS.exists() else Costs()
     found = {PLUGINS / name: text for name, text in plugin_pages(costs).items()}
+    found |= pages_with_examples(REFERENCE.parent)
     found[REFERENCE / "plugin-points.md"] = plugin_points_page()
     found[REFERENCE / "capabilities.md"] = capabilities_page()
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()

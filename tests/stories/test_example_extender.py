@@ -37,7 +37,6 @@ from moorage.config.load import load_config, parse_config
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.sandbox import example_extender
 from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.in_process import InProcessTransport
@@ -403,12 +402,6 @@ async def test_it_binds_what_it_is_asked_to() -> None:
         "Error": ""
     }
     assert known.bound == [("ns", "p", "u", "n")]
-
-
-def test_the_example_is_the_source_of_the_command() -> None:
-    assert (ROOT / "examples/extender/extender.py").read_text() == Path(
-        example_extender.__file__
-    ).read_text()
 
 
 def test_the_configuration_beside_it_is_one() -> None:
