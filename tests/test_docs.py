@@ -137,3 +137,14 @@ def test_the_command_page_shows_each_command_with_its_help() -> None:
     assert "Usage: moorage [OPTIONS] COMMAND [ARGS]..." in page
     assert "Usage: moorage add [OPTIONS]" in page
     assert "  --count INTEGER  How many." in page
+
+
+_SPOKEN_COMMAND = re.compile(r"(?:`|\$ |^ +)(?:\.venv/bin/)?moorage ([a-z][a-z-]*)\b", re.MULTILINE)
+
+
+def test_only_commands_that_exist_are_spoken_of() -> None:
+    known = set(generate.root_command().list_commands(click.Context(click.Group())))
+    texts = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.*")]
+    spoken = {(p.name, c) for p in texts for c in _SPOKEN_COMMAND.findall(p.read_text())}
+    assert len(spoken) > 50
+    assert sorted((page, command) for page, command in spoken if command not in known) == []

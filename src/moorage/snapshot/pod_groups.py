@@ -267,7 +267,7 @@ class PodGroups:
         return None if key is None else self._groups[key]
 
     def validate(self) -> None:
-        """Check every invariant; for tests and simulation.
+        """Check every invariant; for tests.
 
         Raises
         ------

@@ -250,7 +250,7 @@ class Cache:
         )
 
     def validate(self) -> None:
-        """Check every invariant of the cache; for tests and simulation.
+        """Check every invariant of the cache; for tests.
 
         Raises
         ------

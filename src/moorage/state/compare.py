@@ -1,7 +1,7 @@
-"""Compares belief with the API's truth, on demand (SIGUSR2, ``moorage compare``, simulation).
+"""Compares the cache and the queue with the objects of the API, on demand (SIGUSR2).
 
-Reads only. A difference need not be a fault: what the watch has not delivered yet differs, too. One
-that stays is.
+Reads only. A difference need not be a fault: a change that the watch has not delivered yet differs,
+too. A difference that stays is a fault.
 """
 
 from __future__ import annotations

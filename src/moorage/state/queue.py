@@ -343,7 +343,7 @@ class SchedulingQueue:
         )
 
     def validate(self) -> None:
-        """Check every invariant of the queue; for tests and simulation.
+        """Check every invariant of the queue; for tests.
 
         Raises
         ------
