@@ -1,4 +1,4 @@
-"""What the client processes of ``moorage bench api`` are asked for and answer, as data."""
+"""Requests to the client processes of ``moorage bench api``, and their answers, as data."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Watching(msgspec.Struct, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """What watchers saw.
+    """The events that watchers saw.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ _LISTS: Mapping[str, tuple[str, bool]] = {
 
 
 class ApiPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to load a server with.
+    """The load on a server: objects, rates and watchers.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ApiPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured.
+    """The measurements of one run.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class ApiResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def faults(self) -> list[str]:
-        """What a client has to complain of, beside speed."""
+        """Faults that a client found, other than slowness."""
         expected = self.plan.rate * self.plan.seconds
         short = [count for count in self.watched.events if count != expected]
         faults = []

@@ -41,7 +41,7 @@ _LINE: Final = "#9A9A9A"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one pod takes of a node, under the name it is coloured by."""
+    """The share of a node that one pod takes, and the name that gives its colour."""
 
     group: str
     amount: float

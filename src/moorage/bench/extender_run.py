@@ -30,7 +30,7 @@ _MARK = "urlPrefix: "
 
 
 class ExtenderStats(msgspec.Struct, frozen=True):
-    """What the extender counted.
+    """The counts of the extender.
 
     Parameters
     ----------

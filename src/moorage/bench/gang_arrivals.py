@@ -69,7 +69,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class ArrivalResult(msgspec.Struct, frozen=True):
-    """What became of the jobs under one way of scheduling.
+    """The outcome for the jobs under one way of scheduling.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class _Watched(GroupAttemptFacts):
 
 
 class Promises:
-    """What a group attempt promises, checked against the scheduler's books.
+    """Checks of a group attempt's promises against the scheduler's books.
 
     Attributes
     ----------

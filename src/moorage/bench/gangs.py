@@ -37,7 +37,7 @@ Decide: TypeAlias = Callable[[GroupKey, Sequence[PodInfo]], GroupDecision]
 
 
 class GangSize(msgspec.Struct, frozen=True):
-    """What was measured for gangs of one size.
+    """The measurements for gangs of one size.
 
     Parameters
     ----------

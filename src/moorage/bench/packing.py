@@ -41,7 +41,7 @@ _PODS_PER_NODE: Final = 5
 
 
 class Packing(msgspec.Struct, frozen=True, kw_only=True):
-    """What one profile made of the pods.
+    """The placements that one profile made of the pods.
 
     Parameters
     ----------

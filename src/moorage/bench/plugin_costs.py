@@ -1,4 +1,4 @@
-"""What each plugin costs, alone and uncached, and what whole decisions cost, by cluster size.
+"""Costs of each plugin, alone and uncached, and of whole decisions, by cluster size.
 
 Every sample is a pod of its own, on a cluster that took a pod since the sample before: what a
 plugin keeps current from pod to pod it has to bring up to date within the time measured.

@@ -1,4 +1,4 @@
-"""What a run measured: a few lines for people, scheduler_perf's dataItems for programs."""
+"""Measurements of a run: a few lines for people, scheduler_perf's dataItems for programs."""
 
 from __future__ import annotations
 

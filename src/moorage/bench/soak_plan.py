@@ -1,4 +1,4 @@
-"""What a soak asks of a cluster, and what it tells in the end."""
+"""The load that a soak puts on a cluster, and its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMPOSSIBLE_CPU_MILLI = 1_000_000
 
 
 class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the cluster.
+    """The load on the cluster.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class SchedulerEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it.
+    """The report of a soak.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def faults(self) -> list[str]:
-        """What should not be, one line each; empty when all is well."""
+        """Faults that were found, one line each; empty when all is well."""
         found = [f"bound twice: {each}" for each in self.bound_twice]
         found += [f"too much is on node {each}" for each in self.overcommitted]
         found += [

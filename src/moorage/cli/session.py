@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Session(msgspec.Struct, frozen=True):
-    """What a command works with.
+    """The means of a command: client, namespace and server.
 
     Parameters
     ----------

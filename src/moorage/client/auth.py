@@ -1,4 +1,4 @@
-"""Who we are to the server: sources of credentials, asked before every call.
+"""Identity of a client: sources of credentials, asked before every call.
 
 ``kubeconfig`` and ``incluster_access`` produce a `ServerAccess`; ``http_transport`` asks its
 source for the credential of the moment, so rotated token files, expiring exec credentials and
@@ -25,7 +25,7 @@ SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What to present to the server right now.
+    """The credential to present to the server now.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _KNOWN_MAX = 20_000
 
 
 class EventNote(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened, as its author tells it.
+    """An occurrence, as its author tells it.
 
     Parameters
     ----------

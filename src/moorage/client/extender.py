@@ -41,7 +41,7 @@ _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an extender can do, and how it wants to be asked.
+    """The verbs of an extender, and how it is to be asked.
 
     Parameters
     ----------

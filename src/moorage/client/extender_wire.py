@@ -1,4 +1,4 @@
-"""What is said to an HTTP extender, and what its answers mean: pure functions over bytes.
+"""Requests to an HTTP extender, and the meaning of its answers: pure functions over bytes.
 
 `extender` sends the bodies built here. Keys are the Go field names of kubernetes v1.36
 ``staging/src/k8s.io/kube-scheduler/extender/v1``, nothing is left out; keys of answers are

@@ -1,4 +1,4 @@
-"""Who is told what a reflector finds out."""
+"""The interface through which a reflector reports objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of resource claims in a recorded case: what nodes could give, and what one gave.
+"""Resource claims in a recorded case: devices that nodes could give, and those that one gave.
 
 In a sequence PreBind of DynamicResources has run before the next pod is looked at; here its
 outcome goes straight into the listers.

@@ -165,7 +165,7 @@ def _name(event: ClusterEvent) -> str:
 
 
 class _Admission:
-    """What a kubelet would ask of a pod, put to the plugins that ask the same.
+    """Checks that a kubelet makes of a pod, put to the plugins that make the same ones.
 
     Recorded with changes of nodes; since queueing hints are always on nothing acts on it.
     """

@@ -88,7 +88,7 @@ class RecordedObjects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeChanges(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What becomes of nodes in the middle of a sequence; done in the order of the fields.
+    """Changes of nodes in the middle of a sequence, made in the order of the fields.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What came of a conformance run: tallies by family, as a table for people and as JSON.
+"""The report of a conformance run: tallies by family, as a table for people and as JSON.
 
 Last stop of the conformance runner.
 """

@@ -1,4 +1,4 @@
-"""What we believe: which pods wait where, which run where, and how each came to be there.
+"""Beliefs of the scheduler: pods that wait, pods that run, and the history of each.
 
 Belongs here: the scheduling queue, the cache of assumed and bound pods, the nominations, the one
 table of a pod's lifecycle, and every pod's history. Synchronous, no I/O, no plugins: ordering,

@@ -1,7 +1,7 @@
-"""What belongs to an attempt in the queue: a popped pod is marked, and given back or done.
+"""Attempts as the queue sees them: a popped pod is marked, then given back or done.
 
-Between the two the pod is *in flight*: it is in no sub-queue, and what happens meanwhile is kept
-for it (`moorage.state.in_flight`).
+In between the pod is *in flight*: it is in no sub-queue, and the events that come are kept for it
+(`moorage.state.in_flight`).
 """
 
 from __future__ import annotations

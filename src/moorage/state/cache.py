@@ -1,4 +1,4 @@
-"""The cache: which pod runs or will run on which node, as we believe it.
+"""The cache: the node that each pod runs on, or will run on, as the scheduler believes.
 
 Fed by ``service/ingest`` from the watch (add, update, remove) and by the scheduling cycle (assume,
 forget); it feeds the snapshot's table, row by row. A pod is held in one of two ways:
@@ -49,7 +49,7 @@ class Hold(Enum):
 
 
 class Move(Enum):
-    """What the cache may be told about a pod."""
+    """The stimuli about a pod that the cache accepts."""
 
     __hash__ = object.__hash__  # as above
 
@@ -70,7 +70,7 @@ class _Held(NamedTuple):
 
 
 class Cache:
-    """Pods and nodes as believed.
+    """Pods and nodes, as the scheduler believes them to be.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Cache:
     lifecycle
         The lifecycle shared with queue and service; made here when not given.
     groups
-        Pod groups, told of every member that gets or loses a place; nobody has one when not given.
+        Pod groups, told of every member that gets or loses a node; without it no pod has a group.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Cache:
         CacheError
             The pod is not held.
         CacheCorruptedError
-            It is held on another node.
+            The pod is held on another node.
         """
         self._tell(Move.REMOVE, pod, pod.spec.node_name)
 
@@ -232,7 +232,7 @@ class Cache:
     # --- looking ---------------------------------------------------------------------------------
 
     def counts(self) -> CacheCounts:
-        """Return how much is held."""
+        """Return the number of pods and nodes that are held."""
         ghosts = sum(name not in self._nodes for name in self._pod_counts)
         return CacheCounts(
             nodes=len(self._nodes) + ghosts,
@@ -241,7 +241,7 @@ class Cache:
         )
 
     def dump(self) -> CacheDump:
-        """Return everything believed; costs time in proportion to it."""
+        """Return all pods and nodes that are held; the cost grows with their number."""
         return CacheDump(
             nodes=dict(self._nodes),
             node_of_pod={uid: held.node_name for uid, held in self._pods.items()},
@@ -339,7 +339,7 @@ class Cache:
         self.groups.remove(uid)
 
     def _moved(self, pod: Pod, node_name: str) -> CacheCorruptedError:
-        """Return what to raise when a pod is said to be on another node than it is held on."""
+        """Return the exception for a pod that is said to be on another node than it is held on."""
         held = self._pods[pod.uid]
         return CacheCorruptedError(
             f"scheduler cache is corrupted and can badly affect scheduling decisions: pod "
@@ -352,7 +352,7 @@ class Cache:
         self._table.add_pod(pod, node_name)
 
     def _exchange(self, pod: Pod, node_name: str) -> None:
-        """Take over a newer version; where it costs its node the same, the table is left alone."""
+        """Take over a newer version; the table is left alone if it would not change."""
         uid = pod.metadata.uid
         if self._pods[uid].node_name == node_name:
             self._assumed.pop(uid, None)
@@ -376,7 +376,7 @@ _Step: TypeAlias = Callable[[Cache, Pod, str], None]
 
 
 def _nothing(cache: Cache, pod: Pod, node_name: str) -> None:
-    """Do nothing: what was asked for is so already."""
+    """Do nothing: the pod is in that state already."""
 
 
 def _refuse(text: str) -> _Step:

@@ -1,4 +1,4 @@
-"""What the cache holds, as frozen records for people: the size gauge, comparing, debugging."""
+"""Contents of the cache as frozen records: for the size gauge, comparing and debugging."""
 
 from __future__ import annotations
 

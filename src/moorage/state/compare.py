@@ -19,7 +19,7 @@ _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """Where belief and API differ; every list is sorted.
+    """Differences between the scheduler and the API; every list is sorted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the queue and the cache ask of others, as callables and Protocols.
+"""Callables and Protocols that the queue and the cache are given.
 
 The seam between this room and the rooms above: ``service`` builds these from a profile's plugins
 and hands them in, so the queue never learns what a plugin is.
@@ -26,7 +26,7 @@ GATED = "gated"
 
 
 class Hint(Enum):
-    """What a requeue hint answers about one waiting pod and one cluster event."""
+    """The answer of a requeue hint about one waiting pod and one cluster event."""
 
     SKIP = "QueueSkip"
     """The event cannot help this pod: it keeps waiting."""
@@ -35,10 +35,10 @@ class Hint(Enum):
 
 
 BROKEN_HINT = "Error"
-"""Instead of an answer, in metrics, where a hint broke."""
+"""The label in metrics for a hint that broke."""
 
 HintFn: TypeAlias = Callable[[Pod, object | None, object | None], Hint]
-"""(waiting pod, old object, new object) -> `Hint`. One that raises counts as QUEUE."""
+"""(waiting pod, old object, new object) -> `Hint`. A hint that raises counts as QUEUE."""
 
 ConcernsFn: TypeAlias = Callable[[object | None, object | None], Iterable[Pod] | None]
 """(old object, new object) -> the pods a hint may say QUEUE about; None for any."""
@@ -112,8 +112,8 @@ class QueueSettings(msgspec.Struct, frozen=True):
         are popped, and backoff is counted in whole seconds.
     in_flight_events_max
         Most cluster events kept for pods in flight. Beyond it the oldest are dropped, and the
-        pods that would have needed them are retried after backoff as if one had helped. A guess:
-        minutes of a busy cluster's events, tens of megabytes.
+        pods that would have needed them are retried after backoff as if an event had helped. A
+        guess: minutes of a busy cluster's events, tens of megabytes.
     """
 
     backoff_initial_ns: int = NS_PER_SECOND
@@ -156,7 +156,7 @@ class QueueObserver(Protocol):
 
 
 class NullObserver:
-    """Observes nothing."""
+    """An observer that ignores every fact."""
 
     def incoming(self, queue: str, event: str) -> None:
         """Ignore it."""
@@ -171,7 +171,7 @@ class NullObserver:
         """Ignore it."""
 
     def now_ns(self) -> int:
-        """Return 0: nobody looks at durations."""
+        """Return 0: durations are not used."""
         return 0
 
     def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:

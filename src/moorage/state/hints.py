@@ -1,9 +1,9 @@
-"""Whether a cluster event is worth another attempt of a waiting pod, asked of its rejectors' hints.
+"""Wake-ups by hints: the rejectors of a waiting pod say whether an event is worth another attempt.
 
 The `moorage.state.wakeups.Wakeups` of kubernetes v1.36.
 
-Errors fail towards progress: a hint that breaks, a profile without hints, or a pod nobody is known
-to have rejected all mean "try again after backoff", never "forget it".
+Errors fail towards progress: a hint that breaks, a profile without hints and a pod without a known
+rejector all mean "try again after backoff".
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class HintIndex:
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
         """Whether `worth_requeuing` could answer anything but SKIP for such pods.
 
-        Asked for a pod that comes back, of which it is not known whom an event concerned then.
+        Asked for a pod that comes back: which pods an event concerned is no longer known then.
         """
         if not rejectors or event.is_wildcard or profile not in self._by_profile:
             return True
@@ -111,8 +111,8 @@ class HintIndex:
     ) -> Collection[PodKey] | None:
         """Return the only pods that an event may help of all such pods; None for any of them.
 
-        Asked once for all pods of a profile with the same rejectors, so that an event which none
-        of them registered, or that says whom it concerns, costs nothing however many wait.
+        Asked once for all pods of a profile with the same rejectors. An event that no rejector
+        registered, or that concerns named pods only, costs the same however many pods wait.
         """
         if not rejectors or event.is_wildcard or profile not in self._by_profile:
             return None
@@ -179,7 +179,7 @@ class HintIndex:
         queued
             The pod, with the rejectors of the attempt that failed; none means an error.
         in_flight
-            What came since it was popped.
+            The events since the pod was popped.
         """
         if not (queued.unschedulable_plugins or queued.pending_plugins):
             return Requeue.AFTER_BACKOFF
@@ -191,7 +191,7 @@ class HintIndex:
                 *queued.key,
             )
             return Requeue.AFTER_BACKOFF
-        # A group that comes back together finds an event for each member; most say nothing to it.
+        # Members of a group come back together and find an event for each; most do not matter.
         rejectors, telling = queued.rejectors, dict[ClusterEvent, bool]()
         if not events:
             return _SKIP
@@ -219,7 +219,7 @@ class HintIndex:
         old: object | None,
         new: object | None,
     ) -> Hint:
-        """Ask one hint; one that breaks means "try the pod again", and is told as broken."""
+        """Ask one hint; a hint that breaks means "try the pod again" and is counted as broken."""
         began_ns = self._observer.now_ns()
         answer = _TRY_AGAIN
         told = answer.value
@@ -241,7 +241,7 @@ class HintIndex:
     def _asked_whom(
         self, registered: RegisteredHint, old: object | None, new: object | None
     ) -> Iterable[Pod] | None:
-        """Ask whom an event concerns; where that breaks, the hint is asked about everybody."""
+        """Ask which pods an event concerns; if that breaks, the hint is asked about all pods."""
         assert registered.concerns is not None, "asked only where somebody answers"
         try:
             pods = registered.concerns(old, new)

@@ -44,7 +44,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodHistory:
-    """What happened to one pod, oldest first; the oldest entries are dropped first."""
+    """The entries of one pod, oldest first; the oldest are dropped first."""
 
     __slots__ = ("dropped", "kept", "key", "uid")
 

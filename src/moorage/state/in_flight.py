@@ -1,7 +1,7 @@
-"""Pods in flight, and the cluster events that came while they were.
+"""Pods in flight, and the cluster events that came during their attempts.
 
-An event that arrives during an attempt may cure what the attempt is about to be rejected for. It is
-kept, and looked at when the pod comes back, so that no wake-up is lost:
+An event that arrives during an attempt may cure the rejection that the attempt is about to get. The
+event is kept and looked at when the pod comes back, so that no wake-up is lost:
 
     oldest -> newest:   [pod A] [event 1] [pod B] [event 2] [event 3] [pod C]
 
@@ -31,7 +31,7 @@ class InFlightEvent(NamedTuple):
 
 
 class InFlight:
-    """Which pods are in flight and what happened since each was popped.
+    """The pods in flight, and the events since each was popped.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class InFlight:
             self.record(event, old, new)
 
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
-        """Keep an event for the pods in flight; without any, nobody will ask for it."""
+        """Keep an event for the pods in flight; without such pods it is dropped."""
         if not self._markers or not self._keeps_events:
             return
         self._position += 1
@@ -103,9 +103,9 @@ class InFlight:
             self._dropped_to = self._drop_oldest()
 
     def events_for(self, uid: str) -> list[InFlightEvent] | None:
-        """Return what came since a pod was popped, oldest first; None if that is not known.
+        """Return the events since a pod was popped, oldest first; None if they are not known.
 
-        Not known: the pod is not in flight, or some of its events had to be dropped.
+        They are not known if the pod is not in flight, or if some of its events had to be dropped.
         """
         marker = self._markers.get(uid)
         if marker is None or marker < self._dropped_to:
@@ -119,7 +119,7 @@ class InFlight:
         return found
 
     def done(self, uid: str) -> None:
-        """Forget a pod and the events nobody needs any more; a second call does nothing."""
+        """Forget a pod and the events that no pod needs any more; a second call does nothing."""
         if self._markers.pop(uid, None) is None:
             return
         self._observer.in_flight_events(POD_POPPED, -1)
@@ -136,7 +136,7 @@ class InFlight:
         return list(self._events)
 
     def validate(self) -> None:
-        """Check order, and that every event is kept for somebody."""
+        """Check the order, and that every event is kept for some pod."""
         positions = list(self._markers.values())
         assert positions == sorted(set(positions)), f"markers out of order: {positions}"
         kept = [item.position for item in self._events]

@@ -162,7 +162,7 @@ class Lifecycle:
     clock
         Source of the history's times.
     histories
-        Where moves are told; made here when not given.
+        The histories that moves are written to; made here when not given.
     """
 
     def __init__(self, clock: Clock, histories: Histories | None = None) -> None:
@@ -187,8 +187,8 @@ class Lifecycle:
     def move(self, pod: Pod, to: PodState, *, cause: str) -> None:
         """Move a pod to another state and tell its history.
 
-        Moving to the state the pod is in already is told, too: it is how a pod that stays where it
-        is after a fresh look appears in its history.
+        A move to the present state is recorded, too: the history then shows that the pod was looked
+        at again and stayed.
 
         Raises
         ------
@@ -202,7 +202,7 @@ class Lifecycle:
         """Move an assumed pod on to WAITING or BINDING, if it is still assumed.
 
         For the binding task: between two of its steps the watch may have had the pod forgotten,
-        removed or bound. Then the step is only told, and what the API answers decides.
+        removed or bound. Then the step is only recorded, and the answer of the API decides.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class Lifecycle:
         self._move(uid, self.key_of(uid), PodState.GONE, cause)
 
     def key_of(self, uid: str) -> PodKey:
-        """Return (namespace, name) of a pod with a history; empty strings for any other."""
+        """Return (namespace, name) of a pod with a history; empty strings for any other pod."""
         history = self.histories.get(uid)
         return history.key if history is not None else ("", "")
 
@@ -235,7 +235,7 @@ class Lifecycle:
         """Add to a pod's history without moving it."""
         self.histories.record(pod.uid, pod.key, what, cause=cause)
         if pod.uid not in self._states:
-            # Nothing will end this history any more; it goes with the finished ones.
+            # No later move ends this history: it is dropped with the finished ones.
             self.histories.finish(pod.uid)
 
     def _move(self, uid: str, key: PodKey, to: PodState, cause: str) -> None:

@@ -1,4 +1,4 @@
-"""Nominations: which pods hope to get which node, so that others leave them the room.
+"""Nominations: the node that each preemptor waits for, so that other pods leave the room.
 
 A preemptor is nominated to the node it freed. The Filter step counts nominated pods of equal or
 higher priority as if they were on the node already. The queue writes nominations, and tells
@@ -167,7 +167,7 @@ class Nominator:
         return self._queued.get(uid)
 
     def validate(self) -> None:
-        """Check that all arrangements hold the same nominations."""
+        """Check that all indexes hold the same nominations."""
         by_node = {uid: ref for refs in self._by_node.values() for uid, ref in refs.items()}
         assert by_node == self._by_uid, "nominations by node and by pod differ"
         assert all(self._by_node.values()), "a node without nominations was kept"

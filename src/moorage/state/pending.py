@@ -1,4 +1,4 @@
-"""What waits in the queue, as frozen records for people: debug dumps, explaining, comparing."""
+"""Waiting pods as frozen records: for debug dumps, explaining and comparing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PendingPod(msgspec.Struct, frozen=True):
     since_ns
         When it arrived or last came back, wall-clock nanoseconds.
     unschedulable_plugins, pending_plugins
-        Who rejected it last, sorted.
+        The plugins that rejected the pod last, sorted.
     gating_plugin
         The PreEnqueue plugin that keeps it out; empty = not gated.
     gating_reasons
@@ -40,7 +40,7 @@ class PendingPod(msgspec.Struct, frozen=True):
 
 
 class QueueCounts(msgspec.Struct, frozen=True):
-    """How much the queue holds, and the numbers of its attempts.
+    """The size of each sub-queue, and the numbers of the attempts.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class QueueCounts(msgspec.Struct, frozen=True):
 
 
 class PendingSummary(msgspec.Struct, frozen=True):
-    """Everything the queue holds at one moment.
+    """All pods of the queue at one moment.
 
     Parameters
     ----------

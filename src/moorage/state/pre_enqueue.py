@@ -16,7 +16,7 @@ from moorage.state.queued_pod import QueuedPod
 _log = logging.getLogger(__name__)
 
 _ERROR = "Error"
-"""Text of the status code that means something broke."""
+"""Text of the status code of a broken plugin."""
 
 
 class PreEnqueueGates:
@@ -47,9 +47,9 @@ class PreEnqueueGates:
     def run(self, queued: QueuedPod) -> None:
         """Ask the plugins of the pod's profile and set or clear its gate.
 
-        The plugin that gates it now is asked first: most likely it still does. A refusing plugin
-        joins the pod's rejectors whatever the code of its answer; when all let the pod in, its
-        rejectors stay as they are, because they tell why it waited.
+        The plugin that gates the pod now is asked first, because it most likely still does. A
+        plugin that keeps the pod out joins its rejectors, whatever the code of the answer. When all
+        plugins let the pod in, its rejectors stay, because they tell why the pod waited.
         """
         pod = queued.pod
         plugins = self._plugins.get(pod.spec.scheduler_name)
@@ -93,6 +93,6 @@ def _open(queued: QueuedPod) -> None:
 
 
 def _broken(name: str, error: Exception, queued: QueuedPod) -> GateResult:
-    """Return the answer that stands for what a plugin raised."""
+    """Return the answer that stands for an exception of a plugin."""
     _log.error("PreEnqueue plugin %s broke on pod %s/%s", name, *queued.key, exc_info=error)
     return (_ERROR, (f"{type(error).__name__}: {error}",))

@@ -1,10 +1,10 @@
-"""The scheduling queue: where pods wait for their next attempt, and what moves them.
+"""The scheduling queue: pods wait here for their next attempt, and events or timers move them.
 
 Flow: ``service/ingest`` reports pods (`add`, `update`, `delete`) and cluster events (`move_all`);
 ``service/pump`` takes pods out (`pop`) and gives failed ones back
 (`add_unschedulable_if_not_present`) or reports them `done`; timers call the two flushes.
 
-                        PreEnqueue refuses
+                        PreEnqueue rejects
     add ---------------------------------------------> gated
      |                                                   | its gate's own event
      v                                                   v
@@ -13,8 +13,8 @@ Flow: ``service/ingest`` reports pods (`add`, `update`, `delete`) and cluster ev
      v                               |  v                                |
     in flight --- error, or an event came meanwhile -----+--- rejected --+
 
-Nothing here awaits: `pop` answers None when there is nothing to do, and ``on_wake`` is called
-whenever that may have changed. Mirrors kubernetes v1.36
+Nothing here awaits: `pop` returns None when no pod is due, and ``on_wake`` is called when a pod
+may be due. Mirrors kubernetes v1.36
 ``pkg/scheduler/backend/queue/scheduling_queue.go`` with queueing hints.
 """
 
@@ -136,7 +136,7 @@ class SchedulingQueue:
         self._on_wake = on_wake
 
     def __len__(self) -> int:
-        """How many pods are queued; those in flight are not."""
+        """How many pods are queued; pods in flight are not counted."""
         return len(self._sub_queues)
 
     # --- pods come and go ------------------------------------------------------------------------
@@ -148,10 +148,10 @@ class SchedulingQueue:
     def update(self, old: Pod | None, new: Pod) -> None:
         """Take over a new version of a pod that has no node.
 
-        An active pod or one in backoff stays where it is; a waiting one moves if a hint says that
-        the change may help; a pod in flight has the change looked at when it comes back; a pod that
-        is nowhere is queued. In v1.20 one in backoff becomes active, and of one in
-        flight a second copy is queued.
+        A pod that is active or in backoff stays there. A waiting pod moves if a hint says that the
+        change may help. The change of a pod in flight is looked at when the pod comes back. An
+        unknown pod is queued. In v1.20 a pod in backoff becomes active, and a second copy of a pod
+        in flight is queued.
         """
         uid = new.metadata.uid
         if old is not None and old.metadata.uid != uid:
@@ -204,7 +204,7 @@ class SchedulingQueue:
         Returns
         -------
         QueuedPod or None
-            None if it cannot be tried now: gated, in flight or unknown.
+            None if the pod cannot be tried now: gated, in flight or unknown.
         """
         self.activate([pod])
         key = pod.key
@@ -217,10 +217,11 @@ class SchedulingQueue:
     def add_unschedulable_if_not_present(self, queued: QueuedPod) -> None:
         """Give back a pod whose attempt failed.
 
-        With rejectors it goes to unschedulablePods, unless an event that came meanwhile may help;
-        then, as without rejectors (an error), to backoffQ. Ends the pod's time in flight.
+        A pod with rejectors goes to unschedulablePods, unless an event that came meanwhile may
+        help. In that case, and without rejectors (an error), it goes to backoffQ. This ends the
+        pod's time in flight.
 
-        If the pod is queued already, that copy stays and the one given back is dropped.
+        If the pod is queued already, the queued copy stays and the other is dropped.
         """
         self._take_activations()
         self._wake_if(self._is_poppable(self._attempts.give_back(queued)))
@@ -251,7 +252,7 @@ class SchedulingQueue:
     ) -> None:
         """Move the waiting pods that a cluster event may help.
 
-        An event nobody registered is ignored; any other is also kept for the pods in flight.
+        An event that no plugin registered is ignored; others are kept for the pods in flight, too.
 
         Parameters
         ----------
@@ -301,7 +302,7 @@ class SchedulingQueue:
     def flush_unschedulable_leftover(self) -> None:
         """Move pods that waited too long for an event; to be called every 30 seconds.
 
-        Gated pods stay: only what gates them can let them in.
+        Gated pods stay: only the gating plugin can let them in.
         """
         now_ns = self._clock.now_ns()
         overdue = [
@@ -318,7 +319,7 @@ class SchedulingQueue:
     # --- looking ---------------------------------------------------------------------------------
 
     def counts(self) -> QueueCounts:
-        """Return how much is where, and the numbers of attempts; costs next to nothing."""
+        """Return the number of pods in each sub-queue, and the attempt numbers; it costs little."""
         gated = self._sub_queues.unschedulable.gated_count
         return QueueCounts(
             active=len(self._sub_queues.active),
@@ -331,7 +332,7 @@ class SchedulingQueue:
         )
 
     def pending(self) -> PendingSummary:
-        """Return records of everything queued; costs time in proportion to it."""
+        """Return records of all queued pods; the cost grows with their number."""
         waiting = self._sub_queues.unschedulable.pods()
         return PendingSummary(
             active=tuple(map(pending_pod, self._sub_queues.active.pods())),

@@ -1,7 +1,7 @@
 """A pod on its way through the queue: the object that sub-queues hold and an attempt works on.
 
-Made by the queue when a pod arrives, handed out by ``pop``, given back by
-``add_unschedulable_if_not_present``. Living: it changes while it waits.
+The queue makes it when a pod arrives, ``pop`` hands it out, and
+``add_unschedulable_if_not_present`` gives it back. It changes while the pod waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PodKey: TypeAlias = tuple[str, str]
 
 
 class QueuedPod:
-    """A pod and what the queue remembers of its attempts.
+    """A pod and the record that the queue keeps of its attempts.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class QueuedPod:
     def __init__(self, pod: Pod, timestamp_ns: int) -> None:
         self.pod = pod
         self.info: PodInfo = info_of(pod)
-        """The pod as attempts look at it, which keeps what was compiled of it."""
+        """The pod as attempts read it, with everything compiled from it."""
         self.uid = self.info.uid
         self.key: PodKey = (self.info.namespace, self.info.name)
         self.timestamp_ns = timestamp_ns
@@ -127,8 +127,8 @@ class QueuedPod:
     def rejected_by(self, unschedulable: Iterable[str], pending: Iterable[str] = ()) -> None:
         """Replace what earlier attempts left by the rejectors of the attempt that just failed.
 
-        To be called by the failure handler before the pod goes back to the queue; with nothing in
-        it, the attempt failed with an error.
+        The failure handler calls this before the pod goes back to the queue. Without rejectors the
+        attempt failed with an error.
         """
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)

@@ -116,7 +116,7 @@ class SubQueues:
         return None if waiting is None else _waiting_state(waiting)
 
     def to_active(self, queued: QueuedPod, cause: str, *, from_backoff: bool = False) -> bool:
-        """Move a pod to activeQ, or hold it if PreEnqueue refuses; returns whether it got there.
+        """Move a pod to activeQ, or hold it if PreEnqueue rejects it; returns whether it was moved.
 
         A pod straight from backoffQ is not asked again if it was asked on its way in.
         """
@@ -137,17 +137,17 @@ class SubQueues:
         return True
 
     def to_backoff(self, queued: QueuedPod, cause: str) -> bool:
-        """Move a pod to backoffQ; returns whether it got there.
+        """Move a pod to backoffQ; returns whether it was moved.
 
-        With pop_from_backoff PreEnqueue may refuse, since the pod may be popped from there. A pod
-        that is gated is always asked about: it has nothing to wait out while it stays so.
+        With pop_from_backoff PreEnqueue is asked, since the pod may be popped from backoffQ. About
+        a gated pod PreEnqueue is always asked, because a gated pod has no backoff to wait for.
         """
         if self._settings.pop_from_backoff or queued.gated:
             self._pre_enqueue.run(queued)
             if queued.gating_plugin:
                 self._refused(queued, cause)
                 return False
-        # Whoever comes here waited, or comes back from an attempt with no copy queued.
+        # The pod waited, or it comes back from an attempt and has no queued copy.
         self.unschedulable.remove(queued.key)
         self.backoff.put(queued)
         self._entered(queued, _BACKOFF, cause)
@@ -183,7 +183,7 @@ class SubQueues:
     def take_next(self) -> QueuedPod | None:
         """Take out the pod to try next, or None.
 
-        With nothing active a rejected pod whose backoff still runs is better than idling; one that
+        With nothing active, a rejected pod is taken although its backoff still runs. A pod that
         met an error is not.
         """
         queued = self.active.pop()
@@ -226,7 +226,7 @@ class SubQueues:
             assert told is here.get(uid), f"the nominator has {told} of pod {uid}"
 
     def _refused(self, queued: QueuedPod, cause: str) -> None:
-        # Only a fresh copy of a queued pod can find itself there already: the one queued stays.
+        # Only a fresh copy of a queued pod is there already: the queued pod stays.
         if queued.key in self.active or queued.key in self.backoff:
             self._lifecycle.note(queued.pod, "fresh copy refused by PreEnqueue", cause=cause)
             return
@@ -239,7 +239,7 @@ class SubQueues:
         self._recount(queued, queued.rejectors)
         lifecycle, uid = self._lifecycle, queued.uid
         held = lifecycle.state(uid)
-        # What comes back from its attempt was popped at least once; a second copy never was.
+        # A pod that comes back from its attempt was popped at least once; a second copy never was.
         returns = held is _IN_FLIGHT and queued.attempts > 0
         if held in _HELD_ELSEWHERE and not returns:
             lifecycle.note(queued.pod, f"second copy -> {state.value}", cause=cause)
@@ -252,7 +252,7 @@ class SubQueues:
         self.nominator.left(queued.uid)
 
     def _displaced(self, displaced: QueuedPod | None, by: QueuedPod) -> None:
-        """Settle accounts of what was found in a place that another pod object takes."""
+        """Take the counts off a queued pod whose key another pod object takes over."""
         if displaced is None or displaced is by:
             return
         self._recount(displaced, frozenset())

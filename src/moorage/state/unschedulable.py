@@ -1,7 +1,7 @@
 """unschedulablePods: pods that wait for a cluster event which may help, and gated pods.
 
-Filed by profile and rejectors, so that an event is judged once for all pods that share them and
-touches only those it may help.
+Pods are filed by profile and rejectors: an event is judged once for all pods that share them, and
+only pods that it may help are touched.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class UnschedulablePods:
         Parameters
         ----------
         concerned
-            Says which are; None means all. Names that are not here are no mistake.
+            Returns the keys of the pods to take; None takes all. Unknown keys are ignored.
         """
         chosen: list[_Filed] = []
         for (profile, rejectors), file in self._files.items():
@@ -112,7 +112,7 @@ class UnschedulablePods:
         return [item.queued for item in sorted(self._filed.values(), key=lambda i: i.arrival)]
 
     def validate(self) -> None:
-        """Check that both arrangements hold the same pods, each filed as it is now."""
+        """Check that both indexes hold the same pods, each under its present rejectors."""
         by_file = {key: item for file in self._files.values() for key, item in file.items()}
         assert by_file == self._filed, "files and pods differ"
         assert all(self._files.values()), "an empty file was kept"

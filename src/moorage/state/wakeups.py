@@ -18,10 +18,10 @@ from moorage.state.queued_pod import PodKey, QueuedPod
 
 
 class Requeue(Enum):
-    """What becomes of a waiting pod after an event."""
+    """The move of a waiting pod after an event."""
 
     SKIP = "skip"
-    """It keeps waiting."""
+    """The pod keeps waiting."""
     AFTER_BACKOFF = "after-backoff"
     """To backoffQ, or to activeQ if its backoff is over."""
     IMMEDIATELY = "immediately"

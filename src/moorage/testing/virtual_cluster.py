@@ -43,7 +43,7 @@ _LOOK_SECONDS = 0.01
 
 
 class NotReachedError(AssertionError):
-    """What a test waited for did not happen in its time."""
+    """A condition that a test waited for did not come in time."""
 
 
 class VirtualCluster:

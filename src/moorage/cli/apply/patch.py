@@ -1,6 +1,6 @@
-"""What ``apply`` sends: the difference between what was applied, what is wanted and what there is.
+"""The patch that ``apply`` sends: from the last applied object, the manifest and the live object.
 
-Pure; ``apply`` reads and writes. A field that somebody else set is left alone; a field that was
+Pure; ``command`` reads and writes. A field set by another client is left alone. A field that was
 applied before and is no longer in the manifest is removed.
 
 Notes

@@ -22,7 +22,7 @@ Told = Callable[[ResourceType, str], None]
 
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``delete`` was asked for."""
+    """The request of one ``delete``."""
 
     words: tuple[str, ...] = ()
     manifests: list[Manifest] = []

@@ -25,7 +25,7 @@ _AGAIN_SECONDS = 1.0
 
 
 class GetQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``get`` was asked for."""
+    """The request of one ``get``."""
 
     words: tuple[str, ...]
     all_namespaces: bool = False

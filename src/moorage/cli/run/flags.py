@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Effect(enum.Enum):
-    """What a flag does here."""
+    """The effect of a flag in moorage."""
 
     EFFECTIVE = "effective"
     """As in kube-scheduler, or as its note says."""

@@ -1,4 +1,4 @@
-"""What flags change in a configuration that was read; pure."""
+"""Applies flags to a configuration that was read; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler is asked for, apart from what it takes to run it.
+"""Options of the scheduler itself, apart from those of its process.
 
 ``moorage up`` starts the scheduler as a process of its own and has no use for its plugins.
 """
@@ -13,7 +13,7 @@ import msgspec
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``moorage run`` was asked for.
+    """The options given to ``moorage run``.
 
     Parameters
     ----------

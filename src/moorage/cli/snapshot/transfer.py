@@ -59,7 +59,7 @@ class Saved(msgspec.Struct):
 
 
 class Content(msgspec.Struct):
-    """What a snapshot file holds.
+    """The contents of a snapshot file.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Fault(msgspec.Struct):
 
 
 class Loaded(msgspec.Struct, rename="camel"):
-    """What became of a snapshot; the fields are those of the server's answers, added up."""
+    """The counts of loading a snapshot: the fields of the server's answers, added up."""
 
     stored: int = 0
     present: int = 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ServerOptions(TypedDict):
-    """What `server_options` hands to the command."""
+    """The values that `server_options` hands to the command."""
 
     listen: str
     names: tuple[str, ...]
