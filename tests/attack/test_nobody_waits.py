@@ -240,3 +240,21 @@ async def test_a_call_keeps_nobody_from_being_answered(
         )
         assert answer.status < 500, answer.body[:300]
         assert delay < DELAY_SECONDS_MAX
+
+
+async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
+    async with listening(tmp_path) as wire:
+        evil = definition()
+        schema = evil["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["spec"]["properties"]["plate"] = {
+            "type": "string",
+            "pattern": "^(a+)+$",
+        }
+        await wire.cluster.ok("POST", DEFINITIONS, evil)
+        body = _bytes(car(color="red", plate="a" * 2_900_000 + "b"))
+        head = b"POST " + CARS.encode()
+        delay, answer = await _delay_while(
+            wire, lambda: wire.send(head, SECRET, b"Content-Type: application/json", body=body)
+        )
+        assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+        assert delay < DELAY_SECONDS_MAX

@@ -154,3 +154,10 @@ async def test_a_mapping_reads_as_kubernetes_reads_it():
     """
     made = await cluster.ok("POST", CARS, body, content_type=YAML)
     assert made["spec"]["extras"] == {"at": "12:30", "true": "2001-01-01", "mode": 420, "ten": 10}
+
+
+@pytest.mark.parametrize("kind", [["List"], {}, 1, None, True])
+def test_a_kind_that_is_no_text_is_refused(kind: Any, tmp_path: Path):
+    # Found by the fuzzer of files.
+    with pytest.raises(UsageError):
+        _nodes(json.dumps({"kind": kind, "items": []}).encode(), tmp_path)

@@ -159,7 +159,7 @@ def _nodes(documents: Iterable[object], path: Path) -> Iterable[Mapping[str, obj
         if not isinstance(document, Mapping):
             raise UsageError(f"{path}: not a Kubernetes object; write Node objects or a List")
         kind = document.get("kind")
-        if kind in {"List", "NodeList"}:
+        if kind in ("List", "NodeList"):
             items = document.get("items")
             # Items of a NodeList do not say their kind.
             children = [

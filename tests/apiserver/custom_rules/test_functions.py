@@ -82,7 +82,7 @@ def test_a_function_says(text: str):
     [
         ("[].max() == self.counts[0]", "max called on empty list evaluating rule"),
         ("[].min() == self.counts[0]", "min called on empty list evaluating rule"),
-        ("self.text.find('(') == ''", "Illegal regex: missing ), unterminated subpattern at "),
+        ("self.text.find('(') == ''", "Illegal regex: error parsing regexp: missing ): ("),
         (
             "url('no url').getHost() == ''",
             'URL parse error during conversion from string: parse "no url" evaluating rule',

@@ -7,14 +7,14 @@ type, and the logical combinations only restrict what the skeleton around them d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.apiserver.custom import pruning
+from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.rules.compiled import RULES, compiled_rules
 from moorage.apiserver.custom.rules.evaluation import broken_rules
-from moorage.apiserver.custom.validation import INT_OR_STRING, compile_pattern, validate
+from moorage.apiserver.custom.validation import INT_OR_STRING, validate
 from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -84,6 +84,9 @@ def _check_node(schema: Any, field: str, *, root: bool = False) -> list[FieldErr
     if isinstance(schema.get("items"), list):
         errors.append(forbidden(f"{field}.items", "items must be a schema object and not an array"))
         return errors
+    if not isinstance(schema.get("additionalProperties", True), bool | dict):
+        where = f"{field}.additionalProperties"
+        errors.append(invalid(where, schema["additionalProperties"], "must be a schema or boolean"))
     if schema.get("uniqueItems"):
         errors.append(
             forbidden(
@@ -141,9 +144,11 @@ def _check_pattern(schema: Mapping[str, Any], field: str) -> list[FieldError]:
     pattern = schema.get("pattern")
     if not pattern:
         return []
+    if not isinstance(pattern, str):
+        return [invalid(f"{field}.pattern", pattern, "must be a text")]
     try:
         compile_pattern(pattern)
-    except (re.error, TypeError, OverflowError) as error:
+    except ValueError as error:
         text = f"must be a valid regular expression, but isn't: {error}"
         return [invalid(f"{field}.pattern", pattern, text)]
     return []

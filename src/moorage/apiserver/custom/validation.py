@@ -7,14 +7,13 @@ in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL come after it,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from moorage.apiserver.custom.formats import has_format
+from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.pruning import EMBEDDED, Schema
 from moorage.apiserver.kind import FieldError, duplicate, invalid, not_supported, required
 
@@ -132,22 +131,6 @@ def _check_text(schema: Schema, value: str, path: str) -> list[FieldError]:
     if pattern and not compile_pattern(pattern).search(value):
         errors.append(_wrong(path, value, f"should match '{pattern}'"))
     return errors
-
-
-@lru_cache(maxsize=4096)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of a schema; these are written for Go.
-
-    Raises
-    ------
-    re.error
-        It is no regular expression, or one that only Go knows.
-    """
-    # Go's $ and \z mean the end; Python's $ matches before a last line break, too.
-    text = pattern.replace(r"\z", r"\Z")
-    if text.endswith("$") and not text.endswith(r"\$"):
-        text = text[:-1] + r"\Z"
-    return re.compile(text)
 
 
 def _check_list(schema: Schema, value: list[Any], path: str) -> list[FieldError]:

@@ -246,7 +246,7 @@ def _go_type(type_ref: TypeRef) -> str:
         return f"map[string]{_go_type(type_ref.element)}"
     if type_ref.shape == "object":
         return go_name(type_ref.name)
-    return _GO_TYPES[type_ref.name]
+    return _GO_TYPES.get(type_ref.name, f"v1.{type_ref.name}")
 
 
 def _json_type(value: Any) -> str:

@@ -18,8 +18,8 @@ from urllib.parse import parse_qs, quote, unquote
 import msgspec
 
 from moorage.api.cel_functions import CelFunction, cel_functions
+from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.rules.addresses import address_functions
-from moorage.apiserver.custom.validation import compile_pattern
 
 # A scheme and then authority and path, a path, or what is opaque; or a path alone. Go's parser for
 # requests, which is meant here, knows no fragment.
@@ -98,12 +98,10 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     return found if limit < 0 else found[:limit]
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    # Python's engine may try for long, which that of `matches` never does; so it is with `pattern`
-    # of a schema. Both are written by whoever may write definitions.
+def _pattern(text: str) -> Any:
     try:
         return compile_pattern(text)
-    except re.error as error:
+    except ValueError as error:
         raise ValueError(f"Illegal regex: {error}") from None
 
 
