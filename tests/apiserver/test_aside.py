@@ -43,7 +43,8 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
         pytest.param("DELETE", f"{PODS}/a", None, "", False, id="an object to delete"),
         pytest.param("DELETE", "/api/v1/namespaces/x", None, "", True, id="a namespace to delete"),
         pytest.param("GET", "/openapi/v2", None, "application/yaml", True, id="a document in YAML"),
-        pytest.param("GET", "/openapi/v2", None, "", False, id="a document"),
+        pytest.param("GET", "/openapi/v2", None, "", True, id="the description of all kinds"),
+        pytest.param("GET", "/apis", None, "", False, id="a document"),
         pytest.param("GET", "/nosuch", None, "", False, id="a path that is not served"),
     ],
 )
@@ -67,7 +68,7 @@ async def test_a_write_waits_for_the_end_of_a_heavy_call_even_if_its_caller_does
         go.wait()
         aside.at_home(lambda: log.append(threading.current_thread() is threading.main_thread()))
 
-    caller = asyncio.ensure_future(aside.heavy(heavy))  # noqa: TID251
+    caller = asyncio.ensure_future(aside.heavy("a", heavy))  # noqa: TID251
     writer = asyncio.ensure_future(aside.writing(lambda: log.append("written")))  # noqa: TID251
     while not aside.busy:
         await asyncio.wait([caller], timeout=0)
@@ -89,8 +90,8 @@ async def test_what_fails_in_the_thread_fails_for_the_caller():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await aside.heavy(lambda: aside.at_home(fail))
-    assert await aside.heavy(lambda: 1) == 1
+        await aside.heavy("a", lambda: aside.at_home(fail))
+    assert await aside.heavy("a", lambda: 1) == 1
     aside.close()
 
 

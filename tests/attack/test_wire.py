@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver import http
+from moorage.apiserver import fairness, http
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
-from tests.attack.wire import SECRET, listening, read_answer
+from tests.attack.wire import OTHER, SECRET, listening, read_answer
 
 JSON = b"Content-Type: application/json"
 MAP = json.dumps(config_map()).encode()
@@ -218,3 +218,23 @@ async def test_a_write_whose_caller_has_gone_is_in_the_audit_log(tmp_path: Path)
                 other.close()
         noted = [(each["verb"], each["responseStatus"]["code"]) for each in wire.audited()]
         assert noted == [("create", 504)]
+
+
+async def test_a_user_with_too_many_calls_is_told_when_to_come_back(
+    tmp_path: Path, monkeypatch: Any
+):
+    monkeypatch.setattr(fairness, "CALLS_OF_USER_MAX", 1)
+    async with listening(tmp_path) as wire:
+        reader, writer = await wire.connect()
+        head = b"POST %s HTTP/1.1\r\nHost: x" % CONFIG_MAPS.encode()
+        length = b"Content-Length: %d" % len(MAP)
+        writer.write(b"\r\n".join([head, SECRET, JSON, length, b"", b""]))
+        while (answer := await wire.send(b"GET /api", SECRET)).status == 200:
+            pass
+        assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+        assert (await wire.send(b"GET /api", OTHER)).status == 200
+        assert (await wire.send(b"GET /readyz", SECRET)).status == 200
+        writer.write(MAP)
+        assert (await read_answer(reader)).status == 201
+        assert (await wire.send(b"GET /api", SECRET)).status == 200
+        writer.close()

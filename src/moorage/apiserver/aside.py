@@ -17,8 +17,10 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
+from moorage.apiserver.fairness import FairMutex
 from moorage.apiserver.negotiate import Accepted, Form, accepts_yaml, negotiate
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import resource_target
@@ -61,8 +63,9 @@ def is_heavy(request: Request, catalog: Catalog, store: Store) -> bool:
     try:
         target = resource_target(request.path, catalog)
     except StatusError:
-        # A document about the server.
-        return accepts_yaml(request.headers.get("accept", ""))
+        # A document about the server; the descriptions of all kinds are made when asked for.
+        is_description = request.path.startswith("/openapi/")
+        return is_description or accepts_yaml(request.headers.get("accept", ""))
     shelf = store.shelf(target.served.shelf)
     reading = request.method in ("GET", "HEAD")
     if request.method == "DELETE" and (not target.name or target.served.shelf in _FULL_OF_OTHERS):
@@ -112,7 +115,11 @@ class Aside:
         self._thread: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home = 0
+        # Held by whoever writes, and by the heavy call that is being answered.
         self._lock = asyncio.Lock()
+        # Heavy calls wait here before they wait for the lock: one of them at a time does that, so
+        # that the writes that wait are done in between.
+        self._turns = FairMutex()
 
     def start(self) -> None:
         """Answer heavy calls in a thread from now on; called in the loop that answers the rest."""
@@ -136,17 +143,24 @@ class Aside:
         """Whether a heavy call is being answered, or a write waits behind one."""
         return self._lock.locked()
 
-    async def heavy(self, work: Callable[[], T]) -> T:
+    async def heavy(self, user: str, work: Callable[[], T]) -> T:
         """Do work in the thread while nobody else writes."""
-        assert self._thread is not None, "started"
-        await self._lock.acquire()
+        await self._turns.acquire(user)
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._thread, _yielding, work)
+            await self._lock.acquire()
+        except BaseException:
+            self._turns.release()
+            raise
+        loop = asyncio.get_running_loop()
+        try:
+            assert self._thread is not None, "started"
+            future = loop.run_in_executor(self._thread, _yielding, work)
         except BaseException:
             self._lock.release()
+            self._turns.release()
             raise
         # Released by the end of the work, which a caller who hangs up does not bring about.
-        future.add_done_callback(self._done)
+        future.add_done_callback(partial(self._done, loop.time()))
         return await asyncio.shield(future)
 
     async def writing(self, work: Callable[[], T]) -> T:
@@ -154,8 +168,11 @@ class Aside:
         async with self._lock:
             return work()
 
-    def _done(self, future: asyncio.Future[T]) -> None:
+    def _done(self, began: float, future: asyncio.Future[T]) -> None:
         self._lock.release()
+        # The next one waits as long as this one took: at least half of the time is for others.
+        loop = future.get_loop()
+        loop.call_later(loop.time() - began, self._turns.release)
         if not future.cancelled():
             future.exception()  # Told to the caller, if it still waits.
 

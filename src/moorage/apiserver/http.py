@@ -15,11 +15,12 @@ import msgspec
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES
+from moorage.apiserver.fairness import Fairness
 from moorage.apiserver.rbac.impersonation import GROUP_HEADER, joined
 from moorage.apiserver.replies import status_reply
 from moorage.apiserver.requests import Reply, Request, User, readable
 from moorage.apiserver.server import ApiServer
-from moorage.apiserver.status import timed_out, unsupported_encoding
+from moorage.apiserver.status import StatusError, timed_out, unsupported_encoding
 from moorage.base.aio import real_seconds, sleep
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
@@ -97,6 +98,7 @@ class HttpServer:
         self._server = server
         self._authenticator = authenticator
         self._tls = tls
+        self._fairness = Fairness()
         self._runner: web.ServerRunner | None = None
         self.port = 0
 
@@ -160,10 +162,13 @@ class HttpServer:
             user=self._user(request, headers),
         )
         try:
-            async with asyncio.timeout(real_seconds(_CALL_SECONDS)):
-                reply = await self._reply(request, call)
+            with self._fairness.under_way(call):
+                async with asyncio.timeout(real_seconds(_CALL_SECONDS)):
+                    reply = await self._reply(request, call)
         except TimeoutError:
             reply = status_reply(timed_out())
+        except StatusError as error:
+            reply = status_reply(error)
         if isinstance(reply.body, bytes):
             return await _whole(request, reply, reply.body)
         return await _stream(request, reply, reply.body)
@@ -179,6 +184,7 @@ class HttpServer:
                 call = msgspec.structs.replace(call, fault=unsupported_encoding(encoding))
             else:
                 call = msgspec.structs.replace(call, body=await _read_body(request))
+        await self._fairness.turn(call)
         return await self._server.handle(call)
 
     def _user(self, request: web.BaseRequest, headers: dict[str, str]) -> User | None:

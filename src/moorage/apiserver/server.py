@@ -217,7 +217,7 @@ class ApiServer:
         work = partial(self._reply, request)
         if is_heavy(request, self._catalog, self._store):
             undone = self._undone_times
-            reply = await aside.heavy(work)
+            reply = await aside.heavy(request.user.name, work)
             if request.method in _READS or undone == self._undone_times:
                 return reply
             # The write was in the store while others were taken back; it may be one of them.

@@ -1,0 +1,173 @@
+"""Which call is answered next, and when a user has too many: one user does not keep out the others.
+
+Place in the flow: `http` asks here about each call once its caller is known, and `aside` about each
+heavy one. A simple form of kubernetes v1.36 API Priority and Fairness: health and watches are never
+held back, leases have turns of their own, and of all others each user has a call answered in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.status import too_many_requests
+
+CALLS_OF_USER_MAX = 400
+"""How many calls of one user may be under way: kube-apiserver's --max-requests-inflight."""
+
+CALLS_MAX = 600
+"""How many of all users, --max-mutating-requests-inflight added; beyond it, each user has an equal
+share."""
+
+# How many calls are answered between two looks at the network (a guess: about 5 ms), and how many
+# of them may be of leases while others wait.
+_CALLS_IN_A_ROW = 8
+_LEASES_IN_A_ROW = 4
+_RETRY_AFTER_SECONDS = 1
+_LEASES = "/apis/coordination.k8s.io/"
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+class FairQueue:
+    """Waits for turns: each user's calls in order of arrival, users one after the other."""
+
+    def __init__(self) -> None:
+        # The user whose turn is next comes first.
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    async def wait(self, user: str, pass_on: Callable[[], object]) -> None:
+        """Wait for a turn; ``pass_on`` is called when it comes to a caller who has just gone."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(user, deque()).append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if not future.cancelled():
+                pass_on()
+            raise
+
+    def next(self) -> bool:
+        """Give the next turn; False where nobody waits."""
+        while self._waiting:
+            user, futures = self._waiting.popitem(last=False)
+            future = futures.popleft()
+            if futures:
+                self._waiting[user] = futures
+            if not future.done():  # A caller who has gone is done.
+                future.set_result(None)
+                return True
+        return False
+
+
+class FairMutex:
+    """Is held by one call at a time, by users one after the other."""
+
+    def __init__(self) -> None:
+        self._queue = FairQueue()
+        self._held = False
+
+    async def acquire(self, user: str) -> None:
+        """Wait until it is one's own."""
+        if self._held:
+            await self._queue.wait(user, self.release)
+        self._held = True
+
+    def release(self) -> None:
+        """Leave it to the next."""
+        self._held = self._queue.next()
+
+
+class Fairness:
+    """Counts the calls under way and gives turns."""
+
+    def __init__(self) -> None:
+        # (user, whether leases) -> calls under way; users without any are left out.
+        self._under_way: dict[tuple[str, bool], int] = {}
+        self._count = 0
+        self._leases = FairQueue()
+        self._others = FairQueue()
+        # Calls answered since the last look at the network, and whether one is about to happen.
+        self._answered = 0
+        self._round_due = False
+
+    @contextmanager
+    def under_way(self, call: Request) -> Iterator[None]:
+        """Count a call while it is being read and answered.
+
+        Raises
+        ------
+        StatusError
+            429: the user has too many calls under way, or its share of all there may be.
+        """
+        if _is_exempt(call):
+            yield
+            return
+        key = (_user(call), _is_lease(call))
+        own = self._under_way.get(key, 0)
+        share = CALLS_MAX // (len(self._under_way) + (own == 0))
+        if own >= CALLS_OF_USER_MAX or (self._count >= CALLS_MAX and own >= share):
+            text = "too many requests, please try again later"
+            raise too_many_requests(text, retry_after_seconds=_RETRY_AFTER_SECONDS, causes=())
+        self._under_way[key] = own + 1
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+            self._under_way[key] -= 1
+            if not self._under_way[key]:
+                del self._under_way[key]
+
+    async def turn(self, call: Request) -> None:
+        """Wait until a call may be answered; at once while there are few."""
+        if _is_exempt(call):
+            return
+        if self._answered < _CALLS_IN_A_ROW and not self._leases and not self._others:
+            self._answered += 1
+            self._look_soon()
+            return
+        self._look_soon()
+        queue = self._leases if _is_lease(call) else self._others
+        await queue.wait(_user(call), _nothing)
+
+    def _look_soon(self) -> None:
+        if not self._round_due:
+            self._round_due = True
+            asyncio.get_running_loop().call_soon(self._round)
+
+    def _round(self) -> None:
+        """Give the turns of one round; the calls that come meanwhile are in the next."""
+        self._round_due = False
+        self._answered = 0
+        while self._answered < _CALLS_IN_A_ROW:
+            lease = self._answered < _LEASES_IN_A_ROW and self._leases.next()
+            if not (lease or self._others.next() or self._leases.next()):
+                break
+            self._answered += 1
+        if self._answered:
+            self._look_soon()
+
+
+def _nothing() -> None:
+    """Pass on nothing: a turn that is lost is one of many."""
+
+
+def _user(call: Request) -> str:
+    return call.user.name if call.user is not None else ""
+
+
+def _is_lease(call: Request) -> bool:
+    return call.path.startswith(_LEASES)
+
+
+def _is_exempt(call: Request) -> bool:
+    """Whether a call is never held back: health, and streams, which are bounded otherwise."""
+    if call.path.startswith(_HEALTH):
+        return True
+    return call.method == "GET" and Query(call.query).flag("watch")

@@ -1,0 +1,121 @@
+"""Turns of users, and how many calls each may have under way."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+
+import pytest
+
+from moorage.apiserver.fairness import CALLS_MAX, CALLS_OF_USER_MAX, FairMutex, Fairness, FairQueue
+from moorage.apiserver.requests import Request, User
+from moorage.apiserver.status import StatusError
+from moorage.base.aio import TaskOwner, sleep
+
+PODS = "/api/v1/pods"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/a"
+
+
+def call(user: str, path: str = PODS, **query: str) -> Request:
+    return Request(method="GET", path=path, query=tuple(query.items()), user=User(user))
+
+
+async def _order(calls: list[Request]) -> list[str]:
+    """Return the users in the order of their turns when all calls come at once."""
+    fairness, tasks = Fairness(), TaskOwner()
+    order: list[str] = []
+
+    async def one(each: Request) -> None:
+        await fairness.turn(each)
+        assert each.user is not None
+        order.append(each.user.name + ("*" if each.path == LEASE else ""))
+
+    waiting = [tasks.spawn(one(each), name="call") for each in calls]
+    await asyncio.gather(*waiting)
+    return order
+
+
+async def test_few_calls_are_answered_as_they_come():
+    assert await _order([call(user) for user in "abcab"]) == list("abcab")
+
+
+async def test_a_user_with_many_calls_waits_for_one_with_few():
+    order = await _order([call("many") for _ in range(100)] + [call("few"), call("few")])
+    # Eight are answered before anybody waits; from then on it is turn and turn about.
+    assert order[:12] == ["many"] * 9 + ["few", "many", "few"]
+
+
+async def test_a_lease_goes_before_other_calls_and_does_not_starve_them():
+    order = await _order([call("a")] * 60 + [call("b", LEASE)] * 60)
+    assert order[8:24] == (["b*"] * 4 + ["a"] * 4) * 2
+    assert sorted(order) == ["a"] * 60 + ["b*"] * 60
+
+
+async def test_health_and_watches_are_never_held_back():
+    fairness = Fairness()
+    for _ in range(50):
+        await fairness.turn(call("a", "/readyz"))
+        await fairness.turn(call("a", watch="true"))
+    with ExitStack() as stack:
+        for _ in range(3000):
+            stack.enter_context(fairness.under_way(call("a", watch="1")))
+            stack.enter_context(fairness.under_way(call("a", "/livez")))
+
+
+def _refused(fairness: Fairness, each: Request) -> bool:
+    try:
+        with fairness.under_way(each):
+            return False
+    except StatusError as error:
+        told = (error.code, error.reason, (error.details or {})["retryAfterSeconds"])
+        return told == (429, "TooManyRequests", 1)
+
+
+def test_a_user_has_so_many_calls_under_way_and_no_more():
+    fairness = Fairness()
+    with ExitStack() as stack:
+        for _ in range(CALLS_OF_USER_MAX):
+            stack.enter_context(fairness.under_way(call("a")))
+        assert _refused(fairness, call("a"))
+        assert not _refused(fairness, call("a", LEASE))
+        assert not _refused(fairness, call("b"))
+    assert not _refused(fairness, call("a"))
+
+
+def test_beyond_the_bound_of_all_each_user_has_an_equal_share():
+    fairness = Fairness()
+    with ExitStack() as stack:
+        for user in "ab":
+            for _ in range(CALLS_MAX // 2):
+                stack.enter_context(fairness.under_way(call(user)))
+        assert [_refused(fairness, call(user)) for user in "abc"] == [True, True, False]
+        for _ in range(CALLS_MAX // 3):
+            stack.enter_context(fairness.under_way(call("c")))
+        assert [_refused(fairness, call(user)) for user in "abcd"] == [True, True, True, False]
+
+
+async def test_a_turn_of_a_caller_who_has_gone_is_the_next_ones():
+    mutex, tasks = FairMutex(), TaskOwner()
+    await mutex.acquire("a")
+    gone = tasks.spawn(mutex.acquire("b"), name="gone")
+    waiting = tasks.spawn(mutex.acquire("c"), name="waiting")
+    await sleep(0)
+    mutex.release()
+    gone.cancel()  # Its turn has come, and it does not know yet.
+    await waiting
+    assert gone.cancelled()
+    mutex.release()
+    await mutex.acquire("d")
+
+
+async def test_who_has_gone_before_its_turn_is_passed_over():
+    queue, tasks = FairQueue(), TaskOwner()
+    gone = tasks.spawn(queue.wait("a", lambda: pytest.fail("nothing to pass on")), name="gone")
+    waiting = tasks.spawn(queue.wait("a", lambda: None), name="waiting")
+    await sleep(0)
+    gone.cancel()
+    await sleep(0)
+    assert queue.next()
+    await waiting
+    assert not queue.next()
+    assert not queue
