@@ -68,16 +68,28 @@ async def _do(job: Load | ListOnce | Write, connector: Connector) -> msgspec.Str
 async def test_objects_are_created_listed_and_told_of(connector):
     assert isinstance(await _do(Load(nodes=3, pods=25, connections=4), connector), Loaded)
     counts = []
-    for target, table in (
-        ("/api/v1/nodes", False),
-        ("/api/v1/pods", True),
-        ("/api/v1/pods?labelSelector=group%3D0", False),
+    for job in (
+        ListOnce("/api/v1/nodes"),
+        ListOnce("/api/v1/pods", "table"),
+        ListOnce("/api/v1/pods", "protobuf"),
+        ListOnce("/api/v1/pods?labelSelector=group%3D0"),
     ):
-        listed = await _do(ListOnce(target=target, table=table), connector)
+        listed = await _do(job, connector)
         assert isinstance(listed, Listed)
         assert listed.size_bytes > 0
         counts.append(listed.count)
-    assert counts == [3, 25, 3]
+    assert counts == [3, 25, 25, 3]
+
+
+async def test_a_long_list_in_protobuf_comes_in_pieces(connector):
+    await _do(Load(nodes=0, pods=150, connections=4), connector)
+    listed = await _do(ListOnce("/api/v1/pods", "protobuf"), connector)
+    assert isinstance(listed, Listed)
+    assert listed.count == 150
+
+
+async def test_watchers_see_what_is_written(connector):
+    await _do(Load(nodes=0, pods=0, connections=4), connector)
 
     tasks, answers = TaskOwner(), asyncio.Queue[msgspec.Struct]()
     watch = Watch(watchers=3, events=40, silence_seconds=30)
@@ -187,6 +199,7 @@ def test_a_small_run_with_all_its_processes():
         "all": 20,
         "one group of 10": 2,
         "as a Table": 20,
+        "in protobuf": 20,
     }
     assert (found["watched"]["events"], found["faults"]) == (100, [])
     assert set(found["server_cpu_seconds"]) == {"create", "list", "watch"}

@@ -55,7 +55,7 @@ def _modules(code: str, *arguments: str) -> set[str]:
             (
                 *("numpy", "prometheus_client", "rich", "click", "moorage.cli", "moorage.engine"),
                 *("moorage.plugins", "moorage.service", "moorage.snapshot", "moorage.bench"),
-                "moorage.client.http_transport",
+                *("moorage.client.http_transport", "google.protobuf"),
             ),
             "moorage.sandbox.server",
             id="server, nodes and controllers",

@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.protobuf.envelope import count_items
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.bench.api_jobs import (
@@ -42,7 +44,11 @@ WRITTEN = "/api/v1/namespaces/default/configmaps"
 GROUPS = 10
 """Pods carry one of so many values of the label ``group``."""
 
-_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+_ACCEPTED = {
+    "json": "application/json",
+    "table": "application/json;as=Table;v=v1;g=meta.k8s.io",
+    "protobuf": PROTOBUF,
+}
 # As many objects are written in turn, of about the size of a pod.
 _OBJECTS = 100
 _PADDING = "x" * 800
@@ -123,13 +129,14 @@ async def _on_each(
 
 
 async def _list(job: ListOnce, connector: Connector, clock: Clock) -> Listed:
-    accept = _TABLE if job.table else "application/json"
     with closing(await connector.open()) as wire:
         start = clock.monotonic_ns()
-        body = await wire.call("GET", job.target, accept=accept)
+        body = await wire.call("GET", job.target, accept=_ACCEPTED[job.form])
         seconds = (clock.monotonic_ns() - start) / NS_PER_SECOND
+    if job.form == "protobuf":
+        return Listed(seconds, len(body), count_items(body))
     found = msgspec.json.decode(body)
-    return Listed(seconds, len(body), len(found["rows" if job.table else "items"]))
+    return Listed(seconds, len(body), len(found["rows" if job.form == "table" else "items"]))
 
 
 async def _write(job: Write, connector: Connector, clock: Clock) -> Written:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -35,12 +37,12 @@ class ListOnce(msgspec.Struct, frozen=True, tag=True):
     ----------
     target
         Path and query.
-    table
-        Ask for a Table, as ``kubectl get`` does.
+    form
+        ``json``; ``table`` as ``kubectl get`` asks for; ``protobuf`` as Go programs do.
     """
 
     target: str
-    table: bool = False
+    form: Literal["json", "table", "protobuf"] = "json"
 
 
 class Listed(msgspec.Struct, frozen=True):

@@ -38,10 +38,11 @@ T = TypeVar("T")
 _START_SECONDS = 60.0
 # A watcher who sees nothing for so long is not told any more.
 _SILENCE_SECONDS = 30.0
-_LISTS: Mapping[str, tuple[str, bool]] = {
-    "all": ("/api/v1/pods", False),
-    f"one group of {GROUPS}": ("/api/v1/pods?labelSelector=group%3D0", False),
-    "as a Table": ("/api/v1/pods", True),
+_LISTS: Mapping[str, ListOnce] = {
+    "all": ListOnce("/api/v1/pods"),
+    f"one group of {GROUPS}": ListOnce("/api/v1/pods?labelSelector=group%3D0"),
+    "as a Table": ListOnce("/api/v1/pods", "table"),
+    "in protobuf": ListOnce("/api/v1/pods", "protobuf"),
 }
 
 
@@ -74,7 +75,7 @@ class ApiResult(msgspec.Struct, frozen=True, kw_only=True):
     loaded
         Creating nodes and pods.
     lists
-        Reading all pods, some, and as kubectl prints them.
+        Reading all pods, some, as kubectl prints them, and as Go programs read them.
     written, watched
         The writes, and what watchers saw of them.
     server_cpu_seconds
@@ -247,9 +248,9 @@ class ApiRun:
         loaded = await caller.ask(load, Loaded)
         used = self._note("create", server, used)
         lists = {}
-        for name, (target, table) in _LISTS.items():
+        for name, job in _LISTS.items():
             self._progress(f"list, {name}")
-            lists[name] = await caller.ask(ListOnce(target=target, table=table), Listed)
+            lists[name] = await caller.ask(job, Listed)
         used = self._note("list", server, used)
         self._progress(f"{plan.rate} writes a second for {plan.seconds} s, {plan.watchers} watch")
         events = plan.rate * plan.seconds

@@ -101,7 +101,10 @@ class Wire:
         try:
             await self._ask(method, target, body, accept)
             status, headers = await self._answer_head()
-            answer = await self._reader.readexactly(int(headers[b"content-length"]))
+            if b"content-length" in headers:
+                answer = await self._reader.readexactly(int(headers[b"content-length"]))
+            else:
+                answer = b"".join([piece async for piece in self._chunks()])
         except (OSError, EOFError) as error:
             raise TransportError(f"{method} {target}: {error}") from error
         if status >= 300:

@@ -62,20 +62,30 @@ def read_object(body: bytes, default: tuple[str, str]) -> Obj:
     ProtobufError
         It is no such envelope, or as for `codec.decode`.
     """
-    if not body.startswith(_MAGIC):
-        raise ProtobufError(
-            "provided data does not appear to be a protobuf message, expected prefix "
-            f"{list(_MAGIC)}"
-        )
-    unknown: Any = message_class(f"{facts.RUNTIME}.Unknown")()
-    try:
-        unknown.ParseFromString(body[len(_MAGIC) :])
-    except RuntimeDecodeError as error:
-        raise ProtobufError(f"the envelope cannot be read: {error}") from error
+    unknown = _opened(body)
     api_version = unknown.typeMeta.apiVersion or default[0]
     kind = unknown.typeMeta.kind or default[1]
     obj = decode(known_message(api_version, kind), unknown.raw)
     return {"apiVersion": api_version, "kind": kind, **obj}
+
+
+def count_items(body: bytes) -> int:
+    """Return how many items a list in its envelope has, without decoding them.
+
+    Raises
+    ------
+    NoMessageError
+        The kind has no protobuf form.
+    ProtobufError
+        It is no such envelope, or holds no list.
+    """
+    unknown = _opened(body)
+    found: Any = message_class(known_message(unknown.typeMeta.apiVersion, unknown.typeMeta.kind))()
+    try:
+        found.ParseFromString(unknown.raw)
+        return len(found.items)
+    except (RuntimeDecodeError, AttributeError) as error:
+        raise ProtobufError(f"{unknown.typeMeta.kind} is no list: {error}") from error
 
 
 def known_message(api_version: str, kind: str) -> str:
@@ -127,6 +137,21 @@ def frame(change_type: str, obj: bytes) -> bytes:
     """
     event = _part(1, change_type.encode()) + _part(2, _part(1, obj))
     return len(event).to_bytes(4, "big") + event
+
+
+def _opened(body: bytes) -> Any:
+    """Return the message ``runtime.Unknown`` of an envelope."""
+    if not body.startswith(_MAGIC):
+        raise ProtobufError(
+            "provided data does not appear to be a protobuf message, expected prefix "
+            f"{list(_MAGIC)}"
+        )
+    unknown: Any = message_class(f"{facts.RUNTIME}.Unknown")()
+    try:
+        unknown.ParseFromString(body[len(_MAGIC) :])
+    except RuntimeDecodeError as error:
+        raise ProtobufError(f"the envelope cannot be read: {error}") from error
+    return unknown
 
 
 def _part(number: int, data: bytes) -> bytes:

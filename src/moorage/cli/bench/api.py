@@ -14,10 +14,10 @@ Examples:
   moorage bench api --watchers 200 --rate 500 -o json
 
 Starts `moorage up --no-scheduler` and two client processes, everything over HTTPS. One creates
-nodes and pods one by one, then lists them: all, one label out of ten, and as a Table. Then it
-changes ConfigMaps of about the size of a pod at a steady rate, while the other process watches
-them, each watcher over a connection of its own. The lag is the time from before a write is sent
-until a watcher has read its event.
+nodes and pods one by one, then lists them: all, one label out of ten, as a Table and in protobuf.
+Then it changes ConfigMaps of about the size of a pod at a steady rate, while the other process
+watches them, each watcher over a connection of its own. The lag is the time from before a write is
+sent until a watcher has read its event.
 
 \b
 Exit codes: 0 all objects were listed and all watchers saw all events in the same order, 1 not
