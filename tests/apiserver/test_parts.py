@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any, ClassVar
 
 import pytest
 
+from moorage.apiserver.users import User
 from tests.apiserver.harness import MERGE, PODS, STRATEGIC, Cluster
 from tests.apiserver_kinds.builders import container, pod
 
@@ -251,3 +253,17 @@ async def test_a_pod_template_has_the_defaults_of_a_pod():
     assert found["template"]["spec"]["restartPolicy"] == "Always"
     bad = {"metadata": {"name": "u"}, "template": {"spec": {"containers": []}}}
     assert (await cluster.call("POST", path, bad))[0] == 422
+
+
+async def test_the_caller_of_a_call_in_a_thread_is_not_mixed_up_with_others():
+    """The server answers a large body in a thread, and a read of another user meanwhile."""
+    cluster = Cluster()
+    cluster.server.use_thread()
+    try:
+        body = TestCertificateRequests().manifest()
+        body["metadata"]["annotations"] = {"example.com/large": "x" * 100_000}
+        reads = [cluster.ok("GET", PODS, user=User("reader")) for _ in range(20)]
+        made, *_ = await asyncio.gather(cluster.ok("POST", REQUESTS, body), *reads)
+        assert made["spec"]["username"] == "kubernetes-admin"
+    finally:
+        cluster.server.close()

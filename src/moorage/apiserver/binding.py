@@ -65,6 +65,8 @@ def pod_target(request: Request, catalog: Catalog) -> Target | None:
     StatusError
         400: not a Binding. 405: another method than POST.
     """
+    if not request.path.endswith("/bindings"):
+        return None
     match request.path.strip("/").split("/"):
         case ["api", "v1", "namespaces", namespace, "bindings"]:
             if request.method != "POST":

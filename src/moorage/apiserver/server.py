@@ -96,6 +96,9 @@ _ASKED = (*REVIEWS, BINDINGS)
 
 _READS = ("GET", "HEAD")
 
+# Noted for a caller who does not wait for the answer: what was written may stay written.
+_NOT_AWAITED = status_reply(timed_out())
+
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
 _SHOWN_WHEN_DELETED = frozenset(
     {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
@@ -179,8 +182,7 @@ class ApiServer:
         Where writes are kept on disk, an answer waits until all it tells of is there.
         """
         received = self._audit.now() if self._audit is not None else ""
-        # Noted for a caller who does not wait for the answer: what was written may stay written.
-        reply = status_reply(timed_out())
+        reply = _NOT_AWAITED
         stopped = self._persistence.stopped if self._persistence is not None else None
         try:
             made = status_reply(stopped) if stopped is not None else await self._made(request)

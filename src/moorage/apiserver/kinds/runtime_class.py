@@ -37,6 +37,8 @@ def admit_runtime_class(pod: Obj, ctx: Context, resource: ResourceType) -> None:
     """
     spec = attach(pod, "spec")
     class_name = text(spec, "runtimeClassName")
+    if not class_name and not spec.get("overhead"):
+        return
     found = ctx.lookup("runtimeclasses", None, class_name) if class_name else None
     if class_name and found is None:
         why = f'pod rejected: RuntimeClass "{class_name}" not found'

@@ -47,7 +47,10 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     StatusError
         400: groups without a user, names that are not served or no UTF-8. 403: the caller may not.
     """
-    user, asked = known(user), asked_for(headers)
+    user = known(user)
+    if not any(header.startswith("impersonate-") for header in headers):
+        return user
+    asked = asked_for(headers)
     for header, value in headers.items():
         if header.startswith("impersonate-") and readable(value) != value:
             raise bad_request(f"{header} is not UTF-8")
