@@ -2,5 +2,5 @@
 
 Belongs here: how a call is built, authenticated, sent, retried and read. Decisions do not: the
 room knows pods and nodes only as things that have paths and versions, so it is tested with bytes
-and a scripted transport. It never imports the embedded API server, which is just another peer.
+and a scripted transport. The room never imports the embedded API server, a peer like any other.
 """

@@ -168,7 +168,7 @@ class FixedCredentials:
 
 
 class FileCredentials:
-    """Token and client certificate kept in files that others rotate.
+    """Token and client certificate kept in files that another program rotates.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ _SERIES_IDLE_NS = 6 * 60 * NS_PER_SECOND
 _NOTE_BYTES_MAX = 1024  # the server refuses longer notes
 _ELLIPSIS = " ..."
 # Bounds memory: a Scheduled Event is kept 6 to 12 minutes, which at 1000 binds a second would be
-# a gigabyte. One takes 1.7 kB (measured), so these are 35 MB.
+# a gigabyte. An entry takes 1.7 kB (measured), so these are 35 MB.
 _KNOWN_MAX = 20_000
 
 
@@ -31,11 +31,11 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     regarding
-        The object it is about.
+        The object that the Event is about.
     controller
-        Who reports: a profile's scheduler name.
+        The reporting controller: a profile's scheduler name.
     instance
-        Which of them; "" means ``<controller>-<host>``.
+        The reporting instance; "" means ``<controller>-<host>``.
     type
         ``Normal`` or ``Warning``.
     reason, action
@@ -57,7 +57,7 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventWrite(msgspec.Struct, frozen=True):
-    """One write: create the Event, or patch its series.
+    """A write to the API: create the Event, or patch its series.
 
     Parameters
     ----------

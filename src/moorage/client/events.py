@@ -73,7 +73,7 @@ class EventRecorder:
             self.dropped += 1
             return
         self._waiting += 1
-        # One object, one writer: its Events keep their order.
+        # Each object has one writer, so that its Events keep their order.
         identity = note.regarding.uid or f"{note.regarding.namespace}/{note.regarding.name}"
         writer = zlib.crc32(identity.encode()) % _WRITERS
         self._queues[writer].put_nowait((note, self._clock.now_ns()))

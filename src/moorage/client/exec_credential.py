@@ -31,7 +31,7 @@ _STDERR_CHARS_MAX = 500  # guess: the last words of a failing program, not its w
 
 
 class ExecVariable(msgspec.Struct, frozen=True):
-    """One of ``exec.env``."""
+    """An environment variable of ``exec.env``."""
 
     name: str
     value: str = ""
@@ -82,7 +82,7 @@ class ExecCredentials:
     config
         The exec entry.
     cluster
-        Told to the program if the entry asks for it.
+        Given to the program if the entry asks for it.
     directory
         Directory of the kubeconfig: a command with a slash is relative to it.
     what

@@ -1,10 +1,10 @@
 """Speaks with one HTTP extender: verb by verb over a transport of its own.
 
 ``service`` makes one for each extender of the configuration and hands it to the engine, which
-knows it by the Protocol of ``framework.extender``. Whatever an extender does - no answer, another
-code, nonsense, nodes nobody asked about - comes out as `ExtenderError`.
+knows it by the Protocol of ``framework.extender``. Every fault of an extender becomes an
+`ExtenderError`: no answer, an unexpected code or body, a node it was not asked about.
 
-Mirrors kubernetes v1.36 ``pkg/scheduler/extender.go``. It differs in one point: nodes an extender
+Mirrors kubernetes v1.36 ``pkg/scheduler/extender.go``, with one difference: nodes an extender
 returns as objects are taken by name, so that scoring sees them as they are, with their pods.
 """
 
@@ -46,7 +46,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     url
-        Its URL prefix, as configured.
+        The URL prefix, as configured.
     filter_verb, prioritize_verb, preempt_verb, bind_verb
         Last part of the URL of each verb; "" for a verb it does not have.
     weight
@@ -54,9 +54,9 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds
         Limit of one call.
     names_only
-        It knows the cluster itself: nodes are told by name, victims by uid.
+        Whether nodes are told by name and victims by uid, because the extender knows the cluster.
     resources
-        It is asked about pods that request one of these; empty: about every pod.
+        The extender is asked about pods that request one of these; empty: about every pod.
     ignorable
         Attempts go on without it when it fails.
     """
@@ -76,8 +76,8 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 class OneTryTransport(HttpTransport):
     """Carries a call once: an extender that asks to come back later has failed this attempt.
 
-    An answer beyond 64 MiB is given up: one that never ends must not fill the memory. One that is
-    the last of its path over again is returned as that very object.
+    An answer beyond 64 MiB is given up, so that an endless one cannot fill the memory. An answer
+    equal to the last one of its path is returned as the same object.
     """
 
     _last: Mapping[str, bytes] = {}
@@ -106,12 +106,12 @@ class OneTryTransport(HttpTransport):
 
 
 class HttpExtender:
-    """One extender.
+    """An HTTP extender of the configuration.
 
     Parameters
     ----------
     settings
-        Its part of the configuration.
+        The extender's part of the configuration.
     transport
         To its host; closed by its owner.
     whole
@@ -163,7 +163,7 @@ class HttpExtender:
         Raises
         ------
         ExtenderError
-            It failed, said so, or names a node it was not asked about.
+            The extender failed, said so, or names a node it was not asked about.
         """
         asked, sent = self._about(self._settings.filter_verb, nodes)
         body = wire.nodes_body(self._whole(pod), asked, sent)
@@ -188,7 +188,7 @@ class HttpExtender:
         Raises
         ------
         ExtenderError
-            It failed.
+            The extender failed.
         """
         asked, sent = self._about(self._settings.prioritize_verb, nodes)
         body = wire.nodes_body(self._whole(pod), asked, sent)
@@ -203,7 +203,7 @@ class HttpExtender:
         Raises
         ------
         ExtenderError
-            It failed, or names a pod that is not on the node.
+            The extender failed, or names a pod that is not on the node.
         """
         body = wire.preempt_body(self._whole(pod), victims, self._victims_whole)
         answer = wire.read_victims(await self._send(self._settings.preempt_verb, body))
@@ -226,9 +226,9 @@ class HttpExtender:
         Raises
         ------
         ExtenderSilentError
-            It gave no answer: the pod may be bound nevertheless.
+            The extender gave no answer: the pod may be bound nevertheless.
         ExtenderError
-            It failed, or said so, or we may not write any more.
+            The extender failed or said so, or this process may not write any more.
         """
         try:
             self._guard.check_write()

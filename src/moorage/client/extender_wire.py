@@ -24,7 +24,7 @@ Whole = Callable[[ApiObject], bytes]
 Victims = Mapping[str, tuple[Sequence[Pod], int]]
 
 
-# What keeps bytes from being read in one step; a second look tells nonsense from another spelling.
+# Errors of reading bytes in one step; a second look tells nonsense from another spelling.
 _UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -131,7 +131,7 @@ def read_filter(body: bytes, asked: Asked | None = None, nodes: bytes | None = N
     body
         The answer.
     asked, nodes
-        What was asked about, and the JSON of it that was sent; without, all is read.
+        The nodes asked about, and their JSON as sent. None: the answer is read whole.
 
     Raises
     ------

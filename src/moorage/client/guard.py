@@ -39,7 +39,7 @@ class WriteGuard:
         Raises
         ------
         NotLeadingError
-            It is a write, and somebody else may be in charge by now.
+            The call is a write, and another process may hold the lease by now.
         """
         if call.method not in _READS:
             self.check_write()
@@ -50,7 +50,7 @@ class WriteGuard:
         Raises
         ------
         NotLeadingError
-            Somebody else may be in charge by now.
+            Another process may hold the lease by now.
         """
         self._check()
 

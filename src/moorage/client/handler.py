@@ -12,7 +12,7 @@ HandledT_contra = TypeVar("HandledT_contra", bound=ApiObject, contravariant=True
 
 
 class Handler(Protocol[HandledT_contra]):
-    """Told of every change, in order, on the loop; must not block and must not raise."""
+    """Takes in every change, in order, on the loop; must not block and must not raise."""
 
     def on_add(self, obj: HandledT_contra) -> None:
         """Take in an object that appeared."""

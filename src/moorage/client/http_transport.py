@@ -73,7 +73,7 @@ def open_transport(
     guard
         Asked right before each write is sent; None lets every write through.
     told
-        Told of calls sent again, and of calls held back.
+        Takes reports of calls sent again, and of calls held back.
     """
     transport = HttpTransport(access, user_agent=user_agent, guard=guard, told=told)
     if qps is None or qps <= 0:
@@ -97,7 +97,7 @@ class HttpTransport:
     guard
         Asked right before each write is sent, repeated ones too; None lets every write through.
     told
-        Told of calls sent again.
+        Takes reports of calls sent again.
     """
 
     def __init__(

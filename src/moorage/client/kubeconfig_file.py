@@ -54,21 +54,21 @@ class ContextEntry(msgspec.Struct, frozen=True):
 
 
 class NamedCluster(msgspec.Struct, frozen=True):
-    """One of ``clusters``."""
+    """An entry of ``clusters``."""
 
     name: str
     cluster: ClusterEntry | None = None
 
 
 class NamedUser(msgspec.Struct, frozen=True):
-    """One of ``users``."""
+    """An entry of ``users``."""
 
     name: str
     user: UserEntry | None = None
 
 
 class NamedContext(msgspec.Struct, frozen=True):
-    """One of ``contexts``."""
+    """An entry of ``contexts``."""
 
     name: str
     context: ContextEntry | None = None

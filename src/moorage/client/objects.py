@@ -27,7 +27,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class WatchItem(msgspec.Struct, Generic[ObjectT], frozen=True, gc=False):
-    """One line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and its object."""
+    """A line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and its object."""
 
     type: str
     object: ObjectT
@@ -45,7 +45,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     resource_version
         The object's version, "" if it cannot be read.
     error
-        What is wrong with it.
+        The fault of the object.
     """
 
     type: str
@@ -55,7 +55,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class ListResult(msgspec.Struct, Generic[ObjectT], frozen=True):
-    """One page of a list."""
+    """A page of a list."""
 
     items: list[ObjectT]
     unreadable: list[Unreadable]

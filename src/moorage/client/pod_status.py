@@ -18,8 +18,8 @@ from moorage.api.meta import Condition
 from moorage.api.pod import PodStatus
 from moorage.client.requests import patch_body
 
-# What kube-scheduler writes of a condition; `lastProbeTime` and `lastTransitionTime` are always
-# there (null if unset), the others only if not empty.
+# The fields that kube-scheduler always writes of a condition: `lastProbeTime` and
+# `lastTransitionTime` are null if unset. Other fields are written only if not empty.
 _ALWAYS = ("lastProbeTime", "lastTransitionTime", "status", "type")
 
 

@@ -26,7 +26,7 @@ class RateLimitedTransport:
     burst
         Most calls at once, at least 1.
     told
-        Told how long each call waited.
+        Takes reports of how long each call waited.
 
     Notes
     -----

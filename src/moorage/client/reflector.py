@@ -1,7 +1,7 @@
 """List and watch one resource type, and tell a handler what changed: no gap, no reorder for a key.
 
 The first room of the flow: API server -> **reflector** -> ingest -> state. One reflector for each
-resource type; `Reflector.run` goes on until cancelled. It is built in layers: ``run`` (for ever,
+resource type; `Reflector.run` goes on until cancelled. The layers are: ``run`` (for ever,
 with backoff) around ``_list_and_watch`` (one life of a resourceVersion) around ``_follow`` (one
 open stream) around ``_handle`` (one object).
 
@@ -80,7 +80,7 @@ class Reflector(Generic[ObjectT]):
     type_
         The struct to decode its objects into.
     handler
-        Told of every change.
+        Takes in every change.
     field_selector
         Restricts list and watch alike.
     whole

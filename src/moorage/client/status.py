@@ -13,7 +13,7 @@ _TEXT_BYTES_MAX = 512  # guess: enough of a proxy's HTML page to recognise it
 
 
 class StatusCause(msgspec.Struct, frozen=True):
-    """One entry of ``Status.details.causes``."""
+    """An entry of ``Status.details.causes``."""
 
     reason: str = ""
     message: str = ""

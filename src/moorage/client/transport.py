@@ -17,7 +17,7 @@ JSON = "application/json"
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call to an API server, independent of how it is carried.
+    """A call to an API server, independent of how it is carried.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class LineStream(Protocol):
     """An answer read line by line.
 
     Iterating yields complete lines without their line end; a last piece without a line end is
-    yielded only if the server ended the body properly. It raises `TransportError` when the
+    yielded only if the server ended the body properly. Iterating raises `TransportError` when the
     connection breaks.
     """
 

@@ -56,8 +56,8 @@ class WholeObjects:
     def whole(self, obj: ApiObject) -> bytes:
         """Return an object's JSON as Go's scheduler has it: whole, but without managed fields.
 
-        It is the newest version, perhaps newer than `obj`. What was read of it has to do when
-        nothing is kept, or another object of that name.
+        The JSON is that of the newest version, perhaps newer than `obj`. The fields read of `obj`
+        have to do when nothing is kept, or another object of that name.
         """
         kept = self._kept.get(key_of(obj))
         if kept is None or kept.uid != obj.metadata.uid:

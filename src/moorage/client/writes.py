@@ -200,7 +200,7 @@ class Client:
         Raises
         ------
         ConflictError
-            It was changed by somebody else meanwhile.
+            Another client changed the object meanwhile.
         """
         call = requests.replace(
             resource, name, encode(obj), namespace=namespace, subresource=subresource

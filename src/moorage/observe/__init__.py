@@ -1,7 +1,7 @@
-"""What a running scheduler tells about itself: metrics, under kube-scheduler's names.
+"""The metrics of a running scheduler, under kube-scheduler's names.
 
-Belongs here: the table of metrics (`catalogue`), the numbers behind it (`series`, cheap enough to
-be written on the way), what the queue, the attempts and the calls report (`queue_facts`,
-`attempts`, `calls`), and how it is all written for Prometheus (`exposition`, `resources`). It
-reads; it holds no way to write to the API.
+Belongs here: the table of metrics (`catalogue`) and the numbers behind it (`series`), which are
+cheap enough to be written on a pod's way. The queue, the attempts and the calls write theirs in
+`queue_facts`, `attempts` and `calls`; `exposition` and `resources` write the page for Prometheus.
+The room reads; it holds no way to write to the API.
 """

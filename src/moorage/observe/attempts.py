@@ -1,4 +1,4 @@
-"""What attempts report: how long they took, how they ended, whom they evicted."""
+"""The numbers of attempts: how long they took, how they ended, how many pods they evicted."""
 
 from __future__ import annotations
 

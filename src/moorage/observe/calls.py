@@ -1,4 +1,4 @@
-"""What calls to the API server report."""
+"""The numbers of calls to the API server."""
 
 from __future__ import annotations
 

@@ -16,18 +16,18 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """One metric.
+    """A metric.
 
     Parameters
     ----------
     name
         Whole, as it is written; counters end in ``_total``.
     kind
-        Its type.
+        The metric's type.
     help
-        What it tells, a sentence without full stop.
+        Its meaning, a sentence without full stop.
     labels
-        Their names, in order.
+        Names of the labels, in order.
     buckets
         Upper bounds, for histograms.
     unused

@@ -1,4 +1,4 @@
-"""What taking in watch events reports."""
+"""The numbers of watch events taken in."""
 
 from __future__ import annotations
 

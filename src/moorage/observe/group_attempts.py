@@ -1,4 +1,4 @@
-"""What attempts of pod groups report under kube-scheduler's names: their ends and durations."""
+"""The numbers of pod groups' attempts, under kube-scheduler's names: their ends and durations."""
 
 from __future__ import annotations
 

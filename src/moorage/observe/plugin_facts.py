@@ -1,4 +1,4 @@
-"""What the plugins of the deciding half report: how long points and plugins take, and calls."""
+"""The numbers of the deciding half's plugins: durations of points and plugins, and calls."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ProfileMeter:
     facts
         Where everything is added up.
     profile
-        Its name.
+        Name of the profile.
 
     Notes
     -----

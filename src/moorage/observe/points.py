@@ -1,4 +1,4 @@
-"""What the binding half of an attempt reports: how long its extension points took, and waiting."""
+"""The numbers of an attempt's binding half: durations of its extension points, and of waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduling queue reports, counted in plain dictionaries: it is on every pod's way."""
+"""The numbers of the scheduling queue, in plain dictionaries: every pod passes here."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class QueueFacts:
     Parameters
     ----------
     plugins
-        Told how long PreEnqueue takes.
+        Keeps the durations of PreEnqueue.
 
     Attributes
     ----------
     plugins
-        As given.
+        The same object.
     incoming_pods
         Pods that entered a part of the queue, by (queue, event).
     pending_pods

@@ -1,4 +1,4 @@
-"""What the health checks said, for ``/metrics/slis``."""
+"""The results of the health checks, for ``/metrics/slis``."""
 
 from __future__ import annotations
 

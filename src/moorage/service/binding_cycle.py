@@ -42,7 +42,7 @@ _Failure = tuple[Status, Diagnosis | None]
 
 
 class _Binding:
-    """One pod on its way from its decision to its binding; takes one of the slots, or none."""
+    """The way of one pod from its decision to its binding; it holds a slot, or none."""
 
     __slots__ = ("_counted", "_slots", "decision", "profile", "queued")
 
@@ -241,7 +241,7 @@ class BindingCycles:
         if not status.ok:
             return status, None
         if self._writes is not None:
-            # What is still on its way about the pod was true before; after the binding it is not.
+            # Writes about the pod that are under way are true before the binding, not after it.
             await self._writes.settled(uid)
         began_ns = points.now_ns()
         status = await run_bind(profile, state, pod, node_name)
@@ -328,8 +328,8 @@ class BindingCycles:
     def _is_missed(self, binding: _Binding) -> bool:
         """Whether the members of a pod's group that were bound are too few without it.
 
-        They stay, so it is to be tried before others: until then its place is kept for it, as a
-        nomination.
+        The bound members stay, so the pod is to be tried before others. Until then its node is
+        kept for it, as a nomination.
         """
         groups, pod = self._cache.groups, binding.queued.pod
         if binding.profile.handle.group_mode == "permit":

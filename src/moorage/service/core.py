@@ -67,7 +67,7 @@ class Core(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running scheduler gives its deciding half; benchmarks and what-if give nothing.
+    """The parts that a running scheduler gives its deciding half; benchmarks give none.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     api
         The way of plugins' effects to the API server; None where nothing is written.
     on_wake
-        Called when the queue may have a pod to try; None where nobody waits for one.
+        Called when the queue may have a pod to try; None where no pump waits for one.
     """
 
     store: PodStore = msgspec.field(default_factory=PodStore)
@@ -111,7 +111,7 @@ def build_core(
     clock, streams
         Time and randomness.
     surroundings
-        What the deciding half reaches; None where it decides and nothing else happens.
+        The parts around the deciding half; None where a decision has no effect.
     tie_break
         Which of several best nodes is taken; seeded draws when None.
     reuse

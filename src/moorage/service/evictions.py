@@ -44,7 +44,7 @@ _IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Eve
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """For whom room is being made.
+    """The pod or pod group for which room is being made.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class Preemptor(msgspec.Struct, frozen=True):
 
     @property
     def scheduler_name(self) -> str:
-        """Whose it is."""
+        """Name of the profile that serves it."""
         return self.pods[0].spec.scheduler_name
 
 
 class EvictionLedger:
-    """For which preemptors evictions are under way; implements `EvictionsUnderWay`.
+    """The preemptors whose evictions are under way; implements `EvictionsUnderWay`.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ class EvictionLedger:
     def only(self, uid: str, victim: Pod) -> None:
         """Note that one eviction is left.
 
-        Its deletion may be told by the watch before the call returns, and is then the last event
-        that can let the preemptor in: so from here on what became of the victim decides.
+        The watch may tell of the deletion before the call returns. No event after it can let the
+        preemptor in, so from here on the state of the victim decides.
         """
         self._last[uid] = victim
 
@@ -134,7 +134,7 @@ class Evictor:
     Parameters
     ----------
     ledger
-        Told of every begin and end.
+        Keeps which evictions are under way.
     queue
         Holds the nominations, and takes back a preemptor whose evictions failed.
     call_off
@@ -186,7 +186,7 @@ class Evictor:
         uid
             Of the group.
         pods
-            Its members that wait.
+            The members of the group that wait.
         victims
             Pods anywhere in the cluster, most important first.
         """
@@ -211,7 +211,7 @@ class Evictor:
             evictions = [self._evict(victim, preemptor) for victim in others]
             if all(await asyncio.gather(*evictions)):
                 self._ledger.only(preemptor.uid, last)
-                # Somebody else is evicting it: the event may have come while the gate was shut.
+                # Another client evicts the victim; its event may have come while the gate was shut.
                 unheard = not self._ledger.running_for(preemptor.uid)
                 done &= await self._evict(last, preemptor)
             else:
@@ -240,9 +240,9 @@ class Evictor:
         return await self._written(pod, write, "clearing the nomination of")
 
     async def _evict(self, victim: Pod, preemptor: Preemptor) -> bool:
-        """Mark a victim and delete it; one that is gone already needs no Event.
+        """Mark a victim and delete it; a victim that is gone already needs no Event.
 
-        One that is not bound yet is called off instead, if it still can be.
+        A victim that is not bound yet is called off instead, if that is still possible.
         """
         if self._call_off(victim.uid, preemptor.scheduler_name):
             self._recorder.record(_preempted(victim, preemptor, _IN_MEMORY))

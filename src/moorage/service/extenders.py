@@ -23,7 +23,7 @@ from moorage.config.extenders import Extender, ExtenderTLSConfig
 
 
 class OpenExtenders:
-    """What is open while a scheduler with extenders runs.
+    """The connections to extenders, open while a scheduler runs.
 
     Parameters
     ----------

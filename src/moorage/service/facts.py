@@ -20,7 +20,7 @@ _KEPT = 200  # decisions; enough for a screen and a debugging session
 
 
 class DecisionRecord(msgspec.Struct, frozen=True):
-    """One decision, as a line of a log.
+    """A decision as a line of a log.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class Facts:
     undecodable
         Objects left alone because they cannot be read or their values make no sense.
     attempts, group_attempts, points, events
-        What metrics tell about attempts, about those of pod groups, about extension points from
-        Reserve on, and about taking in what the watches tell.
+        Numbers for metrics: of attempts, of pod groups' attempts, of the extension points from
+        Reserve on, and of the watch events taken in.
     groups
         Which pod groups were tried and wait, and since when.
     recent

@@ -1,4 +1,4 @@
-"""What happens to a pod whose attempt failed: back to the queue, a nomination, an Event, a status.
+"""Handles a pod whose attempt failed: back to the queue, a nomination, an Event, a status.
 
 Rules: scheduling spec, cycle section 6. The order matters: requeue first, then nominate, then the
 Event, then the patch.
@@ -39,7 +39,7 @@ class FailureHandler:
     recorder, writes
         Where the report goes; None where nothing is written (benchmarks of the engine alone).
     attempts
-        Told of every attempt that ends here; None where nobody counts.
+        Counts every attempt that ends here; None where attempts are not counted.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""What moves waiting pods without an event: the ends of backoff, and the leftover flush.
+"""Moves waiting pods without an event: when backoff ends, and when a pod waited too long.
 
-Two tasks of the scheduler, beside `pump`; which pods move is the queue's business.
+Two tasks of the scheduler, beside `pump`. The queue says which pods move.
 """
 
 from __future__ import annotations

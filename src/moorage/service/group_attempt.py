@@ -96,7 +96,7 @@ class GroupAttempts:
         key = self._groups.key_of(first.pod)
         if key is None or first.profile in self._one_by_one:
             return False
-        # 1. Whose attempt is it? One that cannot take part leaves the others where they are.
+        # 1. Which members take part? A pod that cannot leaves the others where they are.
         if self._skipping.skips(first) or self._turned_away(first, key):
             return True
         others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
@@ -217,7 +217,7 @@ class GroupAttempts:
                 self._facts.note_failure(entry.pod, outcome.status, outcome.message)
                 # Without rejectors it comes back by backoff, as members always do. With them it
                 # would be popped again at once while nothing else waits, and the group with it.
-                # Who is gated while others are evicted needs them: their hints let it in again.
+                # A pod gated while evictions run needs them: their hints let it in again.
                 self._failures.handle(
                     entry,
                     outcome.status,

@@ -1,4 +1,4 @@
-"""What the PodGroup's own status says: the condition ``PodGroupScheduled``.
+"""Writes a PodGroup's own status: the condition ``PodGroupScheduled``.
 
 Rules: scheduling spec, gang section A4 number 6, and core api section 4.
 """
@@ -46,7 +46,7 @@ def condition_after(
     Parameters
     ----------
     found
-        What came of the attempt.
+        The outcome of the attempt.
     before
         The conditions the group has.
     generation
@@ -85,7 +85,7 @@ def _same(one: Condition, other: Condition) -> bool:
 
 
 class GroupReports:
-    """Writes what came of a group's attempts: its condition, and an Event that says who blocks it.
+    """Writes the outcome of a group's attempts: its condition, and an Event with the reason.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class GroupReports:
         self._forget_at = _FORGET_MIN
 
     def report(self, key: GroupKey, found: GroupDecision, pods: Sequence[PodInfo]) -> None:
-        """Write what came of an attempt; a group without an object has no status and no Events.
+        """Write the outcome of an attempt; a group without an object has no status and no Events.
 
         The status of coscheduling's groups is kept by a controller.
         """

@@ -31,7 +31,7 @@ Check = Callable[[], bool]
 
 PORT: Final = 10259
 ADDRESS: Final = "127.0.0.1"
-"""Where kube-scheduler listens on all addresses; whoever wants that has to say so."""
+"""kube-scheduler listens on all addresses; here that has to be configured."""
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
 
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -50,7 +50,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     tls_version_min
         The oldest version of TLS spoken.
     open_paths
-        What anybody may read; ``*`` at the end stands for the rest.
+        Paths that everybody may read; ``*`` at the end stands for any rest.
     """
 
     address: str = ADDRESS
@@ -61,7 +61,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     open_paths: tuple[str, ...] = ALWAYS_ALLOWED
 
     def is_open(self, path: str) -> bool:
-        """Whether anybody may read a path; a check below an open path is open as well."""
+        """Whether everybody may read a path; a check below an open path is open as well."""
         for allowed in self.open_paths:
             if allowed.endswith("*"):
                 if path.startswith(allowed[:-1]):
@@ -72,7 +72,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What a path answers."""
+    """The answer of a path."""
 
     body: bytes
     content_type: str = _TEXT
@@ -81,7 +81,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 PageMaker = Callable[[str], Awaitable[Page]]
-"""What a path answers, given the media types accepted."""
+"""Makes the answer of a path, given the media types accepted."""
 
 
 class HealthServer:
@@ -92,13 +92,13 @@ class HealthServer:
     serving
         Where and how.
     certificate
-        What to present where no files are named: certificate and key, PEM.
+        Makes the certificate and key, PEM, that are presented where no files are named.
     checks
         The named checks of ``/healthz``, ``/livez`` and ``/readyz``, by path, in order.
     pages
-        What other paths answer.
+        Makers of the answers of all other paths.
     told
-        Told how each check went; None where nobody asks.
+        Counts the results of the checks; None where they are not counted.
     """
 
     def __init__(

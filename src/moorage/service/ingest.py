@@ -86,7 +86,7 @@ class _Reporting:
 
 
 class _Changing(_Reporting):
-    """What nodes and pods have in common: one update may be several cluster events."""
+    """The common part of nodes and pods: one update may be several cluster events."""
 
     _queue: SchedulingQueue
 
@@ -203,7 +203,7 @@ class PodIngest(_Changing):
     profiles
         The schedulerNames this process serves.
     writes
-        Told of every pod seen, so that its overlay ends; None where nothing is written.
+        Ends the overlay of every pod seen; None where nothing is written.
     facts
         Totals.
     waiting
@@ -293,7 +293,7 @@ class PodIngest(_Changing):
                 _tolerate(problem)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
             self._events.handled(ASSIGNED_POD_DELETE.label, since_ns=began_ns)
-        # It may have got its node in a version that could not be read: the queue has it still.
+        # The pod may have got its node in a version that could not be read: it is queued still.
         if (missed or not known.spec.node_name) and self._responsible(pod):
             began_ns = self._events.now_ns()
             self._unassigned_delete(pod)
@@ -340,7 +340,7 @@ class PodIngest(_Changing):
     def _assumed_deleted(self, pod: Pod) -> None:
         """Stop counting a pod deleted while it is being bound; its binding fails at the API.
 
-        One held at Permit is turned away, and its binding task takes everything back.
+        A pod held at Permit is turned away, and its binding task takes everything back.
         """
         assumed = self._cache.get_pod(pod.metadata.uid)
         if self._waiting is None or not self._waiting.remove(pod.uid):

@@ -1,4 +1,4 @@
-"""What is watched besides nodes and pods: one row a kind.
+"""The kinds that are watched besides nodes and pods: one row a kind.
 
 Pods and nodes have handlers of their own (`moorage.service.ingest`); the rest goes to its lister,
 and to the queue where some plugin may wait for it. An API server of an older version may lack a
@@ -40,12 +40,12 @@ from moorage.framework.profile import Profile
 
 
 class WatchedKind(msgspec.Struct, frozen=True):
-    """One kind that is watched for plugins to look at.
+    """A kind that is watched for plugins to look at.
 
     Parameters
     ----------
     resource
-        What is listed and watched, in all namespaces.
+        The resource that is listed and watched, in all namespaces.
     type_
         The struct its objects are decoded into.
     lister
@@ -53,7 +53,7 @@ class WatchedKind(msgspec.Struct, frozen=True):
     since
         The first Kubernetes version whose API server serves this version of it by default.
     event
-        Its name in cluster events; None where no plugin ever waits for it.
+        Name of the kind in cluster events; None where no plugin ever waits for it.
     """
 
     resource: ResourceType
@@ -144,7 +144,7 @@ def watched(profiles: Iterable[Profile], *, pod_groups: bool) -> list[WatchedKin
     Parameters
     ----------
     profiles
-        Whose plugins look at them.
+        The profiles whose plugins look at the kinds.
     pod_groups
         Whether pods may be in groups.
     """

@@ -1,8 +1,8 @@
 """Leader election on a Lease: of several replicas one schedules, the others watch and wait.
 
 `scheduler` acquires before it starts to decide and ends when the lease is lost. Every write asks
-`Elector.check` right before it is sent (``client/guard``), so a process that was stopped, or cut
-off from the server, for longer than its lease lasts writes nothing when it comes back.
+`Elector.check` right before it is sent (``client/guard``). So a process that was stopped, or cut
+off from the server, for longer than its lease writes nothing when it comes back.
 
 Notes
 -----
@@ -65,7 +65,7 @@ class LeaseRule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lease_seconds(self) -> int:
-        """What the record says and others go by: whole seconds, cut off."""
+        """The duration in the record, which other replicas respect: whole seconds, cut off."""
         return self.lease_ns // NS_PER_SECOND
 
     @property
@@ -100,13 +100,13 @@ class Elector:
     rule
         Which lease, and its times.
     identity
-        Who we are; no other process may use the same.
+        The name of this process; no other process may use the same.
     component
-        Who reports the Events: the first profile's scheduler name.
+        The reporter of the Events: the first profile's scheduler name.
     clock, rng
         Time, and the stream for the jitter of waiting.
     on_leading
-        Told True when leading begins and False when it ends.
+        Called with True when leading begins and with False when it ends.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Elector:
 
     @property
     def identity(self) -> str:
-        """Who we are."""
+        """The name of this process."""
         return self._identity
 
     @property
@@ -149,7 +149,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """Who was last seen to hold the lease, "" for nobody."""
+        """The identity last seen to hold the lease, "" for none."""
         return str(_spec(self._object).get("holderIdentity") or "")
 
     @property
@@ -197,7 +197,7 @@ class Elector:
         Raises
         ------
         LeaseLostError
-            It could not be renewed in time; another replica may lead.
+            The lease could not be renewed in time; another replica may lead.
         """
         try:
             while True:
@@ -265,7 +265,7 @@ class Elector:
             try:
                 return await self._write(call_seconds)
             except (MoorageError, TimeoutError) as problem:
-                # Somebody wrote it, or our own last write arrived without its answer: look.
+                # Another replica wrote the lease, or our last write lost its answer: look.
                 _log.info("lease was not renewed at once: %s", _why(problem))
         try:
             found = await self._in_time(

@@ -33,14 +33,14 @@ def exposition_of(
     gates: FeatureGates,
     disabled: Collection[str] = (),
 ) -> Exposition:
-    """Return the metrics of a scheduler; numbers are read when somebody asks.
+    """Return the metrics of a scheduler; numbers are read at each request.
 
     Parameters
     ----------
     calls
-        What its transport reports.
+        The reports of its transport.
     containment
-        What plugins from outside did wrong.
+        The failures of plugins from outside.
     gates
         The feature gates in force.
     disabled

@@ -1,13 +1,13 @@
-"""Keeps plugins from outside within their time, and ends the process when one cannot be stopped.
+"""Keeps plugins from outside within their time; ends the process when a call cannot be stopped.
 
 Two stages (docs/decisions/0007-plugin-budget.md):
 
 1. A thread looks ten times a second at the call under way. When its budget is spent, it sends
    SIGURG to the main thread; the handler raises `BudgetExceededError` there, inside the plugin's
-   code. That ends loops, sleeps and waits for a lock.
+   code. The exception ends loops, sleeps and waits for a lock.
 2. A hang inside a C extension runs no Python, and may even keep the thread from looking. So the
-   kernel's own timer is set for every call: at its end SIGALRM, whose handler is written in C,
-   prints where the plugin hangs and ends the process, before anybody trusts a leader that is none.
+   kernel's own timer is set for every call. At its end comes SIGALRM, whose handler is written in
+   C: it prints where the plugin hangs and ends the process, before its lease can mislead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HANG_SECONDS: Final = 15.0
 """How long a call may go on after its budget is spent; kube-scheduler's lease lasts as long."""
 
 EXIT_HANGS: Final = 128 + signal.SIGALRM
-"""What a shell sees of a process that was ended because a plugin hung."""
+"""The exit code, as a shell sees it, of a process that was ended because a plugin hung."""
 
 # Ten looks a second: a budget of a second is kept to a tenth, and nobody notices the cost.
 _LOOK_SECONDS: Final = 0.1
@@ -55,7 +55,7 @@ class _Running:
 class PluginWatch:
     """The budget of a scheduler process; a context, left when the scheduler has ended.
 
-    It starts with the first call: a process without plugins from outside has neither thread nor
+    The watch starts with the first call: a process without such plugins has neither thread nor
     signal handler. In any other thread than the main one nothing can be interrupted; there a call
     that took too long fails when it comes back.
 
@@ -109,7 +109,7 @@ class PluginWatch:
         Raises
         ------
         BudgetExceededError
-            Its time was up.
+            The call's time was up.
         """
         if threading.get_ident() != self._main_ident:
             return self._afterwards(label, call, args, kwargs)

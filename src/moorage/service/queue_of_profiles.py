@@ -53,7 +53,7 @@ def build_queue(
     config
         Chooses the version and the times.
     profiles
-        Their plugins are asked; the first profile's QueueSort orders the queue.
+        The profiles whose plugins are asked; the first one's QueueSort orders the queue.
     clock
         Source of the current time.
     nominator
@@ -63,7 +63,7 @@ def build_queue(
     namespaces
         The namespaces' labels, for the queue of v1.20.
     facts
-        Told about numbers.
+        Counts for the metrics.
     on_wake
         Called when there may be a pod to try; None where nobody waits for one.
     """

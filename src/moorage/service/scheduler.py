@@ -92,7 +92,7 @@ class Scheduler:
     Parameters
     ----------
     parts
-        What it consists of, ready to run.
+        All parts of the scheduler, ready to run.
 
     Attributes
     ----------
@@ -157,7 +157,8 @@ class Scheduler:
     def compare(self) -> Mismatch:
         """Compare the cache's belief with the objects last watched, and log the result.
 
-        A difference need not be a fault: a change on its way is one, too. One that stays is.
+        A difference need not be a fault, since changes are on their way. A difference that stays
+        is a fault.
         """
         core = self.core
         mismatch = compare(

@@ -17,7 +17,7 @@ class Skipping:
     Parameters
     ----------
     queue
-        Told that a dropped pod is no longer in flight.
+        Ends the time in flight of a dropped pod.
     cache
         Knows which pods are assumed.
     recorder

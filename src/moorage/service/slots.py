@@ -28,8 +28,8 @@ class BindingSlots:
     Attributes
     ----------
     used
-        Number of bindings under way. It may exceed the maximum: a crowd that Permit lets go at
-        once is bound at once.
+        Number of bindings under way. The number may exceed the maximum: pods that Permit lets go
+        together are bound together.
     """
 
     def __init__(self, wake: asyncio.Event) -> None:

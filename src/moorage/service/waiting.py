@@ -2,16 +2,16 @@
 
 `WaitingPods` is the map of pods that Permit plugins asked to wait, by uid, shared by all profiles:
 
-- `BindingCycles.carry_out` puts a pod in (`hold`) in the same step in which it was assumed;
-- plugins look and decide through their handle's effects (`all`, `find`, `allow`, `reject`), a
-  preemptor takes a waiting victim out of memory (`preempt`), the watch a deleted pod (`remove`);
-- the pod's binding task waits for the outcome (`outcome`), which is the first that came: Success
+- `BindingCycles.carry_out` puts a pod in (`hold`) in the same step in which it was assumed.
+- Plugins look and decide through their handle's effects (`all`, `find`, `allow`, `reject`).
+- A preemptor turns a waiting victim away (`preempt`), the watch a deleted pod (`remove`).
+- The pod's binding task waits for the outcome (`outcome`), which is the first that came: Success
   when the last plugin allowed it, a rejection, or the timeout of one of the plugins.
 
-An outcome is noted at once and seen by the binding task when the loop next runs it; until that task
-has taken it back, the pod counts on its node. A decided pod is no waiting pod any more.
+An outcome is noted at once; the binding task sees it when the loop next runs that task. Until then
+the pod counts on its node. A decided pod is no waiting pod any more.
 
-`PreBinding` knows whose PreBind is running, and can call it off for a preemptor; `CallOff`
+`PreBinding` knows the pods whose PreBind is running, and can call it off for a preemptor; `CallOff`
 tries both.
 
 Rules: scheduling spec, cycle sections 5.2 and 5.3 (kubernetes v1.36
@@ -31,14 +31,14 @@ from moorage.framework.status import SUCCESS, Code, Status, unschedulable
 
 
 class _Held:
-    """One waiting pod.
+    """A waiting pod.
 
     Attributes
     ----------
     timers
         The plugins not yet heard of, in the order they asked to wait, with what ends their wait.
     outcome
-        What became of the pod; not done while it waits.
+        The decision about the pod; not done while it waits.
     """
 
     __slots__ = ("node_name", "outcome", "pod", "timers")
@@ -118,7 +118,7 @@ class WaitingPods:
         """Whether a pod is held, decided about or not."""
         return uid in self._held
 
-    # --- who looks ------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------
 
     def all(self) -> Sequence[WaitingPod]:
         """Return every pod that is still to be decided about, the longest waiting first."""
@@ -129,7 +129,7 @@ class WaitingPods:
         held = self._held.get(uid)
         return None if held is None or held.outcome.done() else _shown(held)
 
-    # --- who decides ----------------------------------------------------------------------------
+    # --- deciding -------------------------------------------------------------------------------
 
     def allow(self, uid: str, plugin: str) -> bool:
         """Wait no longer for one plugin; the last one lets the pod go."""
@@ -169,7 +169,7 @@ def _shown(held: _Held) -> WaitingPod:
 
 
 class PreBinding:
-    """Whose PreBind is running."""
+    """The pods whose PreBind is running."""
 
     def __init__(self) -> None:
         self._work: dict[str, asyncio.Task[Status]] = {}

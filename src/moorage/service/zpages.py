@@ -59,7 +59,7 @@ def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
     clock
         Now is when it was started.
     paths
-        What else can be read.
+        Other paths that can be read.
     """
     started_ns, begun_ns = clock.now_ns(), clock.monotonic_ns()
     played = PLAYED.removeprefix("v")

@@ -1,7 +1,7 @@
 """Pods that plugins want tried again at once, on their way to the queue.
 
-Plugins are made before the queue, which asks them, so they cannot call it. They put pods here; the
-queue takes the pods out before it next pops a pod or takes one back.
+Plugins are made before the queue, which asks them, so they cannot call it. A plugin puts pods here;
+the queue takes the pods out before it next pops a pod or takes one back.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Attempts:
     wakeups
         Judges a pod whose attempt failed.
     lifecycle
-        Told where each pod went.
+        Keeps the state of each pod.
     """
 
     def __init__(

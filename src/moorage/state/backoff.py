@@ -44,7 +44,7 @@ class BackoffQueue:
     sort_key
         Order of pods whose backoff ends together, where they may be popped early.
     observer
-        Told about the number of pods.
+        Counts the pods.
     popped_early
         Whether pods may be popped before their backoff is over.
     """

@@ -1,7 +1,7 @@
 """How long a failed pod backs off before its next attempt: as in kubernetes v1.36, and as in v1.20.
 
-Both versions double the initial backoff up to the longest one. They differ in what they count and
-in the moment at which a backoff is over.
+Both versions double the initial backoff up to the longest one. The versions differ in the attempts
+that they count, and in the moment at which a backoff is over.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Cache:
         Parameters
         ----------
         pod
-            The pod. Its node may be empty: it was deleted before we saw it bound.
+            The pod. The node may be empty: the pod was deleted before it was seen bound.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Compares the cache and the queue with the objects of the API, on demand (SIGUSR2).
 
-Reads only. A difference need not be a fault: a change that the watch has not delivered yet differs,
-too. A difference that stays is a fault.
+Reads only. A difference need not be a fault: the watch may not have delivered a change yet. A
+difference that stays is a fault.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def compare(
 
     Notes
     -----
-    Kubernetes v1.36 ``pkg/scheduler/backend/cache/debugger/comparer.go``. That one reports pods in
-    flight, and other schedulers' pending pods, as missed; here they are accounted for. Misplaced
-    pods are our addition.
+    Kubernetes v1.36 ``pkg/scheduler/backend/cache/debugger/comparer.go``. kube-scheduler reports
+    pods in flight, and other schedulers' pending pods, as missed; here they are accounted for.
+    Misplaced pods are an addition.
     """
     believed = cache.dump()
     nodes = {node.name for node in api_nodes}

@@ -41,7 +41,7 @@ class HintIndex:
     hints
         Profile name to the hints of its plugins; not changed later.
     observer
-        Told of every answer.
+        Counts every answer.
 
     Notes
     -----

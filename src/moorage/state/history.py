@@ -1,8 +1,8 @@
 """Every pod's history: what happened to it, when, and because of what.
 
-The lifecycle and the queue write histories and never read them for a decision. Three bounds hold:
-on the entries of a pod, on the histories of pending pods (one for each), and on the histories of
-pods that were bound or are gone.
+The lifecycle and the queue write histories and never read them for a decision. Each history has a
+bounded number of entries. Each pending pod has one history, and a bounded number of histories of
+pods that were bound or are gone is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FINISHED_MAX = 4096
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened to a pod.
+    """An entry of a pod's history.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class InFlight:
     events_max
         Most events kept; the oldest are dropped beyond it.
     observer
-        Told about the number of markers and events.
+        Counts the markers and events.
     keeps_events
         Whether events are kept at all; without them there are only the two numbers of kubernetes
         v1.20 (`scheduling_cycle` and `move_request_cycle`) to tell what happened meanwhile.

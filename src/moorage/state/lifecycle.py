@@ -155,7 +155,7 @@ class InvalidTransitionError(Exception):
 class Lifecycle:
     """The state of every pod, and the only way to change it.
 
-    One object is shared by the queue, the cache and the service.
+    The queue, the cache and the service share one object.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ class Nominator:
         """Follow a new version of a queued pod, keeping a nomination that only we know of.
 
         Between the decision and its appearance in the pod's status, updates come that do not show
-        it yet. Such an update must not withdraw the nomination.
+        the nomination yet. These updates must not withdraw it.
         """
         uid = new.metadata.uid
         known = self._by_uid.get(uid)

@@ -24,7 +24,7 @@ class PendingPod(msgspec.Struct, frozen=True):
     gating_plugin
         The PreEnqueue plugin that keeps it out; empty = not gated.
     gating_reasons
-        That plugin's reasons.
+        The reasons of the gating plugin.
     backoff_expiration_ns
         End of its backoff, wall-clock nanoseconds; 0 = none.
     """

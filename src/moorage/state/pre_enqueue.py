@@ -29,7 +29,7 @@ class PreEnqueueGates:
     hints
         Tells which events a gating plugin registered.
     observer
-        Told how long the plugins take.
+        Keeps the durations of the plugins.
 
     Notes
     -----

@@ -5,7 +5,7 @@ Below the queue's entry points (`moorage.state.queue`), above the single sub-que
 sub-queue, and the pod counts once in each gauge.
 
 A pod may be queued a second time while an attempt owns it (the API may show it as added again).
-Such a *second copy* does not change the pod's state, which stays with the attempt; if the attempt
+This *second copy* does not change the pod's state, which stays with the attempt. If the attempt
 ends without giving the pod back, the copy takes over.
 """
 
@@ -64,11 +64,11 @@ class SubQueues:
     pre_enqueue
         Asked before a pod enters activeQ or backoffQ.
     lifecycle
-        Told where each pod went.
+        Keeps the state of each pod.
     nominator
         The nominations; told which nominated pods are here.
     observer
-        Told about numbers.
+        Counts for the metrics.
     """
 
     def __init__(

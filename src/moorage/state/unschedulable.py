@@ -29,7 +29,7 @@ class UnschedulablePods:
     Parameters
     ----------
     observer
-        Told about the number of gated and of other pods.
+        Counts the gated and the other pods.
     """
 
     def __init__(self, observer: QueueObserver) -> None:

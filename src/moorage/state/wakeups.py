@@ -25,7 +25,7 @@ class Requeue(Enum):
     AFTER_BACKOFF = "after-backoff"
     """To backoffQ, or to activeQ if its backoff is over."""
     IMMEDIATELY = "immediately"
-    """To activeQ: a plugin it was pending on says that what it waited for has happened."""
+    """To activeQ: a plugin that the pod was pending on says that the wait is over."""
 
 
 class Wakeups(Protocol):
@@ -33,7 +33,7 @@ class Wakeups(Protocol):
 
     @property
     def keeps_events(self) -> bool:
-        """Whether the queue keeps what happens to each pod in flight, event by event.
+        """Whether the queue keeps the events for each pod in flight, one by one.
 
         Where it does not, an update of a pod in flight queues a second copy of it.
         """
@@ -67,18 +67,18 @@ class Wakeups(Protocol):
     def worth_requeuing(
         self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
     ) -> Requeue:
-        """Judge what an event, about the object before and after, means for a waiting pod."""
+        """Judge an event, about the object before and after, for a waiting pod."""
         ...
 
     def after_update(
         self, queued: QueuedPod, events: Sequence[ClusterEvent], old: Pod | None, new: Pod
     ) -> Iterator[tuple[Requeue, ClusterEvent]]:
-        """Judge what its own update means for a waiting pod: answers, each with its event.
+        """Judge a waiting pod's own update: answers, each with its event, at least one.
 
-        They are acted on one after another until the pod has moved; never empty.
+        The answers are acted on one after another until the pod has moved.
         """
         ...
 
     def on_return(self, queued: QueuedPod, in_flight: InFlight) -> Requeue:
-        """Judge a pod that comes back from its attempt by what happened meanwhile."""
+        """Judge a pod that comes back from its attempt by the events that came meanwhile."""
         ...
