@@ -148,3 +148,27 @@ def test_only_commands_that_exist_are_spoken_of() -> None:
     spoken = {(p.name, c) for p in texts for c in _SPOKEN_COMMAND.findall(p.read_text())}
     assert len(spoken) > 50
     assert sorted((page, command) for page, command in spoken if command not in known) == []
+
+
+_ROOMS = sorted(
+    path.name
+    for path in (ROOT / "src/moorage").iterdir()
+    if path.is_dir() and path.name not in ("__pycache__", "api", "apiserver")  # upstream has these
+)
+_MODULE = re.compile(rf"`(?:(?:{'|'.join(_ROOMS)})/[a-z_0-9/]+|apiserver/[a-z_/]+\.py)")
+_TEST = re.compile(r"`(tests/[a-z_0-9/.]+)")
+
+
+def _exists(path: Path) -> bool:
+    return path.exists() or path.with_suffix(".py").exists()
+
+
+def test_modules_and_tests_that_are_spoken_of_exist() -> None:
+    texts = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    spoken = set()
+    for page in texts:
+        text = page.read_text()
+        spoken |= {(page.name, f"src/moorage/{name[1:]}") for name in _MODULE.findall(text)}
+        spoken |= {(page.name, name) for name in _TEST.findall(text)}
+    assert len(spoken) > 50
+    assert sorted((page, name) for page, name in spoken if not _exists(ROOT / name)) == []

@@ -1,6 +1,6 @@
 """Plugins that know beforehand whom their PreFilter skips are right, and leave nothing behind.
 
-What is made of it is tested in ``tests/engine/test_shape_cache.py``.
+What is made of it is tested in ``tests/engine/reuse/test_shapes.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``moorage example-extender`` runs by itself, and a scheduler in the test's loop speaks HTTP with it.
 What a scheduler makes of each answer in detail is in ``tests/client/test_extender.py`` and
-``tests/engine/test_extended.py``.
+``tests/engine/extenders/test_cycle.py``.
 """
 
 from __future__ import annotations

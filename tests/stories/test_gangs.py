@@ -2,7 +2,7 @@
 
 Server, node agents, scheduler and controllers. The stories are told again over HTTPS, all but the
 tables of bad input and what is only about when something happens. What single attempts decide is
-in ``tests/engine/test_group.py``, members that wait for each other in
+in ``tests/engine/groups/test_cycle.py``, members that wait for each other in
 ``tests/service/test_group_permit.py``.
 """
 

@@ -1,6 +1,6 @@
 """The Event recorder: what happened is noted at once and written when there is time.
 
-``service/effects`` calls `EventRecorder.record`, which never waits; `EventRecorder.run` writes.
+``service`` calls `EventRecorder.record`, which never waits; `EventRecorder.run` writes.
 The buffer is bounded: when the server is too slow, Events are dropped and counted, never pods.
 
 Notes

@@ -1,7 +1,7 @@
 """What claims hold already: devices, shares of devices, and how much of their capacity.
 
 Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/structured/internal``
-``allocatedstate.go`` and ``plugins/dynamicresources/allocateddevices.go``.
+``allocatedstate.go`` and ``pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go``.
 """
 
 from __future__ import annotations
