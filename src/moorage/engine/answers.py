@@ -50,6 +50,8 @@ class Answers:
         The attempt.
     """
 
+    __slots__ = ("attempt",)
+
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from moorage.engine.answers import Answers, Rejection, Rows
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
-from moorage.engine.decision import Decision, chosen, failed, rejected
+from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.engine.reuse.answers import Reuse
@@ -35,7 +35,7 @@ from moorage.framework.runner import (
     PreFilterOutcome,
     run_post_filter,
 )
-from moorage.framework.status import Code, unresolvable
+from moorage.framework.status import SUCCESS, Code, unresolvable
 from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -283,7 +283,15 @@ class Cycle:
     def _taken(
         self, search: Search, row: int, *, ties: int = 1, total: int | None = None, of: int = 1
     ) -> Decision:
-        name, evaluated = self.snapshot.names[row], len(search.view)
-        return chosen(
-            search.attempt, name, total_score=total, feasible=of, evaluated=evaluated, ties=ties
+        attempt = search.attempt
+        return Decision(
+            outcome=Outcome.BIND,
+            pod=attempt.pod,
+            state=attempt.state,
+            status=SUCCESS,
+            node_name=self.snapshot.names[row],
+            total_score=total,
+            feasible=of,
+            evaluated=len(search.view),
+            ties=ties,
         )

@@ -11,7 +11,7 @@ from moorage.engine.answers import Rejection
 from moorage.engine.attempt import Attempt
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.status import SUCCESS, Status, unschedulable
+from moorage.framework.status import Status, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 
 
@@ -83,29 +83,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def message(self) -> str:
         """The text of the event and the condition of a failed attempt."""
         return self.status.message if self.diagnosis is None else self.diagnosis.message
-
-
-def chosen(
-    attempt: Attempt,
-    node_name: str,
-    *,
-    total_score: int | None,
-    feasible: int,
-    evaluated: int,
-    ties: int,
-) -> Decision:
-    """Return the decision of an attempt that found a node; parameters as of `Decision`."""
-    return Decision(
-        outcome=Outcome.BIND,
-        pod=attempt.pod,
-        state=attempt.state,
-        status=SUCCESS,
-        node_name=node_name,
-        total_score=total_score,
-        feasible=feasible,
-        evaluated=evaluated,
-        ties=ties,
-    )
 
 
 def rejected(

@@ -267,12 +267,12 @@ def run_pre_score(
     for plugin in profile.pre_scores:
         if only is not None and plugin.name not in only:
             continue
-        status = _call(
-            state,
-            plugin,
-            PRE_SCORE,
-            lambda plugin=plugin: plugin.pre_score(state, pod, feasible),  # type: ignore[misc]
-        )
+        began_ns = state.begins()
+        try:
+            status = plugin.pre_score(state, pod, feasible)
+        except Exception as problem:
+            status = contained(plugin.name, PRE_SCORE, problem)
+        state.ended(plugin.name, PRE_SCORE, status.code, since_ns=began_ns)
         if status.code is Code.SKIP:
             skipped.add(plugin.name)
         elif not status.ok:

@@ -57,10 +57,10 @@ class Reuse:
         for never_reused in self._never_reused:
             if never_reused(pod):
                 return Answers(attempt)
-        shape = self.shapes.find(pod)
+        answers = ReusedAnswers(attempt, self.shapes.find(pod), self)
         if not pod.pod.status.nominated_node_name:  # or one row may be all that is looked at
-            self.shapes.follow(shape, pod)
-        return ReusedAnswers(attempt, shape, self)
+            answers.follow()
+        return answers
 
 
 class ReusedAnswers(Answers):
@@ -76,12 +76,21 @@ class ReusedAnswers(Answers):
         The caches.
     """
 
+    __slots__ = ("_every_node", "_followed", "_reuse", "_shape")
+
     def __init__(self, attempt: Attempt, shape: Shape, reuse: Reuse) -> None:
-        super().__init__(attempt)
+        self.attempt = attempt
         self._shape = shape
         self._reuse = reuse
         self._every_node = True
         """Whether PreFilter lets every node be searched; what is known covers every row."""
+        self._followed = False
+        """Whether the shape is up to date. No row changes for good during an attempt."""
+
+    def follow(self) -> None:
+        """Bring what is known about the shape up to date."""
+        self._reuse.shapes.follow(self._shape)
+        self._followed = True
 
     @property
     def known(self) -> KnownRows | None:
@@ -99,7 +108,8 @@ class ReusedAnswers(Answers):
         at, shape = self.attempt, self._shape
         if shape.passes(at, row) and comes_first(at.snapshot, at.pod, row):
             return FilterPass(1)
-        self._reuse.shapes.follow(shape, at.pod)
+        if not self._followed:
+            self.follow()
         filtered = shape.filters.on_row(at.state, row)
         if filtered is None:
             return super().filter_row(row)
@@ -112,7 +122,8 @@ class ReusedAnswers(Answers):
         if not view.is_all:
             return super().filter_view(view)
         at, filters, shapes = self.attempt, self._shape.filters, self._reuse.shapes
-        shapes.follow(self._shape, at.pod)
+        if not self._followed:
+            self.follow()
         kept = filters.filtered
         if kept is None:
             kept = filters.ask(at)
@@ -128,7 +139,7 @@ class ReusedAnswers(Answers):
         return both
 
     def feasible(self, view: NodeView, filtered: FilterPass) -> Rows:
-        """Return the rows that a filter result passes, remembered where the filter result is."""
+        """Return the rows that a filter result passes, remembered with a kept result."""
         return (
             self._shape.filters.feasible(filtered)
             if view.is_all
@@ -140,9 +151,10 @@ class ReusedAnswers(Answers):
         if not self._every_node:
             return super().totals(rows)
         at, shape = self.attempt, self._shape
-        self._reuse.shapes.follow(shape, at.pod)
+        if not self._followed:
+            self.follow()
         if not shape.scores.known:
-            known = shape.scores.ask(shape.asking(at))
+            known = shape.scores.ask(shape.metered_like(at.state))
             at.state.absorb(shape.state)
             if not known:
                 return super().totals(rows)

@@ -19,7 +19,6 @@ from moorage.engine.reuse.changes import Changes
 from moorage.engine.reuse.scalar_filters import ScalarFilters
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
-from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
 
@@ -97,7 +96,7 @@ class FilterCache:
         return filtered
 
     def complete(self, attempt: Attempt, filtered: FilterPass) -> FilterPass:
-        """Return a filter result of the reusable Filters with those joined that are asked afresh.
+        """Return a filter result of the reusable Filters with the Filters asked afresh joined.
 
         Raises
         ------
@@ -126,19 +125,19 @@ class FilterCache:
             return None
         return self.filtered.plugin_n.item(row) == PASSED
 
-    def passes_now(self, state: CycleState, pod: PodInfo, row: int) -> bool:
+    def passes_now(self, attempt: Attempt, row: int) -> bool:
         """Whether one row whose pods changed passes now; False is always right.
 
         Parameters
         ----------
-        state, pod
-            The state that the shape's plugins wrote, and a pod of the shape.
+        attempt
+            A pod of the shape, with the state that the shape's plugins wrote.
         row
             The row. Its node is as it was when the cache was followed last.
         """
         if self.by_node is None or self.by_node.plugin_n.item(row) != PASSED:
             return False
-        return self._plugins.scalar.passes(state, pod, row)
+        return self._plugins.scalar.passes(attempt, row)
 
     def feasible(self, filtered: FilterPass) -> NDArray[np.int64]:
         """Return int64: the rows that a filter result on every row passes, ascending."""
@@ -194,9 +193,10 @@ class FilterCache:
         assert filtered is not None
         assert by_node is not None
         assert by_pods is not None
+        judge = self._plugins.scalar.row_result
         for row in rows:
             passed = filtered.plugin_n.item(row) == PASSED
-            found = self._plugins.scalar.row_result(attempt, row)
+            found = judge(attempt, row)
             if found is None:
                 return False
             if passed and found is PASSES:

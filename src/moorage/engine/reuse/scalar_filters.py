@@ -11,9 +11,7 @@ from collections.abc import Sequence
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import PASSES, RowResult
-from moorage.framework.cycle_state import CycleState
 from moorage.framework.forms import FilterForms
-from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE
 
 
@@ -32,52 +30,54 @@ class ScalarFilters:
         self._filters = tuple(filters)
         self._unskipped: dict[frozenset[str], tuple[FilterForms, ...]] = {}
 
-    def passes(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        """Whether every plugin passes a row; False is always right."""
+    def passes(self, attempt: Attempt, row: int) -> bool:
+        """Whether every plugin passes a row; False is always right.
+
+        A plugin that raises is asked again with arrays, and contained there.
+        """
+        state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:
-            for forms in self._asked(state):
+            for forms in self._unskipped.get(skipped) or self._asked(skipped):
                 judge, passes = forms.judge_row, forms.passes_row
                 if judge is not None:
                     if judge(state, pod, row, NOTHING_MORE)[0]:
                         return False
                 elif passes is None or not passes(state, pod, row):
                     return False
-        except Exception:  # whoever asks goes on with arrays, and the plugin is contained there
+        except Exception:
             return False
         return True
 
     def row_result(self, attempt: Attempt, row: int) -> RowResult | None:
         """Return the result of the plugins on one row; None where a plugin did not answer."""
+        state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:
-            return self._first_failing(attempt, row)
+            for forms in self._unskipped.get(skipped) or self._asked(skipped):
+                judge, passes = forms.judge_row, forms.passes_row
+                if judge is not None:
+                    code, reason = judge(state, pod, row, NOTHING_MORE)
+                    if code:
+                        return forms.index, code, reason
+                elif passes is None or not passes(state, pod, row):
+                    found = _by_arrays(forms, attempt, row)
+                    if found is not PASSES:
+                        return found
         except Exception:  # as in `passes`
             return None
-
-    def _first_failing(self, attempt: Attempt, row: int) -> RowResult | None:
-        state, pod = attempt.state, attempt.pod
-        for forms in self._asked(state):
-            judge, passes = forms.judge_row, forms.passes_row
-            if judge is not None:
-                code, reason = judge(state, pod, row, NOTHING_MORE)
-                if code:
-                    return forms.index, code, reason
-                continue
-            if passes is not None and passes(state, pod, row):
-                continue
-            answer = forms.plugin.filter(state, pod, attempt.snapshot.rows([row]))
-            if answer is None:
-                continue
-            if len(answer) != 1 or answer.is_broken:
-                return None
-            if answer.code_n[0]:
-                return forms.index, int(answer.code_n[0]), int(answer.reason_n[0])
         return PASSES
 
-    def _asked(self, state: CycleState) -> tuple[FilterForms, ...]:
+    def _asked(self, skipped: frozenset[str]) -> tuple[FilterForms, ...]:
         """Return the plugins that an attempt does not skip."""
-        skipped = state.skip_filter
-        found = self._unskipped.get(skipped)
-        if found is None:
-            found = tuple(each for each in self._filters if each.name not in skipped)
-            self._unskipped[skipped] = found
+        found = tuple(each for each in self._filters if each.name not in skipped)
+        self._unskipped[skipped] = found
         return found
+
+
+def _by_arrays(forms: FilterForms, attempt: Attempt, row: int) -> RowResult | None:
+    """Ask the vector form of one plugin about one row."""
+    answer = forms.plugin.filter(attempt.state, attempt.pod, attempt.snapshot.rows([row]))
+    if answer is None or (len(answer) == 1 and not answer.code_n[0]):
+        return PASSES
+    if len(answer) != 1 or answer.is_broken:
+        return None
+    return forms.index, int(answer.code_n[0]), int(answer.reason_n[0])

@@ -38,16 +38,21 @@ class ScorePlugins:
 
     def __init__(self, profile: Profile) -> None:
         afresh = profile.asked_afresh
-        self.every = profile.score_forms
-        self.reused = [each for each in self.every if each.reused]
+        self.reused = [each for each in profile.score_forms if each.reused]
+        self.open = [each for each in profile.score_forms if each.normalizer or not each.reused]
+        """The plugins whose part of the total is not in the fixed sum."""
         self.prepared = [each for each in profile.pre_scores if each.name not in afresh]
         self.prepared_afresh = frozenset(
             each.name for each in profile.pre_scores if each.name in afresh
         )
         """Names of the plugins whose PreScore runs in every attempt."""
         by_pods = [each for each in self.reused if each.reads != Reads.NODE]
-        self.scalar = [each for each in by_pods if each.score_row and each.normalizer is None]
-        known = {each.name for each in self.scalar}
+        self.scalar = [
+            (each.name, each.weight, each.score_row)
+            for each in by_pods
+            if each.score_row is not None and each.normalizer is None
+        ]
+        known = {name for name, _, _ in self.scalar}
         self.arrays_only = [each.name for each in by_pods if each.name not in known]
 
 
@@ -140,13 +145,13 @@ class ScoreCache:
         self._prepare(attempt, feasible)
         state, rows = attempt.state, feasible.rows
         total_n = self.fixed_n.copy() if rows is None else self.fixed_n[rows]
-        for forms in self._plugins.every:
+        for forms in self._plugins.open:
             if forms.name in state.skip_score:
                 continue
             if not forms.reused:
                 raw_n = ask_score(attempt, forms, feasible)
-            elif forms.normalizer is None or forms.name in self.flat:
-                continue  # in the fixed sum already, or the same for every node
+            elif forms.name in self.flat:
+                continue  # the same for every node
             else:
                 raw_n = self.raw[forms.name]
                 raw_n = raw_n.copy() if rows is None else raw_n[rows]
@@ -189,7 +194,7 @@ class ScoreCache:
 
     def _flat_part(self, attempt: Attempt) -> int:
         part = 0
-        for forms in self._plugins.every:
+        for forms in self._plugins.open:
             if forms.name in self.flat:
                 one = np.array([self.flat[forms.name]], np.int64)
                 part += forms.weight * int(normalized(attempt, forms, one)[0])
@@ -233,28 +238,25 @@ class ScoreCache:
             raw_n[rows] = new
 
     def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
-        """Score a few rows whose nodes did not change; False when that takes arrays."""
-        skipped = self.skipped
+        """Score a few rows whose nodes did not change; False when that takes arrays.
+
+        A plugin that raises is asked again with arrays, and contained there.
+        """
+        state, pod, skipped, fixed_n = attempt.state, attempt.pod, self.skipped, self.fixed_n
         for name in self._plugins.arrays_only:
             if name not in skipped:
                 return False
         try:
-            for row in rows:
-                if not self._score_row(attempt, row):
-                    return False
-        except Exception:  # the plugin is asked again with arrays, and contained there
+            for name, weight, score_row in self._plugins.scalar:
+                if name in skipped:
+                    continue
+                raw_n = self.raw[name]
+                for row in rows:
+                    new = score_row(state, pod, row)
+                    if new is None or not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
+                        return False
+                    fixed_n[row] += weight * (new - raw_n.item(row))
+                    raw_n[row] = new
+        except Exception:
             return False
-        return True
-
-    def _score_row(self, attempt: Attempt, row: int) -> bool:
-        for forms in self._plugins.scalar:
-            if forms.name in self.skipped:
-                continue
-            assert forms.score_row is not None
-            new = forms.score_row(attempt.state, attempt.pod, row)
-            if new is None or not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
-                return False
-            raw_n = self.raw[forms.name]
-            self.fixed_n[row] += forms.weight * (new - raw_n.item(row))
-            raw_n[row] = new
         return True

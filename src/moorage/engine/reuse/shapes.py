@@ -14,7 +14,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.reuse.changes import Changes
+from moorage.engine.reuse.changes import changes
 from moorage.engine.reuse.filters import FilterCache, FilterPlugins
 from moorage.engine.reuse.nominated import NominatedCache
 from moorage.engine.reuse.pre_filters import PreFilterCache, PreFilterPlugins
@@ -43,7 +43,6 @@ class ShapePlugins:
     """The plugins of a profile as the caches of a shape ask them."""
 
     def __init__(self, profile: Profile) -> None:
-        self.profile = profile
         self.pre_filters = PreFilterPlugins(profile)
         self.filters = FilterPlugins(profile)
         self.scores = ScorePlugins(profile)
@@ -57,33 +56,31 @@ class Shape:
     parts
         The parts of its pods. They are kept alive, so that those of the next replica have the
         same ids.
+    attempt
+        A pod of the shape, with a cycle state that only the reusable plugins write.
     plugins
         The plugins that are asked.
-    snapshot
-        The cluster.
     epochs
         The epochs of the plugins that have one.
 
     Attributes
     ----------
     state
-        What the reusable plugins left in the cycle state.
+        The state of the attempt.
     pre_filters, filters, scores, nominated
         The caches.
     """
 
-    def __init__(
-        self, parts: Parts, plugins: ShapePlugins, snapshot: Snapshot, epochs: Key
-    ) -> None:
-        self._plugins = plugins
-        self._snapshot = snapshot
-        self._node_position = snapshot.table.node_log.position
-        self._pod_position = snapshot.table.pod_log.position
+    def __init__(self, parts: Parts, attempt: Attempt, plugins: ShapePlugins, epochs: Key) -> None:
+        self._attempt = attempt
+        self._table = attempt.snapshot.table
+        self._node_position = self._table.node_log.position
+        self._pod_position = self._table.pod_log.position
         self.parts = parts
         self.key = _key(parts)
-        self.structure = snapshot.table.columns.structure
+        self.structure = self._table.columns.structure
         self.epochs = epochs
-        self.state = CycleState()
+        self.state = attempt.state
         self.pre_filters = PreFilterCache(plugins.pre_filters, self.state)
         self.filters = FilterCache(plugins.filters)
         self.scores = ScoreCache(plugins.scores)
@@ -95,20 +92,14 @@ class Shape:
         arrays = self.filters.nbytes + self.scores.nbytes + self.nominated.nbytes
         return _SHAPE_BYTES + arrays
 
-    def asking(self, attempt: Attempt) -> Attempt:
-        """Return an attempt for the plugins to answer about the shape; metered as another."""
-        self.state.metered_like(attempt.state)
-        return Attempt(attempt.profile, self._snapshot, self.state, attempt.pod)
+    def metered_like(self, state: CycleState) -> Attempt:
+        """Return the attempt in which plugins answer about the shape, metered as another."""
+        self.state.metered_like(state)
+        return self._attempt
 
-    def follow(self, pod: PodInfo) -> bool:
-        """Bring the caches up to date with every changed row; return whether they forgot all.
-
-        Parameters
-        ----------
-        pod
-            A pod of the shape.
-        """
-        node_log, pod_log = self._snapshot.table.node_log, self._snapshot.table.pod_log
+    def follow(self) -> bool:
+        """Bring the caches up to date with every changed row; return whether they forgot all."""
+        node_log, pod_log = self._table.node_log, self._table.pod_log
         at_nodes, at_pods = node_log.position, pod_log.position
         if self._pod_position == at_pods and self._node_position == at_nodes:
             return False
@@ -116,13 +107,12 @@ class Shape:
         nodes = [] if self._node_position == at_nodes else node_log.since(self._node_position)
         pods = pod_log.since(self._pod_position)
         self._node_position, self._pod_position = at_nodes, at_pods
-        changes = None if nodes is None or pods is None else Changes.of(nodes, pods)
-        if changes is None or changes.are_many(self._snapshot.num_nodes):
+        found = None if nodes is None or pods is None else changes(nodes, pods)
+        if found is None or found.are_many(self._table.columns.n):
             self.forget()
             return True
-        attempt = Attempt(self._plugins.profile, self._snapshot, self.state, pod)
-        self.filters.follow(attempt, changes)
-        self.scores.follow(attempt, changes)
+        self.filters.follow(self._attempt, found)
+        self.scores.follow(self._attempt, found)
         return False
 
     def forget(self) -> None:
@@ -144,16 +134,15 @@ class Shape:
         row
             The row.
         """
-        table = self._snapshot.table
-        log, since = table.pod_log, self._pod_position
+        log, since = self._table.pod_log, self._pod_position
         passed = self.filters.passes(attempt.state, row)
-        if passed is None or self._node_position != table.node_log.position:
+        if passed is None or self._node_position != self._table.node_log.position:
             return False
         if log.position - since > _BEHIND_MOST:
             return False
         if not log.may_have_changed(row, since):
             return passed
-        return self.filters.passes_now(self.state, attempt.pod, row)
+        return self.filters.passes_now(self._attempt, row)
 
 
 def _key(parts: Parts) -> Key:
@@ -181,6 +170,7 @@ class ShapeCache:
     def __init__(
         self, profile: Profile, snapshot: Snapshot, *, budget_bytes: int = BUDGET_BYTES
     ) -> None:
+        self._profile = profile
         self._plugins = ShapePlugins(profile)
         self._snapshot = snapshot
         self._budget = budget_bytes
@@ -217,14 +207,15 @@ class ShapeCache:
             self._shapes.move_to_end(key)
             return found
         self.misses += 1
-        made = self._shapes[key] = Shape(parts, self._plugins, self._snapshot, epochs)
+        attempt = Attempt(self._profile, self._snapshot, CycleState(), pod)
+        made = self._shapes[key] = Shape(parts, attempt, self._plugins, epochs)
         self._shapes.move_to_end(key)
         self.settle(made)  # also shapes that PreFilter stops or restricts must not pile up
         return made
 
-    def follow(self, shape: Shape, pod: PodInfo) -> None:
+    def follow(self, shape: Shape) -> None:
         """Bring a shape up to date with every changed row."""
-        if shape.follow(pod):
+        if shape.follow():
             self.misses += 1
             self.settle(shape)
 

@@ -9,8 +9,9 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import methodcaller
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +65,12 @@ from moorage.plugins.resources.scoring import (
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, PodRequests
-from moorage.snapshot.shifted import RowSums
+from moorage.snapshot.shifted import NOTHING_MORE, RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 TOO_MANY_PODS: Final = "Too many pods"
+PODS: Final = "pods"
 
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
 _WITH_DEFAULTS: Final = frozenset({"cpu", "memory"})
@@ -83,13 +85,38 @@ _UNRESOLVABLE: Final = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 # Room for a resource the row leaves to devices: no number of pods takes it up.
 _ANY_AMOUNT: Final = 1 << 62
 
-Amounts = tuple[tuple[str, int], ...]
-"""(resource, request), requests above 0 only, in the order of the reasons."""
+
+class _Check(NamedTuple):
+    """One amount that has to fit: of a resource that a pod requests, or the pod itself.
+
+    Parameters
+    ----------
+    resource, amount
+        The resource, and how much of it is requested; above 0.
+    reason
+        Why a row without that much fails.
+    may_be_devices
+        Whether devices may stand for the resource.
+    """
+
+    resource: str
+    amount: int
+    reason: str
+    may_be_devices: bool
+
+
+_ONE_POD: Final = _Check(PODS, 1, TOO_MANY_PODS, may_be_devices=False)
+
+Checks = tuple[_Check, ...]
+"""The requests of a pod in the order of the reasons; the pod itself comes before them."""
+
+Column = NDArray[np.int64]
+Amount = TypeVar("Amount", int, NDArray[np.int64])
 
 Terms = tuple[tuple[str, int, int], ...]
 """(resource, weight, request) of the resources that score."""
 
-_PRE_FILTER: StateKey[Amounts] = StateKey("PreFilterNodeResourcesFit")
+_PRE_FILTER: StateKey[Checks] = StateKey("PreFilterNodeResourcesFit")
 
 
 class NodeResourcesFit:
@@ -137,7 +164,6 @@ class NodeResourcesFit:
             filter_sees_sums=True,
             filter_room=self.filter_room,
             filter_row=self.filter_row,
-            passes_row=self.passes_row,
             score_row=self.score_row,
         )
 
@@ -146,7 +172,7 @@ class NodeResourcesFit:
     ) -> tuple[PreFilterResult | None, Status]:
         """Keep what the pod requests; never skips, because every pod counts as one."""
         del snapshot
-        state.write(_PRE_FILTER, memo_of(pod.part(RESOURCES), self, self._wanted))
+        state.write(_PRE_FILTER, memo_of(pod.part(RESOURCES), self, self._checks))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
@@ -158,40 +184,20 @@ class NodeResourcesFit:
             PreFilter of this plugin is not enabled.
         """
         del pod
-        wanted = state.read(_PRE_FILTER)
-        snapshot = self._snapshot
-        full = view.take(snapshot.pod_count) >= view.take(snapshot.allowed_pods)
-        failures = [(TOO_MANY_PODS, full)] if np.count_nonzero(full) else []
+        failures: list[tuple[str, NDArray[np.bool_]]] = []
         hopeless: NDArray[np.bool_] | None = None
-        for resource, amount in wanted:
-            capacity = view.take(snapshot.allocatable(resource))
-            short = (capacity - view.take(snapshot.requested(resource))) < amount
-            found = np.count_nonzero(short)
-            if found and self._is_left(resource):
-                short &= capacity != 0
-                found = np.count_nonzero(short)
-            if not found:
+        for check, capacity, left in self._left(state.read(_PRE_FILTER), view.take):
+            short = left < check.amount
+            if not np.count_nonzero(short):
                 continue
-            failures.append((f"Insufficient {resource}", short))
-            too_small = short & (capacity < amount)
-            hopeless = too_small if hopeless is None else hopeless | too_small
+            failures.append((check.reason, short))
+            if check is not _ONE_POD:
+                too_small = short & (capacity < check.amount)
+                hopeless = too_small if hopeless is None else hopeless | too_small
         return self._patterns.answer(failures, hopeless) if failures else None
 
     def filter_room(self, state: CycleState, pod: PodInfo, view: NodeView) -> Room:
-        """Return what `filter` compares as differences, for preemption to subtract from."""
-        del pod
-        snapshot = self._snapshot
-        left = {}
-        for resource, amount in state.read(_PRE_FILTER):
-            capacity = view.take(snapshot.allocatable(resource))
-            left[resource] = capacity - view.take(snapshot.requested(resource)) - amount
-            if self._is_left(resource):
-                left[resource][capacity == 0] = _ANY_AMOUNT
-        pods = view.take(snapshot.allowed_pods) - view.take(snapshot.pod_count) - 1
-        return Room(left, pods)
-
-    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        """Whether there is room on one row.
+        """Return the room that each row has left beside the pod.
 
         Raises
         ------
@@ -199,26 +205,10 @@ class NodeResourcesFit:
             PreFilter of this plugin is not enabled.
         """
         del pod
-        snapshot = self._snapshot
-        if snapshot.pod_count[row] >= snapshot.allowed_pods[row]:
-            return False
-        for resource, amount in state.read(_PRE_FILTER):
-            capacity = snapshot.allocatable(resource).item(row)
-            if capacity - snapshot.requested(resource).item(row) < amount and (
-                capacity or not self._is_left(resource)
-            ):
-                return False
-        return True
-
-    def never_reused(self, pod: PodInfo) -> bool:
-        """Whether the pod asks for what devices stand for: classes come and go."""
-        return self._devices and self._classes.backs(pod)
-
-    def _is_left(self, resource: str) -> bool:
-        """Whether devices stand for a resource where a node offers none of it."""
-        return (
-            self._devices and may_be_devices(resource) and self._classes.find(resource) is not None
-        )
+        found = self._left(state.read(_PRE_FILTER), view.take)
+        room = {check.resource: left - check.amount for check, _, left in found}
+        pods = room.pop(PODS)
+        return Room(room, pods)
 
     def filter_row(
         self, state: CycleState, pod: PodInfo, row: int, more: RowSums
@@ -231,19 +221,51 @@ class NodeResourcesFit:
             PreFilter of this plugin is not enabled.
         """
         del pod
-        snapshot, added, failures, code = self._snapshot, more.amounts, [], _UNSCHEDULABLE
-        if snapshot.pod_count.item(row) + more.pods >= snapshot.allowed_pods.item(row):
-            failures.append(TOO_MANY_PODS)
-        for resource, amount in state.read(_PRE_FILTER):
-            capacity = snapshot.allocatable(resource).item(row)
-            held = snapshot.requested(resource).item(row)
-            if added:
-                held += added.get(resource, 0)
-            if capacity - held < amount and (capacity or not self._is_left(resource)):
-                failures.append(f"Insufficient {resource}")
-                if capacity < amount:
+        failures, code = [], _UNSCHEDULABLE
+        for check, capacity, left in self._left(state.read(_PRE_FILTER), methodcaller("item", row)):
+            if more is not NOTHING_MORE:
+                left -= more.of(check.resource)  # noqa: PLW2901 - what is left of what is left
+            if left < check.amount:
+                failures.append(check.reason)
+                if capacity < check.amount and check is not _ONE_POD:
                     code = _UNRESOLVABLE
         return (code, self._reasons.intern(*failures)) if failures else (0, 0)
+
+    def _left(
+        self, checks: Checks, take: Callable[[Column], Amount]
+    ) -> Iterator[tuple[_Check, Amount, Amount]]:
+        """Yield for each amount what rows have of its resource, and what is left of that.
+
+        The one place that says what room is. Pods come first: each pod is one of them.
+
+        Parameters
+        ----------
+        checks
+            The amounts that a pod requests.
+        take
+            Takes the rows in question from a column: an array of them, or the number of one row.
+        """
+        snapshot = self._snapshot
+        capacity = take(snapshot.allowed_pods)
+        yield _ONE_POD, capacity, capacity - take(snapshot.pod_count)
+        allocatable, requested = snapshot.allocatable, snapshot.requested
+        for check in checks:
+            resource = check.resource
+            capacity = take(allocatable(resource))
+            left = capacity - take(requested(resource))
+            if check.may_be_devices and self._is_left(resource):
+                left = left + (capacity == 0) * _ANY_AMOUNT
+            yield check, capacity, left
+
+    def never_reused(self, pod: PodInfo) -> bool:
+        """Whether the pod asks for what devices stand for: classes come and go."""
+        return self._devices and self._classes.backs(pod)
+
+    def _is_left(self, resource: str) -> bool:
+        """Whether devices stand for a resource where a node offers none of it."""
+        return (
+            self._devices and may_be_devices(resource) and self._classes.find(resource) is not None
+        )
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Nothing to prepare: the request is compiled with the pod's shape."""
@@ -334,11 +356,16 @@ class NodeResourcesFit:
         names = ("pods", *(name for name, _ in wanted))
         return any(room.get(name, 0) > before.get(name, 0) for name in names)
 
-    def _wanted(self, requests: PodRequests) -> Amounts:
+    def _checks(self, requests: PodRequests) -> Checks:
         asked = {name: amount for name, amount in requests.filter.items() if amount > 0}
-        first = [(name, asked[name]) for name in _FIRST if name in asked]
         scalars = sorted(name for name in asked if is_scalar_resource(name))
-        return (*first, *((name, asked[name]) for name in scalars if not self._is_ignored(name)))
+        names: list[str] = [name for name in _FIRST if name in asked]
+        names += [name for name in scalars if not self._is_ignored(name)]
+        devices = self._devices
+        return tuple(
+            _Check(name, asked[name], f"Insufficient {name}", devices and may_be_devices(name))
+            for name in names
+        )
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
