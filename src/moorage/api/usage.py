@@ -10,10 +10,17 @@ from typing import Final, Literal, TypeAlias
 
 from moorage.api.meta import ResourceList
 from moorage.api.quantity import parse_quantity
+from moorage.api.resources import ResourceType
 
 Measured: TypeAlias = Literal["cpu", "memory"]
 """Resources whose use is told."""
 
+NODE_METRICS: Final = ResourceType(
+    "metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", "", namespaced=False
+)
+POD_METRICS: Final = ResourceType(
+    "metrics.k8s.io", "v1beta1", "PodMetrics", "pods", "", namespaced=True
+)
 MEASURED: Final[tuple[Measured, ...]] = ("cpu", "memory")
 CPU_USAGE: Final = "moorage.dev/cpu-usage"
 MEMORY_USAGE: Final = "moorage.dev/memory-usage"

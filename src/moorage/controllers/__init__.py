@@ -1,15 +1,15 @@
-"""The controllers a sandbox needs so that workloads live and end as they would; API clients.
+"""The controllers that a sandbox needs so that workloads live and end as in a real cluster.
 
-Belongs here: what kube-controller-manager and a storage driver would do. It knows the API server
-only through `moorage.client`, and works against any. What is to be done is decided by pure
-functions (``*_steps``, ``deployment_status``, ``job_pods``, ``owner_graph``), the modules beside
-them watch and write:
+Belongs here: what kube-controller-manager and a storage driver do. The room knows the API server
+only through `moorage.client`, so it works against any. Pure functions decide what is to be done
+(``*_steps``, ``autoscaler_*``, ``deployment_status``, ``job_pods``, ``owner_graph``). The modules
+beside them watch and write:
 
 - ``workloads`` runs the controllers of workloads, nodes and namespaces over one set of watches
-  (``views``), each with a queue of keys (``controller``, ``work_queue``): ``deployment``,
-  ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``, ``node_life``, ``accounts``, and
-  the garbage collector (``garbage``). What they have in common is in ``pod_control``, ``pods``,
+  (``views``): ``deployment``, ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``,
+  ``autoscaler``, ``node_life``, ``accounts``, and the garbage collector (``garbage``). Each of
+  them has a queue of keys (``controller``, ``work_queue``). They share ``pod_control``, ``pods``,
   ``revisions``, ``expectations`` and ``event_budget``.
-- ``volumes`` binds and makes volumes; ``disruption`` keeps the status of budgets, ``pod_groups``
+- ``volumes`` binds and makes volumes. ``disruption`` keeps the status of budgets, ``pod_groups``
   that of pod groups.
 """

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
@@ -19,12 +18,17 @@ from moorage.api.resources import (
     STATEFUL_SETS,
     ResourceType,
     group_version_path,
+    resource_path,
 )
-from moorage.base.errors import NotFoundError
+from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.writes import Client
 from moorage.controllers.disruption_steps import BudgetError, Scale, controller_of
 from moorage.controllers.seen import Seen
+
+
+class ScaleError(MoorageError):
+    """An object cannot be scaled; the message says why."""
 
 
 class ScaledSpec(ApiStruct, frozen=True, kw_only=True):
@@ -97,8 +101,8 @@ class Scales:
                 found[owner.uid] = self._seen(owner, namespace) or await self._asked(
                     owner, namespace
                 )
-            except BudgetError as problem:
-                found[owner.uid] = problem
+            except ScaleError as problem:
+                found[owner.uid] = BudgetError(str(problem))
         return found
 
     def _seen(self, owner: OwnerReference, namespace: str) -> Scale | None:
@@ -123,30 +127,40 @@ class Scales:
 
     async def _asked(self, owner: OwnerReference, namespace: str) -> Scale | None:
         """Ask for the scale subresource of an owner of any kind."""
-        group, _, version = owner.api_version.rpartition("/")
-        root = group_version_path(group, version)
+        resource = await scaled_resource(self._client, owner.api_version, owner.kind)
+        path = resource_path(resource, namespace, owner.name, "scale")
         try:
-            listed: Any = await self._client.read(root)
-        except NotFoundError:
-            listed = {}
-        names = {each["name"]: each.get("kind") for each in listed.get("resources") or []}
-        plural = next((n for n, kind in names.items() if kind == owner.kind and "/" not in n), "")
-        if not plural:
-            raise BudgetError(
-                f'no matches for kind "{owner.kind}" in version "{owner.api_version}"'
-            )
-        if names.get(f"{plural}/scale") != "Scale":
-            qualified = f"{plural}.{group}" if group else plural
-            raise BudgetError(f"{qualified} does not implement the scale subresource")
-        path = (
-            f"{root}/namespaces/{quote(namespace, safe='')}/{plural}/{quote(owner.name, safe='')}"
-        )
-        try:
-            answer = msgspec.convert(await self._client.read(f"{path}/scale"), _ScaleAnswer)
+            answer = msgspec.convert(await self._client.read(path), _ScaleAnswer)
         except NotFoundError:
             return None
         except msgspec.ValidationError as problem:
-            raise BudgetError(f"the scale of {owner.kind} {owner.name}: {problem}") from problem
+            raise ScaleError(f"the scale of {owner.kind} {owner.name}: {problem}") from problem
         if answer.metadata.uid != owner.uid:
             return None
         return Scale(owner.uid, answer.spec.replicas or 0)
+
+
+async def scaled_resource(client: Client, api_version: str, kind: str) -> ResourceType:
+    """Return the resource of a kind that has the subresource ``scale``.
+
+    Raises
+    ------
+    ScaleError
+        The server has no such kind, or the kind has no scale.
+    """
+    group, _, version = api_version.rpartition("/")
+    try:
+        listed: Any = await client.read(group_version_path(group, version))
+    except NotFoundError:
+        listed = {}
+    entries = {each["name"]: each for each in listed.get("resources") or []}
+    plural = next(
+        (n for n, each in entries.items() if each.get("kind") == kind and "/" not in n), ""
+    )
+    if not plural:
+        raise ScaleError(f'no matches for kind "{kind}" in version "{api_version}"')
+    namespaced = bool(entries[plural].get("namespaced"))
+    found = ResourceType(group, version, kind, plural, "", namespaced)
+    if entries.get(f"{plural}/scale", {}).get("kind") != "Scale":
+        raise ScaleError(f"{found.qualified} does not implement the scale subresource")
+    return found

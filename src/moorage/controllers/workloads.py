@@ -16,6 +16,7 @@ from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.controllers.accounts import NamespaceContents
+from moorage.controllers.autoscaler import AutoscalerController
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.cron_job import CronJobController
 from moorage.controllers.daemon_set import DaemonSetController
@@ -66,6 +67,7 @@ class WorkloadControllers:
             CronJobController(around),
             StatefulSetController(around),
             DaemonSetController(around),
+            AutoscalerController(around),
             PodGroupController(around),
             ElasticQuotaController(around),
             ClaimMaker(around),

@@ -52,6 +52,9 @@ _COLUMNS = (
     AGE,
 )
 
+# Fields of a target, the one that leads first; the status has the present value under its name.
+_VALUES = ("averageUtilization", "averageValue", "value")
+
 
 def _default(obj: Json) -> None:
     drop_annotations(obj)
@@ -111,13 +114,25 @@ def _check_metric(metric: Json, field: str) -> list[FieldError]:
     return []
 
 
-def _target(metric: Json) -> str:
-    source = child(metric, _SOURCES.get(text(metric, "type"), ""))
+def _target(metric: Json, told: Json) -> str:
+    """Return name, present value and target of a metric; ``told`` is its part of the status."""
+    kind = _SOURCES.get(text(metric, "type"), "")
+    source, current = child(metric, kind), child(told, kind, "current")
     target = child(source, "target")
     name = text(source, "name")
-    share = target.get("averageUtilization")
-    aim = f"{share}%" if share is not None else target.get("averageValue") or target.get("value")
-    return f"{name}: {UNKNOWN}/{aim}" if name else f"{UNKNOWN}/{aim}"
+    key = next((key for key in _VALUES if target.get(key) is not None), "")
+    sign = "%" if key == "averageUtilization" else ""
+    present = f"{current[key]}{sign}" if current.get(key) is not None else UNKNOWN
+    aim = f"{target.get(key)}{sign}"
+    return f"{name}: {present}/{aim}" if name else f"{present}/{aim}"
+
+
+def _targets(obj: Json) -> str:
+    told = objects(obj, "status", "currentMetrics")
+    return ", ".join(
+        _target(metric, told[index] if index < len(told) else {})
+        for index, metric in enumerate(objects(obj, "spec", "metrics"))
+    )
 
 
 def _cells(obj: Json, now_ns: int) -> list[Any]:
@@ -127,7 +142,7 @@ def _cells(obj: Json, now_ns: int) -> list[Any]:
     return [
         name_of(obj),
         f"{text(reference, 'kind')}/{text(reference, 'name')}",
-        ", ".join(_target(metric) for metric in objects(spec, "metrics")) or NONE,
+        _targets(obj) or NONE,
         str(least) if least is not None else "<unset>",
         str(number(spec, "maxReplicas")),
         number(obj, "status", "currentReplicas"),
@@ -143,6 +158,7 @@ def _cells_v1(obj: Json, now_ns: int) -> list[Any]:
 KINDS = (
     ServedKind(
         resource=resources.HORIZONTAL_POD_AUTOSCALERS,
+        acted_on_by="the autoscaler controller",
         columns=_COLUMNS,
         cells=_cells,
         defaults=_default,
@@ -151,6 +167,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.HORIZONTAL_POD_AUTOSCALERS_V1,
+        acted_on_by="the autoscaler controller",
         columns=_COLUMNS,
         cells=_cells_v1,
         defaults=_default_v1,

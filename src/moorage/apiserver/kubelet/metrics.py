@@ -15,6 +15,7 @@ import msgspec
 from moorage.api.quantity import from_nano
 from moorage.api.resources import NODES, PODS, ResourceType, group_version_path
 from moorage.api.selectors import Selector, parse_field_selector, parse_label_selector
+from moorage.api.usage import NODE_METRICS, POD_METRICS
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kubelet.measured import PodUsage, Usage, added, pod_usage
 from moorage.apiserver.record import Record
@@ -25,14 +26,10 @@ from moorage.apiserver.world import World
 from moorage.base.aio import sleep
 from moorage.base.clock import rfc3339
 
-_GROUP: Final = "metrics.k8s.io"
-_VERSION: Final = "v1beta1"
-NODE_METRICS: Final = ResourceType(_GROUP, _VERSION, "NodeMetrics", "nodes", "", False)
-POD_METRICS: Final = ResourceType(_GROUP, _VERSION, "PodMetrics", "pods", "", True)
 METRICS: Final = (NODE_METRICS, POD_METRICS)
 """The kinds that are answered here."""
 
-_BASE: Final = group_version_path(_GROUP, _VERSION)
+_BASE: Final = group_version_path(POD_METRICS.group, POD_METRICS.version)
 _WINDOW: Final = "15s"  # a metrics server's resolution
 # How many pods are looked at between two chances for others to run (a guess: about a millisecond).
 _BATCH: Final = 100
