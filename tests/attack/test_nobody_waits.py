@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.protobuf.envelope import wrap, write_object
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, config_map, pod
 from tests.attack.wire import SECRET, Answer, Wire, listening, read_answer
@@ -41,6 +43,26 @@ def _filled(unit: bytes, size: int = 3_000_000) -> bytes:
 
 def _car(extras: Any) -> bytes:
     return _bytes(car(color="red", extras=extras))
+
+
+def _message(unit: bytes, kind: str = "Pod") -> bytes:
+    """Return an object in protobuf that repeats a field."""
+    return wrap("v1", kind, _filled(unit))
+
+
+def _long(unit: bytes) -> bytes:
+    """Return a length and three megabytes, a message within another."""
+    content = _filled(unit)
+    size = len(content)
+    return bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14 & 127 | 128, size >> 21]) + (
+        content
+    )
+
+
+def _maps_of(value: Any) -> Any:
+    """Return an object with JSON within a field of protobuf."""
+    managed = {"manager": "m", "fieldsV1": {"f:a": value}}
+    return config_map("a") | {"metadata": {"name": "a", "managedFields": [managed]}}
 
 
 COPIES = [{"op": "add", "path": "/data/k", "value": "x" * 1000}] + [
@@ -165,6 +187,46 @@ CALLS: list[Any] = [
         STRATEGIC,
         _bytes({"spec": {"containers": [{"name": f"c{n}"} for n in range(30_000)]}}),
         id="a strategic merge of 30,000 containers",
+    ),
+    pytest.param("POST", PODS, PROTOBUF, _message(b"\x12\x02\x12\x00"), id="empty containers"),
+    pytest.param(
+        "POST", PODS, PROTOBUF, wrap("v1", "Pod", b"\x12" + _long(b"\x12\x00")), id="within a spec"
+    ),
+    pytest.param("POST", PODS, PROTOBUF, _message(b"\xfa\x3f\x00"), id="unknown fields"),
+    pytest.param(
+        "POST", PODS, PROTOBUF, wrap("v1", "Pod", b"\x12" + _long(b"\x20\x01")), id="numbers"
+    ),
+    pytest.param(
+        "POST", CONFIG_MAPS, PROTOBUF, _message(b"\x12\x03\x0a\x01k", "ConfigMap"), id="entries"
+    ),
+    pytest.param(
+        "POST",
+        CONFIG_MAPS,
+        PROTOBUF,
+        write_object(config_map("a", **{f"k{n}": "" for n in range(19_900)})),
+        id="19,900 keys in protobuf",
+    ),
+    pytest.param(
+        "POST",
+        PODS,
+        PROTOBUF,
+        write_object(pod("a") | {"spec": {"containers": [{"name": "c"}] * 9_000}}),
+        id="9,000 containers in protobuf",
+    ),
+    pytest.param(
+        "POST",
+        CONFIG_MAPS,
+        PROTOBUF,
+        write_object(_maps_of([[]] * 1_000_000)),
+        id="a million lists within a field of JSON",
+    ),
+    pytest.param("GET", CONFIG_MAPS, PROTOBUF, b"", id="a list of 3,000 in protobuf"),
+    pytest.param(
+        "GET",
+        CONFIG_MAPS + "?watch=1&timeoutSeconds=1",
+        PROTOBUF,
+        b"",
+        id="a watch that begins with 3,000 in protobuf",
     ),
     pytest.param("GET", CONFIG_MAPS, YAML, b"", id="a list of 3,000 in YAML"),
     pytest.param(

@@ -117,6 +117,8 @@ class Watcher:
         end_at = loop.time() + plan.timeout_seconds
         for chunk in _initial(plan, renderer):
             yield chunk
+            # A reader who takes all at once must not keep the loop from others.
+            await sleep(0)
         seen = plan.since
         bookmark_at = loop.time() + BOOKMARK_SECONDS
         with log.reading():
