@@ -6,11 +6,15 @@ impersonation, and pkg/registry/authorization. Each user here holds only the rul
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from moorage.apiserver.rbac.rules import Attributes
 from moorage.apiserver.requests import User
+from moorage.apiserver.status import StatusError
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster, namespace
 
 GROUP = "rbac.authorization.k8s.io"
@@ -375,3 +379,28 @@ async def test_a_custom_resource_named_as_a_subresource_of_namespaces_is_not_ser
     await cluster.ok("POST", path, body)
     secret = "/apis/example.com/v1/namespaces/default/status"
     assert (await cluster.call("GET", secret, user=MALLORY))[0] == 404
+
+
+def test_a_call_answered_in_a_thread_is_checked_for_its_own_caller():
+    """A light call that begins and ends meanwhile does not lift the check of a heavy one."""
+    cluster = Cluster(rbac=True)
+    escalation = cluster.server._escalation
+    served = cluster.server._catalog.find(f"{GROUP}/v1", "clusterroles")
+    wanted = Attributes(verb="create", group=GROUP, resource="clusterroles")
+    began, ended = threading.Event(), threading.Event()
+
+    def heavy() -> str:
+        with escalation.called_by(MALLORY, wanted):
+            began.set()
+            assert ended.wait(10)
+            with pytest.raises(StatusError) as caught:
+                escalation.check(served, role("x", rule("secrets", "get")), None)
+            return caught.value.message
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(heavy)
+        assert began.wait(10)
+        with escalation.called_by(User("root", ("system:masters",)), wanted):
+            pass
+        ended.set()
+        assert NOT_HELD in found.result()

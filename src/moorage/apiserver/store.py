@@ -176,12 +176,12 @@ class Store:
             None where changes since that version have been forgotten.
         """
         shelf = self.shelf(resource)
+        # Copied before the log is read: what is published in between is in both, without harm.
+        waiting = [write.change for write in list(self._held) if write.resource == resource]
         changes = shelf.log.since(version, len(shelf.log))
         if changes is None:
             return None
-        held = (
-            w.change for w in self._held if w.resource == resource and w.change.version > version
-        )
+        held = [change for change in waiting if change.version > version]
         # Key -> the object at that version, None where there was none; the first change tells.
         before: dict[Key, Record | None] = {}
         for change in chain(changes, held):

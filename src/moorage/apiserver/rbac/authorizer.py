@@ -5,6 +5,7 @@ Mirrors kubernetes v1.36 plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/v
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import chain
@@ -52,6 +53,7 @@ class Authorizer:
         # empty namespace; in the order of use, and dropped when anything of RBAC changes.
         self._known: OrderedDict[tuple[str, tuple[str, ...], str], list[Grant]] = OrderedDict()
         self._seen_version = -1
+        self._knowing = threading.Lock()
 
     def check(self, user: User, wanted: Attributes) -> None:
         """Refuse what a user may not do.
@@ -81,14 +83,16 @@ class Authorizer:
 
     def grants(self, user: User, namespace: str) -> list[Grant]:
         """Return every rule granted to a user, and by what; cluster-wide ones first."""
-        version = max(shelf.changed_version for shelf in self._shelves)
-        if version != self._seen_version:
-            self._seen_version = version
-            self._known.clear()
-        everywhere = self._granted_in(user, "")
-        if not namespace:
-            return everywhere
-        return everywhere + self._granted_in(user, namespace)
+        # A heavy call asks from a thread of its own, beside light ones.
+        with self._knowing:
+            version = max(shelf.changed_version for shelf in self._shelves)
+            if version != self._seen_version:
+                self._seen_version = version
+                self._known.clear()
+            everywhere = self._granted_in(user, "")
+            if not namespace:
+                return everywhere
+            return everywhere + self._granted_in(user, namespace)
 
     def _granted_in(self, user: User, namespace: str) -> list[Grant]:
         """Return what the bindings of a namespace grant, of the cluster if empty."""
