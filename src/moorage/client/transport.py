@@ -13,6 +13,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from moorage.base.errors import DecodeError
+
 JSON = "application/json"
 
 
@@ -76,7 +78,7 @@ class LineStream(Protocol):
 
     Iterating yields complete lines without their line end; a last piece without a line end is
     yielded only if the server ended the body properly. Iterating raises `TransportError` when the
-    connection breaks.
+    connection breaks, and `DecodeError` when a line is longer than any object.
     """
 
     @property
@@ -134,27 +136,46 @@ class CallListener(Protocol):
         ...
 
 
+LINE_BYTES_MAX = 16 << 20
+"""The longest line that is read, a guess: an API server takes no object above 3 MiB."""
+
+
 class LineSplitter:
     """Cuts a body arriving in arbitrary pieces into lines."""
 
-    __slots__ = ("_pending",)
+    __slots__ = ("_pending", "_pending_bytes")
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
+        self._pending_bytes = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Add a piece and return the lines it completed, without line ends, empty ones dropped."""
+        """Add a piece and return the lines it completed, without line ends, empty ones dropped.
+
+        Raises
+        ------
+        DecodeError
+            The line under way is longer than `LINE_BYTES_MAX`.
+        """
         if b"\n" not in piece:
             # Pieces of one long line are joined once, when its end arrives: joining at every
             # piece would cost the square of the line's length.
             if piece:
                 self._pending.append(piece)
+                self._pending_bytes += len(piece)
+            if self._pending_bytes > LINE_BYTES_MAX:
+                self._pending.clear()
+                raise DecodeError(
+                    f"the server sends a line of more than {LINE_BYTES_MAX >> 20} MiB; "
+                    "no object is as large"
+                )
             return []
         parts = piece.split(b"\n")
         if self._pending:
             self._pending.append(parts[0])
             parts[0] = b"".join(self._pending)
         self._pending = [parts[-1]] if parts[-1] else []
+        self._pending_bytes = len(parts[-1])
         return [line for line in parts[:-1] if line]
 
     def rest(self) -> bytes:
