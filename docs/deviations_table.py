@@ -171,6 +171,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="its own plugins always answer the same",
     ),
     Deviation(
+        subject="A binding answered with success that the watch does not confirm",
+        upstream="the pod stays assumed for as long as the scheduler runs",
+        here="the pod is looked up after 30 s, and tried again where it is not on its node",
+        why="a write may be lost behind its answer",
+    ),
+    Deviation(
         subject="A failed eviction among several",
         upstream="the others still under way are cancelled",
         here="they end by themselves; the last victim is spared just the same",

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from types import coroutine
 from typing import Any, Final, Protocol, TypeVar
 
+from moorage.base.errors import TransportError
 from moorage.framework.cycle_state import StateMissingError
 from moorage.framework.status import Code, Status
 
@@ -28,8 +29,14 @@ WRONG_ANSWER: Final = "wrong answer"
 
 
 def contained(plugin: str, point: str, problem: Exception) -> Status:
-    """Turn an exception a plugin raised into the status Error."""
-    if not isinstance(problem, StateMissingError):
+    """Turn an exception a plugin raised into the status Error.
+
+    A failure of the network, or of the lease that writes ask for, is no fault of the plugin: the
+    status tells it, for as many pods as there are, and a traceback would tell no more.
+    """
+    if isinstance(problem, TransportError):
+        _log.info("plugin %s failed at %s: %s", plugin, point, problem)
+    elif not isinstance(problem, StateMissingError):
         _log.exception("plugin %s failed at %s", plugin, point, exc_info=problem)
     return Status(Code.ERROR, (str(problem) or type(problem).__name__,), plugin)
 

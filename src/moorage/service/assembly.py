@@ -31,6 +31,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
 from moorage.service.binding_cycle import BindingCycles
+from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.evictions import Evictor
 from moorage.service.extenders import OpenExtenders
@@ -202,6 +203,7 @@ def _pump(core: Core, edge: _Edge) -> Pump:
         writes=edge.writes,
         facts=edge.facts,
         slots=edge.slots,
+        confirmations=Confirmations(core.cache, edge.client, edge.clock, edge.tasks),
     )
     evictor = Evictor(
         core.evictions,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
@@ -27,6 +28,7 @@ from moorage.framework.runner_binding import (
     run_pre_bind_pre_flight,
 )
 from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
@@ -85,6 +87,8 @@ class BindingCycles:
         Totals.
     slots
         Counts the pods whose binding is on its way to the API server.
+    confirmations
+        Told of bindings that the watch is to confirm; None where nobody looks for them.
     """
 
     def __init__(
@@ -97,7 +101,9 @@ class BindingCycles:
         writes: PodWrites | None,
         facts: Facts,
         slots: BindingSlots,
+        confirmations: Confirmations | None = None,
     ) -> None:
+        self._confirmations = confirmations
         self._cache = core.cache
         self._queue = core.queue
         self._waiting = core.waiting
@@ -283,12 +289,19 @@ class BindingCycles:
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
             self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
         self._scheduled(queued, decision.node_name)
+        if self._confirmations is not None:
+            take_back = partial(self._take_back, binding)
+            self._confirmations.expect(queued.pod, decision.node_name, take_back)
         began_ns = self._facts.points.now_ns()
         await run_post_bind(binding.profile, decision.state, decision.pod, decision.node_name)
         self._ran("PostBind", SUCCESS, binding.profile, began_ns)
         self._activate(decision)
 
     # --- failure --------------------------------------------------------------------------------
+
+    def _take_back(self, binding: _Binding, why: str) -> None:
+        """Return a pod to the queue whose binding was answered with success and never happened."""
+        self._binding_failed(binding, error(why), None)
 
     def _binding_failed(
         self, binding: _Binding, status: Status, diagnosis: Diagnosis | None

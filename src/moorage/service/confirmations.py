@@ -1,0 +1,154 @@
+"""Looks for bindings that were answered with success and that the watch never tells of.
+
+The watch confirms a binding, not the reply (`binding_cycle`). A server or a proxy that answers and
+does not write, or a server that comes back without its last writes, would leave the pod assumed
+for ever. So a pod that is still assumed after a while is looked up, and tried again where it is
+not on its node.
+
+Notes
+-----
+kube-scheduler v1.36 leaves such a pod assumed for as long as it runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import MoorageError, NotFoundError
+from moorage.client.writes import Client
+from moorage.state.cache import Cache
+
+_log = logging.getLogger(__name__)
+
+# A watch tells within a second. So long it may be broken before the pod is looked up (a guess).
+_PATIENCE_SECONDS = 30.0
+_ROUND_SECONDS = 10.0
+
+
+class _Expected(msgspec.Struct, frozen=True):
+    """A binding that the watch is to confirm."""
+
+    pod: Pod
+    node_name: str
+    since_ns: int
+    take_back: Callable[[str], None]
+
+
+class Confirmations:
+    """The bindings that the watch has not confirmed so far.
+
+    Parameters
+    ----------
+    cache
+        Says which pods are assumed still.
+    client
+        The API verbs.
+    clock
+        Says how long a pod has been waiting.
+    tasks
+        Owner of the task that looks, which lives while there is something to look for.
+    """
+
+    def __init__(self, cache: Cache, client: Client, clock: Clock, tasks: TaskOwner) -> None:
+        self._cache = cache
+        self._client = client
+        self._clock = clock
+        # Uid -> binding, oldest first.
+        self._expected: OrderedDict[str, _Expected] = OrderedDict()
+        self._tasks = tasks
+        self._looking = False
+
+    def expect(self, pod: Pod, node_name: str, take_back: Callable[[str], None]) -> None:
+        """Note a binding that was answered with success.
+
+        Parameters
+        ----------
+        pod, node_name
+            What was bound where.
+        take_back
+            Called with the reason where the binding is found not to have happened.
+        """
+        self._drop_confirmed()
+        uid = pod.metadata.uid
+        if not self._cache.is_assumed(uid):
+            return
+        now_ns = self._clock.monotonic_ns()
+        self._expected[uid] = _Expected(pod, node_name, now_ns, take_back)
+        if not self._looking:
+            self._looking = True
+            self._tasks.spawn(self._look_on(), name="confirmations")
+
+    async def _look_on(self) -> None:
+        """Look for overdue pods until every binding is confirmed."""
+        try:
+            while self._expected:
+                await aio.sleep(_ROUND_SECONDS)
+                await self.look()
+        finally:
+            self._looking = False
+
+    async def look(self) -> None:
+        """Look up each pod that has waited for too long."""
+        for uid, expected in list(self._expected.items()):
+            if not self._cache.is_assumed(uid):
+                self._expected.pop(uid, None)
+                continue
+            waited_ns = self._clock.monotonic_ns() - expected.since_ns
+            if waited_ns >= _PATIENCE_SECONDS * NS_PER_SECOND:
+                await self._look_up(uid, expected)
+
+    async def _look_up(self, uid: str, expected: _Expected) -> None:
+        pod = expected.pod
+        try:
+            where = await self._node_of(pod)
+        except MoorageError as problem:
+            _log.info("pod %s cannot be looked up: %s", pod.full_name, problem)
+            return
+        # The watch may have told meanwhile, or the pod may have been bound a second time.
+        if self._expected.get(uid) is not expected or not self._cache.is_assumed(uid):
+            return
+        if where == expected.node_name:
+            # It happened; the watch is late.
+            now_ns = self._clock.monotonic_ns()
+            self._expected[uid] = msgspec.structs.replace(expected, since_ns=now_ns)
+            return
+        del self._expected[uid]
+        why = f"the binding to {expected.node_name} was answered with success and did not happen"
+        _log.warning("pod %s: %s; it is tried again", pod.full_name, why)
+        expected.take_back(why)
+
+    async def _node_of(self, pod: Pod) -> str:
+        """Return the node a pod is on by the API server; "" without one, or without the pod.
+
+        Raises
+        ------
+        MoorageError
+            No answer.
+        """
+        try:
+            found = await self._client.get(
+                PODS, pod.metadata.name, namespace=pod.metadata.namespace
+            )
+        except NotFoundError:
+            return ""
+        metadata, spec = found.get("metadata"), found.get("spec")
+        if not isinstance(metadata, dict) or metadata.get("uid") != pod.metadata.uid:
+            return ""
+        return str(spec.get("nodeName") or "") if isinstance(spec, dict) else ""
+
+    def _drop_confirmed(self) -> None:
+        """Forget those at the front that were confirmed, so that few are kept."""
+        while self._expected:
+            uid = next(iter(self._expected))
+            if self._cache.is_assumed(uid):
+                return
+            del self._expected[uid]
