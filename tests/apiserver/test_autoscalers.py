@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from moorage.apiserver.kinds.autoscaler_v1 import CARRIED
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import write_object
 from tests.apiserver.harness import (
@@ -28,7 +29,6 @@ APPLY = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 SNAPSHOT = "/moorage.dev/v1/snapshot"
-PREFIX = "autoscaling.alpha.kubernetes.io/"
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
@@ -181,11 +181,8 @@ async def test_a_client_of_v1_that_writes_back_what_it_read_changes_nothing():
     cluster = Cluster()
     before = await with_status(cluster, metrics=[memory("1Gi"), cpu(50)])
     read = await cluster.ok("GET", f"{V1}/web")
-    assert set(read["metadata"]["annotations"]) == {
-        f"{PREFIX}metrics",
-        f"{PREFIX}current-metrics",
-        f"{PREFIX}conditions",
-    }
+    carried = json.loads(read["metadata"]["annotations"][CARRIED])
+    assert set(carried) == {"metrics", "currentMetrics", "conditions"}
     assert await cluster.ok("PUT", f"{V1}/web", read) == read
     assert await cluster.ok("GET", f"{V2}/web") == before
 
@@ -203,10 +200,7 @@ async def test_the_status_of_v1_carries_conditions_and_leaves_the_spec():
     cluster = Cluster()
     before = await cluster.ok("POST", V2, v2(metrics=[memory("1Gi")]))
     sent = await cluster.ok("GET", f"{V1}/web")
-    sent["metadata"]["annotations"] = {
-        f"{PREFIX}metrics": "[]",
-        f"{PREFIX}conditions": json.dumps([CONDITION]),
-    }
+    sent["metadata"]["annotations"] = {CARRIED: json.dumps({"conditions": [CONDITION]})}
     sent["status"] = {
         "currentReplicas": 1,
         "desiredReplicas": 2,
@@ -227,7 +221,7 @@ async def test_the_status_of_v1_carries_conditions_and_leaves_the_spec():
 
 async def test_what_is_wrong_in_v1_is_told_in_the_words_of_v2():
     sent = v1(minReplicas=4)
-    sent["metadata"]["annotations"] = {f"{PREFIX}metrics": '[{"type": "Feelings"}]'}
+    sent["metadata"]["annotations"] = {CARRIED: '{"metrics": [{"type": "Feelings"}]}'}
     status, found = await Cluster().call("POST", V1, sent)
     assert (status, [cause["field"] for cause in found["details"]["causes"]]) == (
         422,
@@ -272,7 +266,7 @@ async def test_metadata_is_that_of_the_version_asked_for():
     cluster = Cluster()
     await cluster.ok("POST", V2, v2(metrics=[memory("1Gi")]))
     old = await cluster.ok("GET", f"{V1}/web", accept=METADATA)
-    assert list(old["metadata"]["annotations"]) == [f"{PREFIX}metrics"]
+    assert list(old["metadata"]["annotations"]) == [CARRIED]
     new = await cluster.ok("GET", f"{V2}/web", accept=METADATA)
     assert "annotations" not in new["metadata"]
 

@@ -258,7 +258,7 @@ class Shape(Protocol):
         ...
 
     def schema(self, *, v3: bool) -> dict[str, Any] | None:
-        """Return the OpenAPI schema; None when it is rendered from the field tables."""
+        """Return the OpenAPI schema; None when it is rendered from the facts."""
         ...
 
 
