@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# What connections are made with (asyncio, uvloop), and what `http.client` uses.
+# The functions by which asyncio and uvloop connect, and the one that `http.client` uses.
 _WRAPPERS = ("wrap_bio", "wrap_socket")
 
 

@@ -1,8 +1,8 @@
 """Time that can be stopped and stepped, the same for every process that has the same file mapped.
 
 Place in the flow: the server of a sandbox is told when time shall run, and writes it here; the
-clocks and loops of all its processes read it. What is kept is a straight line: the moment of the
-machine and of the cluster at which it begins, how fast it runs, and where it ends.
+clocks and loops of all its processes read it. The file holds a straight line: the moment of the
+machine and of the cluster at which it begins, its speed, and its end.
 """
 
 from __future__ import annotations

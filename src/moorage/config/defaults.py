@@ -58,7 +58,7 @@ _BY_GATE: Final[tuple[tuple[str, tuple[PluginRef, ...]], ...]] = (
         ),
     ),
 )
-"""What an alpha gate adds at the end, in order."""
+"""The plugins that alpha gates add at the end, in order."""
 
 
 def default_multi_point(gates: FeatureGates = DEFAULT_GATES) -> tuple[PluginRef, ...]:

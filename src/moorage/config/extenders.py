@@ -56,7 +56,7 @@ class ManagedResource(
 class Extender(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """One HTTP extender; a verb left empty is one it does not have."""
+    """An HTTP extender; it does not have a verb that is left empty."""
 
     url_prefix: str = msgspec.field(default="", name="urlPrefix")
     filter_verb: str = ""
@@ -72,7 +72,7 @@ class Extender(
     node_cache_capable: bool = False
     """Nodes are told by name, not as whole objects."""
     managed_resources: list[ManagedResource] = []
-    """It is asked about pods that request one of these; empty: about every pod."""
+    """The extender is asked about pods that request one of these; empty: about every pod."""
     ignorable: bool = False
     """The attempt goes on without it when it fails."""
 

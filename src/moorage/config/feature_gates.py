@@ -17,18 +17,18 @@ from moorage.base.errors import ConfigError
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """One known feature gate.
+    """A known feature gate.
 
     Parameters
     ----------
     name
         As in ``--feature-gates``.
     default
-        Its value in v1.36.
+        The gate's value in v1.36.
     stage
         ``ALPHA``, ``BETA`` or ``GA``.
     effect
-        What it is about.
+        The behaviour it switches.
     requires
         The gate that must be on as well.
     switchable

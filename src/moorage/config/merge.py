@@ -45,7 +45,7 @@ _MAX_TOTAL_SCORE: Final = 2**63 - 1
 
 
 class KnownPlugin(Protocol):
-    """What a registry entry says about a plugin's arguments."""
+    """The part of a registry entry that concerns a plugin's arguments."""
 
     @property
     def args_type(self) -> type[Any] | None:
@@ -66,7 +66,7 @@ class KnownPlugins(Protocol):
 
 
 class ProfileSpec(msgspec.Struct, frozen=True):
-    """One profile, ready to be built.
+    """A profile, ready to be built.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ GroupMode: TypeAlias = Literal["trial", "permit"]
 class OwnProfile(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """What only moorage can be told about a profile; an entry names it, never makes one."""
+    """Settings of a profile that only moorage has; an entry names a profile, never makes one."""
 
     scheduler_name: str = ""
     """The profile: one of those in KubeSchedulerConfiguration, or ``default-scheduler``."""
@@ -44,13 +44,13 @@ class OwnProfile(
 class MoorageConfiguration(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """The whole document; one without any field means the defaults."""
+    """The whole document; a document without any field means the defaults."""
 
     api_version: str = OWN_API_VERSION
     kind: str = OWN_KIND
     queue_compat: QueueCompat = "v1.36"
-    """Whose scheduling queue is played: v1.36 with its requeue hints, or the simpler one of v1.20.
-    What the older one does otherwise is told in the reference of this document."""
+    """The version whose scheduling queue is played: v1.36 with requeue hints, or the simpler v1.20.
+    The reference of this document lists the differences of the older queue."""
     plugin_budget_seconds: float = 1.0
     """Seconds one call of a plugin from outside the package may take; greater than 0."""
     profiles: list[OwnProfile] = []

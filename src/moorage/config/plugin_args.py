@@ -45,7 +45,7 @@ class ResourceSpec(
     name: str = ""
     """As pods request it: ``cpu``, ``memory``, ``ephemeral-storage``, an extended resource."""
     weight: int = 0
-    """Its share beside the others', 1 to 100; 0 and unset mean 1."""
+    """The resource's share beside the others', 1 to 100; 0 and unset mean 1."""
 
 
 class UtilizationShapePoint(
@@ -56,7 +56,7 @@ class UtilizationShapePoint(
     utilization: int = 0
     """Percent of the node's allocatable amount that would be used, 0 to 100."""
     score: int = 0
-    """What that is worth, 0 (worst) to 10 (best)."""
+    """The score at that utilization, 0 (worst) to 10 (best)."""
 
 
 class RequestedToCapacityRatioParam(
@@ -83,7 +83,7 @@ class ScoringStrategy(
     """LeastAllocated: empty nodes first; MostAllocated: full nodes first; RequestedToCapacityRatio:
     by `requested_to_capacity_ratio`."""
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
-    """What scores, each by its weight; empty means cpu and memory, weight 1 each."""
+    """The resources that score, by their weights; empty means cpu and memory, weight 1 each."""
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
     """The broken line; needed by the strategy of that name, ignored by the others."""
 
@@ -127,11 +127,11 @@ class NodeResourcesBalancedAllocationArgs(Args, frozen=True, kw_only=True):
     """Resources whose use is balanced; weights must be 1."""
 
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
-    """What should be used in proportion, each weight 1; empty means cpu and memory."""
+    """The resources to be used in proportion, each weight 1; empty means cpu and memory."""
 
 
 class NodeResourcesFitArgs(Args, frozen=True, kw_only=True):
-    """What NodeResourcesFit leaves out, and how it scores."""
+    """The resources that NodeResourcesFit leaves out, and how it scores."""
 
     ignored_resources: tuple[str, ...] = ()
     """Extended resources Filter does not look at, by full name such as ``example.com/gpu``."""

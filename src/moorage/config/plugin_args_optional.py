@@ -32,7 +32,7 @@ class WeighedResource(
     name: str = ""
     """As nodes offer it: ``cpu`` (in millicores), ``memory`` (in bytes), an extended resource."""
     weight: int = 0
-    """What a unit of it counts, more than 0; the default makes a millicore worth a mebibyte."""
+    """The weight of a unit, more than 0; the default makes a millicore worth a mebibyte."""
 
 
 _CPU_AND_MEMORY: Final = (
@@ -47,7 +47,7 @@ class NodeResourcesAllocatableArgs(Args, frozen=True, kw_only=True):
     mode: str = LEAST
     """Least: nodes that offer little first; Most: nodes that offer much first."""
     resources: tuple[WeighedResource, ...] = _CPU_AND_MEMORY
-    """What is added up; empty means cpu and memory."""
+    """The resources that are added up; empty means cpu and memory."""
 
 
 class CoschedulingArgs(Args, frozen=True, kw_only=True):

@@ -67,7 +67,7 @@ class PluginRef(
 class PluginSet(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """What is switched on and off at one extension point."""
+    """The plugins switched on and off at one extension point."""
 
     enabled: list[PluginRef] = []
     disabled: list[PluginRef] = []

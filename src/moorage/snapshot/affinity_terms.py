@@ -1,8 +1,8 @@
 """The affinity terms of pods on nodes: each distinct term once, with counts by topology domain.
 
-Fed by the node table as pods come and go; asked for the terms that mean an incoming pod. The
-counts are sparse and kept by increments, so neither asking nor placing walks pods or nodes, and a
-term that only one pod has costs a few hundred bytes.
+The node table feeds the terms as pods come and go; plugins ask for the terms that mean an incoming
+pod. The counts are sparse and kept by increments, so neither asking nor placing walks pods or
+nodes. A term of a single pod costs a few hundred bytes.
 
 Rules mirrored: scheduling spec, inter-pod affinity sections 2, 3 and 6 (what existing pods want).
 """
@@ -31,7 +31,7 @@ _ASKERS_MOST: Final = 4096
 
 
 class TermKind(IntEnum):
-    """What an existing pod's term says about pods it means."""
+    """The demand of an existing pod's term on the pods it means."""
 
     REQUIRED = 0
     REQUIRED_ANTI = 1
@@ -40,16 +40,16 @@ class TermKind(IntEnum):
 
 
 TermKey = tuple[TermKind, AffinityTerm, int]
-"""(kind, term, weight); weight 0 for what is required."""
+"""(kind, term, weight); the weight of a required term is 0."""
 
 
 class ExistingTerm:
-    """One distinct term and where the pods are that have it.
+    """A distinct term, and the places of the pods that have it.
 
     Attributes
     ----------
     kind, term, weight
-        What it says.
+        The term's key.
     column
         The node label that names its domains.
     uses
@@ -145,9 +145,9 @@ class MatchingTerms(msgspec.Struct, frozen=True):
     Parameters
     ----------
     required_anti
-        Those that keep it off.
+        The terms that keep the pod off.
     scored
-        All others.
+        All other terms.
     """
 
     required_anti: tuple[ExistingTerm, ...] = ()

@@ -1,8 +1,8 @@
-"""Resource claims as believed: what the API showed, what was written since, and what is under way.
+"""Resource claims as believed: as the API showed them, as written since, and as decided.
 
-All profiles share one table, because a device given out by one is taken for the others. Two things
-lie over the lister: newer versions, known from the answer to a write before the watch shows them,
-and allocations under way, which a decision made and nothing has written yet.
+All profiles share one table, because a device given out by one is taken for the others. Two layers
+lie over the lister. The first has newer versions, known from the answer to a write before the watch
+shows them. The second has allocations under way: decided, and not written yet.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go``
 and ``pkg/scheduler/util/assumecache``.
@@ -47,7 +47,7 @@ class ClaimTable:
     Parameters
     ----------
     lister
-        What the API showed.
+        The claims as the API showed them.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class ClaimTable:
     def assume(self, claim: ResourceClaim) -> bool:
         """Take over a version that a write returned; False while the API has shown none at all.
 
-        It stands until the API shows one that is not older, or no claim of that name.
+        The version stands until the API shows one that is not older, or no claim of that name.
         """
         shown = self._lister.get(claim.name, claim.namespace)
         if shown is None:

@@ -36,7 +36,7 @@ class Columns:
         self._arrays: dict[ColumnKey, AnyArray] = {}
         self.views: dict[ColumnKey, AnyArray] = {}
         """The columns read since the last change of structure, as `view` returns them; not to be
-        changed. Whoever reads many looks here first, which takes no call."""
+        changed. A reader of many columns looks here first, which takes no call."""
 
     def ensure(self, key: ColumnKey) -> AnyArray:
         """Return the whole backing array of a column, made with its fill on first use.

@@ -152,8 +152,8 @@ class Importance:
 
     def _ranked(self, row: int) -> tuple[PodInfo, ...]:
         if self._unranked[row]:
-            # Equals stay in the row's order, and in reverse of it where they are not started, as if
-            # each had started at the moment it is looked at.
+            # Equals stay in the row's order. Pods not started count as started at the moment of
+            # the look, so that equals among them come in reverse of that order.
             pods = [
                 (-pod.priority, start := start_ns(pod), -at if start == NOT_STARTED else at, pod)
                 for at, pod in enumerate(self._table.pods_by_row[row].values())

@@ -86,7 +86,7 @@ class Lister(Generic[K]):
 
 
 class Listers:
-    """One `Lister` for each kind."""
+    """The listers, one for each kind."""
 
     def __init__(self) -> None:
         self.namespaces: Lister[Namespace] = Lister()

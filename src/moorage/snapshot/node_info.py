@@ -1,4 +1,4 @@
-"""One node as an object: the facade for plugins that ask about one node at a time."""
+"""A node as an object: the facade for plugins that judge one node at a time."""
 
 from __future__ import annotations
 

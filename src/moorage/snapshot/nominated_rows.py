@@ -1,7 +1,7 @@
 """Nominated pods as sums by row, kept by what changed: thousands may wait for room at once.
 
 A wave of preemptors nominates as many nodes; adding all of them up for each attempt would make the
-wave cost its square. One set of sums is kept for each priority that was asked about.
+wave cost its square. Each priority that was asked about has a set of sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEVELS_MOST = 16
 
 
 class NominatedSums:
-    """What nominated pods would add to the sums of some rows.
+    """The amounts that nominated pods would add to the sums of some rows.
 
     Attributes
     ----------
@@ -141,12 +141,13 @@ class NominatedRows:
     def among(self, pod: PodInfo, rows: IntArray) -> tuple[IntArray, NominatedSums]:
         """Return where in some rows there are nominated pods to leave room for, and their sums.
 
-        Those are of equal or higher priority, not the pod itself, and not on a node already.
+        The nominated pods that count have an equal or higher priority and no node yet. The pod
+        itself does not count.
 
         Parameters
         ----------
         pod
-            Who leaves the room.
+            The pod that leaves the room.
         rows
             int64, each row at most once, in any order.
         """

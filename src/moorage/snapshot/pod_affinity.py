@@ -1,7 +1,7 @@
 """A pod's affinity to other pods, compiled once for each shape.
 
-Used by the index of existing pods' terms and by the plugin that judges incoming pods. Whose term
-it is decides how its namespace selector is asked, so a term keeps names and selector apart.
+Used by the index of existing pods' terms and by the plugin that judges incoming pods. The two ask
+a term's namespace selector in different ways, so a term keeps names and selector apart.
 
 Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/types.go``.
 """
@@ -19,7 +19,7 @@ from moorage.snapshot.shape import PartKind
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """One term: which pods, and over which topology.
+    """An affinity term: which pods, and over which topology.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class PodAffinitySpec(msgspec.Struct, frozen=True):
     Parameters
     ----------
     required, required_anti
-        What must hold.
+        The terms that must hold.
     preferred, preferred_anti
-        What is wished, with weights.
+        The terms that are preferred, with weights.
     error
         Why some group cannot be read, as upstream words it; "" when all can.
     has_preferred
-        Whether the pod has any wish, readable or not.
+        Whether the pod has any preferred term, readable or not.
     """
 
     required: Terms = ()

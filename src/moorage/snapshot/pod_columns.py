@@ -1,10 +1,10 @@
 """Bound pods as columns, and counts of matching pods by node.
 
-A constraint asks how many pods of some namespaces that match a selector are on each node. Such a
+A constraint asks how many pods of some namespaces that match a selector are on each node. This
 *count column* is built by one bincount when it is first asked for and then kept by increments.
 There is never a matrix of label sets times nodes: StatefulSets give every pod a label set of its
-own. A pod that comes or goes looks only at the columns whose selectors its labels may match, a new
-column only at the label sets its selector may match.
+own. A pod that comes or goes looks only at the columns whose selectors its labels may match. A new
+column looks only at the label sets its selector may match.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEW = 8  # so many label sets are looked up one by one, more all at once
 
 
 class CountKey(msgspec.Struct, frozen=True, cache_hash=True):
-    """What a count column counts.
+    """The pods that a count column counts.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Pod groups as an attempt sees them: who belongs together, and how many have a place.
+"""Pod groups as an attempt sees them: which pods belong together, and how many have a place.
 
-Two things meet here. A `GroupSource` says for a pod which group it belongs to and what that group
-demands. One engine serves several sources: an API object, a custom resource, labels.
+Two things meet here. A `GroupSource` says for a pod which group it belongs to, and the demands of
+that group. The engine serves several sources: an API object, a custom resource, labels.
 `PodGroups` counts the members of each state. Service and cache move members as pods come, are
 assumed, bound and go, each in constant time; a group attempt moves them in a trial.
 
@@ -39,7 +39,7 @@ class GroupKey(NamedTuple):
 
 
 class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a group demands.
+    """The demands of a group.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupSource(Protocol):
-    """One group source: from pods to groups. Both questions are asked often and must be cheap."""
+    """A group source: from pods to groups. Both questions are asked often and must be cheap."""
 
     def key_of(self, pod: Pod) -> GroupKey | None:
         """Return the group a pod belongs to, whether that exists or not; None for none.
@@ -122,7 +122,7 @@ class GroupMembers:
     assigned
         The API shows them on a node.
     gated
-        Those without a node that still have scheduling gates.
+        Members without a node that still have scheduling gates.
     first_ns, failed_ns
         When the first of them was queued, and when the group failed last, wall-clock nanoseconds;
         noted by plugins that order the queue by it, None where nobody does.

@@ -68,7 +68,7 @@ class PodInfo:
 
     @property
     def spec_memo(self) -> dict[object, Any]:
-        """What was compiled of parts within the spec, by whom; shared by pods of one spec."""
+        """Values compiled of parts within the spec, by their makers; shared by pods of one spec."""
         return self._spec.memo
 
     def counts_like(self, other: PodInfo) -> bool:

@@ -1,4 +1,4 @@
-"""What nodes have and what their pods take, as arrays: the part of a snapshot that only counts."""
+"""The resources of nodes and the requests of their pods, as arrays of amounts."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ColumnKey = str | tuple[str, str] | tuple[str, int]
 
 
 class ColumnSpec(msgspec.Struct, frozen=True):
-    """What a column holds.
+    """The content of a column.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Finds, among many selectors, the few that may match a pod, without asking each of them.
 
-A selector that wants a label to have one of some values is filed under those (key, value) pairs,
-so a pod with n labels looks into n + 1 drawers of its namespace, however many selectors there are.
+A selector that wants a label to have one of some values is filed under these (key, value) pairs.
+So a pod with n labels looks up n + 1 pairs of its namespace, however many selectors there are.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ S = TypeVar("S", bound=Hashable)
 
 
 class SetColumn(Generic[S]):
-    """One column of interned sets; id 0 is the empty set and always there.
+    """A column of interned sets; id 0 is the empty set and always there.
 
     Parameters
     ----------

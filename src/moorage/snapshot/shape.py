@@ -1,8 +1,9 @@
-"""What plugins read of a pod, minus name and uid, compiled once and interned by part.
+"""The shape of a pod: its fields that plugins read, compiled once and interned by part.
 
-Replicas share their parts. A part is found by the bytes of the spec fields it is made of, so two
-pods with equal fields share the compiled value whoever wrote them; a claim name of its own does
-not spoil the reuse of the other parts. Parts live as long as a pod that uses them.
+Name and uid do not belong to the shape, so replicas share their parts. A part is found by the bytes
+of the spec fields it is made of, so two pods with equal fields share the compiled value. A claim
+name of its own does not spoil the reuse of the other parts. Parts live as long as a pod that uses
+them.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Part(Generic[T]):
-    """One compiled, shared part of a pod's shape; equal parts are the same object.
+    """A compiled, shared part of a pod's shape; equal parts are the same object.
 
     Attributes
     ----------
     id
         Never reused, so an id says "equal content" for good.
     value
-        What the part was compiled to; not to be changed.
+        The compiled value; not to be changed.
     memo
-        Further things compiled from the value, kept by whoever made them under a key of their
-        own (a plugin uses itself).
+        Further values compiled from the value, each kept under its maker's key (a plugin uses
+        itself).
     """
 
     __slots__ = ("__weakref__", "id", "memo", "value")
@@ -120,11 +121,11 @@ class PodRequests(msgspec.Struct, frozen=True):
     Parameters
     ----------
     filter
-        What Filter asks (spec only, pod-level on).
+        The request that Filter judges (spec only, pod-level on).
     score
-        What the Fit score asks (container sums with defaults, pod-level off).
+        The request of the Fit score (container sums with defaults, pod-level off).
     balanced
-        What BalancedAllocation asks, and what the pod costs the node it is on (status-based).
+        The request of BalancedAllocation, and the pod's cost to its node (status-based).
     nonzero
         Millicores and bytes the pod adds to the node's non-zero requests.
     """

@@ -1,6 +1,6 @@
-"""What if the pods of many rows weighed less: sums shifted by row, asked about, and put back.
+"""Sums shifted by row for a question, and put back: as if the pods of many rows requested less.
 
-A `Trial` moves pods, one by one; this moves numbers, for questions that see the pods of a row
+A `Trial` moves pods, one by one. Shifting moves numbers, for questions that see the pods of a row
 only as their count and the sums of their requests.
 """
 
@@ -20,14 +20,14 @@ Amounts = NDArray[np.int64]
 
 
 class RowSums:
-    """What one row would hold more than it does; less where below 0.
+    """The amounts that a row would hold more than it does; less where below 0.
 
     Parameters
     ----------
     amounts
-        By resource.
+        Requests by resource.
     pods
-        Their number.
+        Number of pods.
     """
 
     __slots__ = ("amounts", "pods")

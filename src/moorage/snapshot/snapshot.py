@@ -34,7 +34,7 @@ Nominations = Mapping[str, Sequence[PodInfo]]
 
 
 class Snapshot(ResourceColumns):
-    """What plugins read. Arrays are read-only and die at the next change of the table.
+    """The cluster as plugins read it. Arrays are read-only and die at the table's next change.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class Snapshot(ResourceColumns):
         Parameters
         ----------
         pod
-            Who leaves the room.
+            The pod that leaves the room.
         rows
             int64, each row at most once, in any order.
         """

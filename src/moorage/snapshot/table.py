@@ -33,7 +33,7 @@ _BOOKINGS_MOST: Final = 4096  # distinct requests whose cells are remembered; a 
 
 
 class NodeTable:
-    """One row a node, kept current by the cache (or by whoever builds a snapshot from lists)."""
+    """The table with one row a node, kept current by the cache or by the builder of a snapshot."""
 
     def __init__(self) -> None:
         self.columns = Columns()

@@ -1,4 +1,4 @@
-"""What if: pods added to or removed from rows, asked about, and undone.
+"""Trials: pods are added to or removed from rows, the rows are judged, the changes are undone.
 
 An undo log over the live arrays. Trials nest, last in first out. Undone rows count as changed,
 so anything cached by row looks at them again.

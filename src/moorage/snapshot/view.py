@@ -36,8 +36,8 @@ class NodeView:
     def __init__(self, n_all: int, rows: Rows | None = None) -> None:
         self._n_all = n_all
         self.rows = rows
-        # One row is the everyday view (the node that just got a pod): a slice costs a quarter of
-        # what an index array does.
+        # A view of one row is the most frequent (the node that just got a pod): a slice costs a
+        # quarter of an index array.
         self._index: Rows | slice | None = rows
         if rows is not None and len(rows) == 1:
             row = int(rows[0])
@@ -52,7 +52,7 @@ class NodeView:
 
     @property
     def index(self) -> Rows | slice:
-        """What to index a column of all rows with."""
+        """The index of the view's rows in a column of all rows."""
         return slice(0, self._n_all) if self._index is None else self._index
 
     def __len__(self) -> int:
