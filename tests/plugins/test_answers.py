@@ -42,16 +42,6 @@ def test_a_question_is_asked_once_for_each_set_and_only_of_the_rows_asked_about(
     assert asked_about == [1, 0, 2]
 
 
-def test_a_fork_numbers_its_sets_on_its_own():
-    snapshot = cluster(node("a"))
-    fork = snapshot.fork()
-    snapshot.table.update_node(node("a", taints=HARD))
-    fork.table.update_node(node("a", taints=HARD + SOFT))
-    answers = SetAnswers(len)
-    for each, expected in ((snapshot, 1), (fork, 2), (snapshot, 1)):
-        assert answers.gather(each.taint_sets, each.all()).tolist() == [expected]
-
-
 def test_owners_do_not_share_what_they_compile_and_replicas_do():
     first = PodInfo(pod("a", tolerations=[{"operator": "Exists"}])).part(TOLERATIONS)
     twin = PodInfo(pod("b", tolerations=[{"operator": "Exists"}])).part(TOLERATIONS)

@@ -1,6 +1,6 @@
-"""The index of existing pods' terms: who is meant, counts by domain, arrays, forks, size.
+"""The index of existing pods' terms: the pods meant, counts by domain, arrays, size.
 
-That counts equal a naive count after any history, in trials and in forks is held by `validate`,
+That counts equal a naive count after any history, and in trials is held by `validate`,
 which the tests of histories call.
 """
 

@@ -45,26 +45,3 @@ def test_counts_equal_a_naive_count(history):
                     naive[where] += 1
             counted = world.snapshot.count_column(key).tolist()
             assert dict(zip(world.snapshot.names, counted, strict=True)) == naive
-
-
-@settings(max_examples=60)
-@given(histories, histories)
-def test_a_fork_and_its_origin_go_separate_ways(before, after):
-    world = World()
-    for event in before:
-        world.apply(event)
-        if event[0] == "look":
-            content(world.snapshot)
-    fork = world.snapshot.fork()
-    frozen = content(world.snapshot)
-    assert content(fork) == frozen
-    for event in after:
-        world.apply(event)
-    validate(fork)
-    assert content(fork) == frozen
-    validate(world.snapshot)
-    origin = content(world.snapshot)
-    assert content(world.rebuilt(), ports=False) == content(world.snapshot, ports=False)
-    for name in list(fork.names):
-        fork.table.remove_node(name)
-    assert content(world.snapshot) == origin

@@ -83,17 +83,6 @@ def test_a_node_that_went_and_came_back_unnoticed_keeps_its_place():
     assert order(snapshot) == ["n2", "n1", "n3"]
 
 
-def test_a_fork_keeps_the_order_it_saw():
-    snapshot = cluster(zoned("a1", "a"), zoned("b1", "b"))
-    order(snapshot)
-    snapshot.table.update_node(zoned("a1", "b"))
-    fork = snapshot.fork()
-    snapshot.table.remove_node("b1")
-    assert (order(fork), order(snapshot)) == (["a1", "b1"], ["a1"])
-    fork.table.add_node(zoned("b2", "b"))
-    assert order(fork) == ["b1", "a1", "b2"]
-
-
 class Plainly:
     """The same told with lists: the tree at once, the list when names came or went."""
 

@@ -122,12 +122,6 @@ class ExistingTerm:
         """Forget the array."""
         self._dense = None
 
-    def copy(self, column: LabelColumn) -> ExistingTerm:
-        """Return an independent copy over another table's label column."""
-        twin = ExistingTerm((self.kind, self.term, self.weight), column)
-        twin.uses, twin._by_domain = self.uses, dict(self._by_domain)
-        return twin
-
 
 def add_times(total_d: NDArray[np.int64], more_d: NDArray[np.int64], times: int) -> None:
     """Add one table by domain, times a factor, to another in place; weights are often 1 or -1."""
@@ -237,14 +231,6 @@ class AffinityTerms:
             term.make_array()
             self._dense[term] = None
         term.add_to(total_d, times)
-
-    def copy(self, label_column: Callable[[str], LabelColumn]) -> AffinityTerms:
-        """Return the same terms over another table's label columns."""
-        twin = AffinityTerms(label_column)
-        for key, term in self._terms.items():
-            copied = twin._terms[key] = term.copy(label_column(term.term.topology_key))
-            twin._index.add(copied, term.term.selector, _pod_namespaces(term.term))
-        return twin
 
     def _ask(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]

@@ -92,13 +92,6 @@ class Columns:
         self._restructured()
         return last
 
-    def copy(self) -> Columns:
-        """Return independent columns with the same content."""
-        twin = Columns()
-        twin.n, twin.structure, twin._capacity = self.n, self.structure, self._capacity
-        twin._arrays = {key: array.copy() for key, array in self._arrays.items()}
-        return twin
-
     def _grow(self) -> None:
         self._capacity *= 2
         for key, array in self._arrays.items():

@@ -70,9 +70,3 @@ class Images:
             else:  # on no node any more: roll-outs ask for new tags all the time
                 self._asked.remove(name)
                 self._columns.drop(("image", name))
-
-    def copy(self, columns: Columns) -> Images:
-        """Return the same states over copied columns."""
-        twin = Images(columns)
-        twin._states, twin._asked, twin.epoch = dict(self._states), set(self._asked), self.epoch
-        return twin

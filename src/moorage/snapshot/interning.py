@@ -118,14 +118,3 @@ class LabelSets:
             del known[label_set]
         if isinstance(known, int) or not known:
             del self._by_pair[pair]
-
-    def copy(self) -> LabelSets:
-        """Return an independent copy."""
-        twin = LabelSets()
-        twin._items, twin._uses = self._items[:], self._uses[:]
-        twin._ids, twin._free = dict(self._ids), self._free[:]
-        twin._by_pair = {
-            pair: sets if isinstance(sets, int) else dict(sets)
-            for pair, sets in self._by_pair.items()
-        }
-        return twin

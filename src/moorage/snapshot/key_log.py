@@ -51,9 +51,3 @@ class KeyLog(Generic[T]):
         """Whether a key is among those changed since a position; True where that is forgotten."""
         start = since - self._base
         return start < 0 or key in self._keys[start:]
-
-    def copy(self) -> KeyLog[T]:
-        """Return an independent log with the same content."""
-        twin: KeyLog[T] = KeyLog(self._limit)
-        twin._keys, twin._base, twin.position = self._keys[:], self._base, self.position
-        return twin

@@ -53,12 +53,6 @@ class LabelColumn:
         value = labels.get(self._key[1])
         self._columns.ensure(self._key)[row] = ABSENT if value is None else self._intern(value)
 
-    def copy(self, columns: Columns) -> LabelColumn:
-        """Return the same column over copied columns."""
-        twin = LabelColumn(columns, self._key[1])
-        twin.values, twin._ids = self.values[:], dict(self._ids)
-        return twin
-
     def _intern(self, value: str) -> int:
         found = self._ids.get(value)
         if found is None:
@@ -91,9 +85,3 @@ class Labels:
         """Write one row of every column from a node's labels."""
         for column in self._by_key.values():
             column.put(row, labels)
-
-    def copy(self, columns: Columns) -> Labels:
-        """Return the same columns over copied columns."""
-        twin = Labels(columns)
-        twin._by_key = {key: column.copy(columns) for key, column in self._by_key.items()}
-        return twin

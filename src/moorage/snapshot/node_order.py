@@ -95,15 +95,6 @@ class NodeOrder:
             self._structure = structure
         return self._rows
 
-    def copy(self) -> NodeOrder:
-        """Return an independent copy."""
-        twin = NodeOrder()
-        twin._zones = {zone: dict(names) for zone, names in self._zones.items()}
-        twin._zone_of = dict(self._zone_of)
-        twin._listed = dict(self._listed)
-        twin._came, twin._gone = dict(self._came), dict(self._gone)
-        return twin
-
     def _take_out(self, name: str, zone: Zone) -> None:
         names = self._zones[zone]
         del names[name]

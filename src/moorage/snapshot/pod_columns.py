@@ -133,20 +133,6 @@ class PodColumns:
         """How many count columns are kept right now."""
         return len(self._counts)
 
-    def copy(self, columns: Columns) -> PodColumns:
-        """Return the same table over copied node columns."""
-        twin = PodColumns(columns)
-        twin._row, twin._label_set = self._row.copy(), self._label_set.copy()
-        twin._live, twin._free = self._live.copy(), self._free[:]
-        twin._see_cells()
-        twin._slots, twin._label_sets = dict(self._slots), self._label_sets.copy()
-        twin._next_count, twin._uses = self._next_count, self._uses
-        for key, count in self._counts.items():
-            kept = twin._counts[key] = _Count(key, count.column)
-            kept.last_use = count.last_use
-            twin._by_selector.add(kept, key.selector, key.namespaces)
-        return twin
-
     def _build(self, key: CountKey) -> _Count:
         count = _Count(key, ("count", self._next_count))
         self._next_count += 1

@@ -7,7 +7,7 @@ gathered: ``answer_by_id[ids_n]``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,14 +81,6 @@ class SetColumn(Generic[S]):
     def removed(self, row: int) -> None:
         """Note that a row is about to go."""
         self._release(int(self._columns.ensure(self._key)[row]))
-
-    def copy(self, columns: Columns) -> SetColumn[S]:
-        """Return the same column over copied columns."""
-        twin: SetColumn[Any] = SetColumn(columns, self._key, self._items[0])
-        twin._items, twin._ids = self._items[:], dict(self._ids)
-        twin._uses, twin._free = self._uses[:], self._free[:]
-        twin.version = self.version
-        return twin
 
     def _intern(self, content: S) -> int:
         found = self._ids.get(content)

@@ -2,7 +2,7 @@
 
 There is no copy: the columns are kept current between attempts, and no attempt awaits between
 looking at them and assuming its pod. An attempt with HTTP extenders looks twice, before it asks
-and after; what else outlives an attempt (explaining, what-if) works on a `fork`.
+and after it was answered.
 """
 
 from __future__ import annotations
@@ -194,11 +194,3 @@ class Snapshot(ResourceColumns):
     def trial(self) -> Trial:
         """Return a context manager that changes rows and undoes the changes at its end."""
         return Trial(self.table)
-
-    def fork(self) -> Snapshot:
-        """Return an independent copy, for work that outlives the attempt or awaits."""
-        twin = Snapshot(self.table.copy(), self.listers)
-        twin.nominations = {name: tuple(pods) for name, pods in self.nominations.items()}
-        twin.groups = self.groups  # read only: no group is tried on a fork
-        twin.claims = self.claims
-        return twin

@@ -237,28 +237,6 @@ class NodeTable:
         self.ports.set(row, ports)
         self.pod_log.append(row)
 
-    def copy(self) -> NodeTable:
-        """Return an independent table with the same content."""
-        twin = NodeTable()
-        twin.columns = self.columns.copy()
-        twin.taints = self.taints.copy(twin.columns)
-        twin.features = self.features.copy(twin.columns)
-        twin.ports = self.ports.copy(twin.columns)
-        twin.labels = self.labels.copy(twin.columns)
-        twin.images = self.images.copy(twin.columns)
-        twin.pods = self.pods.copy(twin.columns)
-        twin.names, twin.nodes = self.names[:], self.nodes[:]
-        twin.terms = self.terms.copy(twin.label_column)
-        twin.volume_pods = self.volume_pods.copy()
-        twin.order = self.order.copy()
-        twin.pods_by_row = [dict(pods) for pods in self.pods_by_row]
-        twin.exact_limit = dict(self.exact_limit)
-        twin._image_sizes = self._image_sizes[:]
-        twin._row_by_name = dict(self._row_by_name)
-        twin._hidden = {name: dict(pods) for name, pods in self._hidden.items()}
-        twin._node_of_pod = dict(self._node_of_pod)
-        return twin
-
     # -- rows ----------------------------------------------------------------------------------
 
     def _write_node(self, row: int, node: Node) -> None:

@@ -198,16 +198,6 @@ class VolumePods:
         """Return the pods that have an inline volume of this identity, with their node."""
         return list(self._by_disk.get(key, {}).values())
 
-    def copy(self) -> VolumePods:
-        """Return an independent index with the same content."""
-        twin = VolumePods()
-        twin._by_node = {name: dict(pods) for name, pods in self._by_node.items()}
-        twin._by_claim = {key: dict(pods) for key, pods in self._by_claim.items()}
-        twin._named = dict(self._named)
-        twin._by_disk = {key: dict(pods) for key, pods in self._by_disk.items()}
-        twin.log = self.log.copy()
-        return twin
-
 
 def _named_keys(info: PodInfo, volumes: PodVolumes) -> dict[ClaimKey, None]:
     return {(info.namespace, c.claim_name): None for c in volumes.claims if not c.ephemeral}
