@@ -46,7 +46,7 @@ class Resource:
 
 
 class Action(IntFlag):
-    """What happened; the update bits say which part changed."""
+    """The kind of change; the update bits say which part changed."""
 
     ADD = 1
     DELETE = 2

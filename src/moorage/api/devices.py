@@ -61,7 +61,7 @@ class CounterSet(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceCounterConsumption(ApiStruct, frozen=True, kw_only=True):
-    """What a device takes of one counter set."""
+    """The share of one counter set that a device takes."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
@@ -220,7 +220,7 @@ class DeviceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceConstraint(ApiStruct, frozen=True, kw_only=True):
-    """What devices of several requests must share, or must not; one of the two is set."""
+    """An attribute that devices of several requests must share, or must not; one of both is set."""
 
     requests: list[str] = []
     """``request`` or ``request/subrequest``; empty means all."""
@@ -244,7 +244,7 @@ class DeviceClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceClaimSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """The requests and constraints of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -285,7 +285,7 @@ class DeviceAllocationResult(ApiStruct, frozen=True, kw_only=True):
 
 
 class AllocationResult(ApiStruct, frozen=True, kw_only=True):
-    """What a claim got, and from which nodes it can be reached (None: from all)."""
+    """The devices that a claim got, and the nodes that reach them (None: all nodes)."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -293,7 +293,7 @@ class AllocationResult(ApiStruct, frozen=True, kw_only=True):
 
 
 class NetworkDeviceData(ApiStruct, frozen=True, kw_only=True):
-    """What a driver tells about a network interface."""
+    """The report of a driver about a network interface."""
 
     interface_name: str = ""
     ips: list[str] = []
@@ -301,7 +301,7 @@ class NetworkDeviceData(ApiStruct, frozen=True, kw_only=True):
 
 
 class AllocatedDeviceStatus(ApiStruct, frozen=True, kw_only=True):
-    """What a driver reports about an allocated device."""
+    """The report of a driver about an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -313,7 +313,7 @@ class AllocatedDeviceStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceClaimConsumerReference(ApiStruct, frozen=True, kw_only=True):
-    """Who may use an allocated claim."""
+    """An object that may use an allocated claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -322,7 +322,7 @@ class ResourceClaimConsumerReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """What was allocated, for whom it is reserved, and how the devices are."""
+    """The allocation of a claim, the pods it is reserved for, and the state of its devices."""
 
     allocation: AllocationResult | None = None
     reserved_for: list[ResourceClaimConsumerReference] = []

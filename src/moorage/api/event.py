@@ -9,7 +9,7 @@ from moorage.api.meta import ApiObject, ApiStruct, ObjectReference
 
 
 class EventSource(ApiStruct, frozen=True, kw_only=True):
-    """Who reported, in the older form."""
+    """The reporter of an Event, in the older form."""
 
     component: str = ""
     host: str = ""

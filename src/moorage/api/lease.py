@@ -6,7 +6,7 @@ from moorage.api.meta import ApiObject, ApiStruct
 
 
 class LeaseSpec(ApiStruct, frozen=True, kw_only=True):
-    """Who holds the lease and until when; times have microseconds."""
+    """The holder of a lease, and the end of its term; times have microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None

@@ -1,4 +1,4 @@
-"""What every Kubernetes object shares: metadata, selectors as written, conditions, references.
+"""Parts that every Kubernetes object has: metadata, selectors as written, conditions, references.
 
 The bottom of the api room: every other module of types imports this one.
 

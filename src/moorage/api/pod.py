@@ -62,7 +62,7 @@ class ContainerExitCodes(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
-    """What happens on certain exit codes; only the action matters to scheduling."""
+    """The action on certain exit codes; scheduling reads only the action."""
 
     action: str = ""
     exit_codes: ContainerExitCodes | None = None
@@ -75,7 +75,7 @@ class SleepAction(ApiStruct, frozen=True, kw_only=True):
 
 
 class LifecycleHandler(ApiStruct, frozen=True, kw_only=True):
-    """What a hook does. Commands and calls are not read: no container runs here."""
+    """The action of a hook. Commands and calls are not read: no container runs here."""
 
     sleep: SleepAction | None = None
 

@@ -19,7 +19,7 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
-    """What the disruption controller computed; ``disrupted_pods`` maps pod name to eviction time.
+    """Numbers of the disruption controller; ``disrupted_pods`` maps pod name to eviction time.
 
     The controller's word is taken as it is: scheduling never recomputes it.
     """

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 DEFAULT_CPU_NANO: Final = NANO // 10
-"""What a container without a cpu request is counted as when scoring: 100m."""
+"""The cpu that scoring assumes for a container without a cpu request: 100m."""
 DEFAULT_MEMORY_NANO: Final = 200 * 2**20 * NANO
 """The same for memory: 200 MiB."""
 

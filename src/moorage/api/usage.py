@@ -1,4 +1,4 @@
-"""What a fake container uses of cpu and memory, as its pod says by annotations.
+"""Cpu and memory that a fake container uses, as annotations of its pod say.
 
 The API server serves it as ``metrics.k8s.io``; the node agent ranks pods by it under pressure.
 """

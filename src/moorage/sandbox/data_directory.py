@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes a cluster the same one after a restart.
+    """The data that makes a cluster the same one after a restart.
 
     Parameters
     ----------

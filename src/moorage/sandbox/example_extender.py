@@ -294,7 +294,7 @@ def _ends_like(body: Body, end: bytes) -> bool:
 
 
 class _Look:
-    """What there is to say of some nodes, as JSON.
+    """The answers about some nodes, as JSON.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _PENDING_MAX = 10_000
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What there is once everything runs."""
+    """The parts of a sandbox once all of them run."""
 
     url: str
     kubeconfig: str

@@ -1,4 +1,4 @@
-"""What every long-running moorage process does alike: its event loop, its signals, its parent.
+"""Common parts of every long-running moorage process: event loop, signals, parent process.
 
 A process ends when it is told to by SIGINT or SIGTERM, or, as a child, when its standard input
 ends: that happens however its parent dies, so no orphan stays behind.

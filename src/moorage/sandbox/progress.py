@@ -1,4 +1,4 @@
-"""What is going on in a cluster, seen through its API: a state for each pod, and what changed.
+"""Progress of a cluster, seen through its API: the state of each pod, and its changes.
 
 Fed by a watch of pods and one of Events, so it works whichever process schedules. Views read it.
 """
@@ -30,7 +30,7 @@ class PodState(Enum):
     UNSCHEDULABLE = "unschedulable"
     """No node takes it, and its condition says why."""
     BOUND = "bound"
-    """It has a node and has not started there."""
+    """The pod has a node and has not started there."""
     RUNNING = "running"
     FINISHED = "finished"
     """Succeeded, or failed on its node."""

@@ -1,4 +1,4 @@
-"""What a sandbox is asked for, and what its server process answers, as data between processes."""
+"""Settings of a sandbox, and answers of its server process, as data between processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SANDBOX_CONTEXT = "moorage"
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server process starts with.
+    """The settings of the server process.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _SETTLED_SECONDS = 1.0
 
 
 class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do once the parts are there.
+    """The work to do once the parts are there.
 
     Parameters
     ----------
