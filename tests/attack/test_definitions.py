@@ -33,6 +33,8 @@ from tests.apiserver.harness import Cluster
         {"x-kubernetes-list-map-keys": 5},
         {"x-kubernetes-validations": 5},
         {"x-kubernetes-validations": [{"rule": 5}]},
+        {"x-kubernetes-validations": [{"rule": "self != ''" + " " * 5000}]},
+        {"x-kubernetes-validations": [{"rule": "true", "messageExpression": "'" + "a" * 5000}]},
     ],
     ids=str,
 )

@@ -11,6 +11,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -320,3 +321,27 @@ async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
         )
         assert (answer.status, answer.json["reason"]) == (422, "Invalid")
         assert delay < DELAY_SECONDS_MAX
+
+
+async def test_a_rule_that_makes_much_of_little_is_refused(tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setattr("moorage.apiserver.custom.rules.judging.JUDGE_SECONDS", 0.5)
+    async with listening(tmp_path) as wire:
+        evil = definition()
+        schema = evil["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        doubled = "a20.size() > 0"
+        for n in range(20, 0, -1):
+            doubled = f"cel.bind(a{n}, a{n - 1} + a{n - 1}, {doubled})"
+        rule = f"cel.bind(a0, self.spec.plate, {doubled})"
+        schema["x-kubernetes-validations"] = [{"rule": rule, "message": "doubled"}]
+        schema["properties"]["spec"]["properties"]["plate"] = {"type": "string"}
+        await wire.cluster.ok("POST", DEFINITIONS, evil)
+        for size in (100, 2_000_000):
+            head = b"POST " + CARS.encode()
+            form = b"Content-Type: application/json"
+            sent = partial(
+                wire.send, head, SECRET, form, body=_bytes(car(color="red", plate="a" * size))
+            )
+            delay, answer = await _delay_while(wire, sent)
+            assert answer.status == 422
+            assert "running out of cost budget" in answer.json["message"]
+            assert delay < DELAY_SECONDS_MAX

@@ -37,7 +37,7 @@ _BODY_BYTES_MAX = 8 * 1024
 _STORED_BYTES_MAX = 32 * 1024
 _ROWS_MAX = 200
 _SELECTED_MAX = 200_000
-# What is deleted together with all that is in it.
+# What is deleted together with all that is in it, and what has rules to compile.
 _FULL_OF_OTHERS = frozenset({"namespaces", "customresourcedefinitions.apiextensions.k8s.io"})
 # An operation of a JSON patch that makes much of little.
 _COPY = b'"copy"'
@@ -68,7 +68,9 @@ def is_heavy(request: Request, catalog: Catalog, store: Store) -> bool:
         return is_description or accepts_yaml(request.headers.get("accept", ""))
     shelf = store.shelf(target.served.shelf)
     reading = request.method in ("GET", "HEAD")
-    if request.method == "DELETE" and (not target.name or target.served.shelf in _FULL_OF_OTHERS):
+    if target.served.shelf in _FULL_OF_OTHERS and not reading:
+        return True
+    if request.method == "DELETE" and not target.name:
         return True
     if target.name:
         record = shelf.get((target.namespace, target.name))

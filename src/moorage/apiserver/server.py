@@ -20,6 +20,7 @@ from moorage.apiserver.binding import BINDINGS, bind, pod_target
 from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.custom.kinds import DEFINITIONS
+from moorage.apiserver.custom.rules.judging import LATER, Judge, TooLongHere, evaluated_by
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.discovery import Discovery, health
 from moorage.apiserver.eviction import evict
@@ -139,6 +140,7 @@ class ApiServer:
         self._persistence: Persistence | None = None
         self._undone_times = 0
         self._aside = Aside()
+        self._judge = Judge()
         self._audit: AuditLog | None = None
         self._timeline: Timeline | None = None
         self._catalog = Catalog(kinds)
@@ -216,17 +218,29 @@ class ApiServer:
             self._expiry.sweep()
         if request.user is None or not aside.started:
             return self._reply(request)
-        work = partial(self._reply, request)
         if is_heavy(request, self._catalog, self._store):
-            undone = self._undone_times
-            reply = await aside.heavy(request.user.name, work)
-            if request.method in _READS or undone == self._undone_times:
-                return reply
-            # The write was in the store while others were taken back; it may be one of them.
-            return status_reply(internal("writes were taken back; look before you try again"))
-        if aside.busy and request.method not in _READS:
-            return await aside.writing(work)
-        return self._reply(request)
+            return await self._heavy(request)
+        try:
+            with evaluated_by(LATER):
+                if not aside.busy or request.method in _READS:
+                    return self._reply(request)
+                return await aside.writing(partial(self._reply, request))
+        except TooLongHere:
+            return await self._heavy(request)
+
+    async def _heavy(self, request: Request) -> Reply:
+        """Answer a call beside the loop."""
+
+        def work() -> Reply:
+            with evaluated_by(self._judge):
+                return self._reply(request)
+
+        undone = self._undone_times
+        reply = await self._aside.heavy(request.user.name if request.user else "", work)
+        if request.method in _READS or undone == self._undone_times:
+            return reply
+        # The write was in the store while others were taken back; it may be one of them.
+        return status_reply(internal("writes were taken back; look before you try again"))
 
     def _reply(self, request: Request) -> Reply:
         reply = reply_in_protobuf(request, self._reply_in_json(request))
@@ -239,6 +253,8 @@ class ApiServer:
             return status_reply(error)
         except RecursionError:
             return status_reply(bad_request("the object is nested too deeply"))
+        except TooLongHere:
+            raise
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
             return status_reply(internal(f"{type(error).__name__}: {error}"))
@@ -321,6 +337,7 @@ class ApiServer:
         self._logs.close()
         self._watcher.close()
         self._aside.close()
+        self._judge.close()
 
     def _answer(self, request: Request) -> Reply:
         text = health(request.path, verbose="verbose" in Query(request.query))

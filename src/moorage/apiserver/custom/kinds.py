@@ -13,7 +13,7 @@ from moorage.apiserver.custom.columns import table_columns
 from moorage.apiserver.custom.json_path import find, simple_path
 from moorage.apiserver.custom.pruning import Schema, fill_defaults
 from moorage.apiserver.custom.rules.compiled import compiled_rules
-from moorage.apiserver.custom.rules.evaluation import broken_rules
+from moorage.apiserver.custom.rules.judging import rules_broken_by
 from moorage.apiserver.custom.shape import CustomShape
 from moorage.apiserver.custom.validation import validate
 from moorage.apiserver.kind import Context, FieldError, Obj, ScalePaths, invalid
@@ -65,15 +65,15 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
     subresources = version.get("subresources") or {}
     names = definition["spec"]["names"]
 
-    rules = compiled_rules(schema).node
+    has_rules = compiled_rules(schema).node is not None
 
     def check(new: Obj, old: Obj | None) -> list[FieldError]:
         errors = validate(schema, new)
-        if rules is None:
+        if not has_rules:
             return errors
         if any(error.type in _BLOCKING for error in errors):
             return [*errors, _UNCHECKED]
-        return errors + broken_rules(rules, new, old)
+        return errors + rules_broken_by(schema, new, old)
 
     return ServedKind(
         resource=resource,

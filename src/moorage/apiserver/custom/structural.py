@@ -12,8 +12,8 @@ from typing import Any
 
 from moorage.apiserver.custom import pruning
 from moorage.apiserver.custom.patterns import compile_pattern
-from moorage.apiserver.custom.rules.compiled import RULES, compiled_rules
-from moorage.apiserver.custom.rules.evaluation import broken_rules
+from moorage.apiserver.custom.rules.compiled import RULES
+from moorage.apiserver.custom.rules.judging import rules_broken_by
 from moorage.apiserver.custom.validation import INT_OR_STRING, validate
 from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
 
@@ -229,8 +229,6 @@ def _check_default(schema: Mapping[str, Any], field: str, *, root: bool) -> list
 def _broken_by_default(schema: Mapping[str, Any], field: str) -> list[FieldError]:
     """Return the rules a default breaks; it is its own old value, as upstream."""
     bare = {key: each for key, each in schema.items() if key != "default"}
-    node = compiled_rules(bare, whole=schema.get(pruning.EMBEDDED) is True).node
-    if node is None:
-        return []
     value, where = schema["default"], f"{field}.default"
-    return broken_rules(node, value, value, where, forgiving=False)
+    whole = schema.get(pruning.EMBEDDED) is True
+    return rules_broken_by(bare, value, value, where, whole=whole, forgiving=False)

@@ -49,6 +49,14 @@ class Seen(NamedTuple):
 
 _NOTHING: Final = Seen()
 _CARRIED: Final = Form("carried")
+_NUMBERS: Final = {"int", "double"}
+# Of cel-go ext/strings.go: those whose result may be as long as one text times another, and those
+# that make a new text of one, or count its characters.
+_PRODUCTS: Final = {"replace", "join"}
+_TEXT_READERS: Final = {
+    *("size", "split", "substring", "lowerAscii", "upperAscii", "trim", "reverse", "charAt"),
+    *("indexOf", "lastIndexOf", "strings.quote", "string", "bytes", "base64.encode"),
+}
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -67,6 +75,11 @@ class Checked(msgspec.Struct, frozen=True):
         counted once.
     list_calls
         How many of these go over a whole list.
+    sums, products
+        How often two texts or lists are put together, and how often a text can become as long as
+        two texts multiplied.
+    reads_text
+        A call goes over the whole of a text.
     form
         What it evaluates to, as far as the schema says.
     changed
@@ -80,6 +93,9 @@ class Checked(msgspec.Struct, frozen=True):
     depth: int
     slow_calls: int
     list_calls: int
+    sums: int
+    products: int
+    reads_text: bool
     form: Form | None
     changed: bool
     missing: str
@@ -108,6 +124,9 @@ def check_tree(tree: Message, text: str, variables: Mapping[str, Form], first_li
         depth=_depth(expression),
         slow_calls=walk.slow_calls,
         list_calls=walk.list_calls,
+        sums=walk.sums,
+        products=walk.products,
+        reads_text=walk.reads_text,
         form=None if seen.optional else seen.form,
         changed=walk.changed,
         missing=walk.missing,
@@ -126,6 +145,9 @@ class _Walk:
         self.references = 0
         self.slow_calls = 0
         self.list_calls = 0
+        self.sums = 0
+        self.products = 0
+        self.reads_text = False
         self.changed = False
         self.missing = ""
 
@@ -191,6 +213,10 @@ class _Walk:
         self.list_calls += function in LIST_FUNCTIONS
         operands = [*call.get(1, ()), *call.get(3, ())]
         seen = [self.look(each, scope) for each in operands]
+        kinds = {each.form.kind for each in seen if each.form is not None}
+        self.sums += function == "_+_" and not kinds & _NUMBERS
+        self.products += function in _PRODUCTS
+        self.reads_text |= function in _TEXT_READERS or function in _SLOW
         self._check_operands(function, seen)
         if function in CARRIED:
             return Seen(_CARRIED)

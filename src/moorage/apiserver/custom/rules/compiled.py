@@ -28,6 +28,9 @@ REASONS: Final = (
     "FieldValueInvalid",
     "FieldValueRequired",
 )
+RULE_LENGTH_MAX: Final = 5000
+"""Characters of an expression: the runtime compiles so many in 40 ms, and cannot be interrupted."""
+_TOO_LONG: Final = f"may not be more than {RULE_LENGTH_MAX} bytes"
 _SCHEMAS_MAX: Final = 512
 """Schemas whose rules are kept; a guess: a cluster with all of a large platform has some 300."""
 
@@ -118,11 +121,14 @@ class CompiledRules(msgspec.Struct, frozen=True):
         What is wrong with the others; fields are below the schema's own.
     left_out
         (place, what is missing) of those that cannot be evaluated here.
+    programs
+        All that may be evaluated.
     """
 
     node: Node | None = None
     refused: tuple[FieldError, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    programs: tuple[Program, ...] = ()
 
     def refusals(self, where: str) -> list[FieldError]:
         """Return what is wrong with the rules of the schema that stands somewhere."""
@@ -165,7 +171,8 @@ def _compiled(encoded: bytes, whole: bool) -> CompiledRules:
     schema: Schema = msgspec.json.decode(encoded)
     compiler = _Compiler()
     node = compiler.node(schema, form_of(schema, whole=whole), "")
-    return CompiledRules(node, tuple(compiler.refused), tuple(compiler.left_out))
+    refused, left_out = tuple(compiler.refused), tuple(compiler.left_out)
+    return CompiledRules(node, refused, left_out, tuple(compiler.programs))
 
 
 class _Compiler:
@@ -174,6 +181,7 @@ class _Compiler:
     def __init__(self) -> None:
         self.refused: list[FieldError] = []
         self.left_out: list[tuple[str, str]] = []
+        self.programs: list[Program] = []
 
     def node(self, schema: Schema, form: Form | None, path: str, apart: str = "") -> Node | None:
         """Return the rules of a schema and below; None when there are none.
@@ -317,7 +325,9 @@ class _Compiler:
             self.refused.append(invalid(f"{where}.rule", _value(each), detail))
             return replace(rule, compile_error=detail)
         self.refused += _check_old(each, program, where, apart)
-        return replace(rule, program=program, told=self._told(each, form, where))
+        told = self._told(each, form, where)
+        self.programs += [program] if told is None else [program, told]
+        return replace(rule, program=program, told=told)
 
     def _told(self, each: StoredRule, form: Form, where: str) -> Program | None:
         if not each.message_expression:
@@ -339,7 +349,14 @@ def _check_rule(each: StoredRule, schema: Schema, where: str) -> list[FieldError
     rule, message = each.rule.strip(), each.message
     if not rule:
         return [required(f"{where}.rule", "rule is not specified")]
-    errors = []
+    texts = {"rule": each.rule, "messageExpression": each.message_expression}
+    errors = [
+        FieldError("FieldValueTooLong", f"{where}.{name}", "", _TOO_LONG)
+        for name, text in texts.items()
+        if len(text) > RULE_LENGTH_MAX
+    ]
+    if errors:
+        return errors
     if message and not message.strip():
         errors.append(
             invalid(f"{where}.message", message, "message must be non-empty if specified")

@@ -34,9 +34,10 @@ _SLOW_CALL: Final = 60
 _CHARACTERS: Final = 16
 
 _MESSAGE_BYTES_MAX: Final = 5 * 1024
-_USED_UP: Final = (
+USED_UP: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
+"""What is said of an object whose rules cost too much."""
 
 
 class Before(NamedTuple):
@@ -145,7 +146,7 @@ class _Evaluation:
                 continue
             self._cost_left -= _cost(rule, size)
             if self._cost_left < 0:
-                self.errors.append(invalid(path or "<nil>", node.type_name, _USED_UP))
+                self.errors.append(invalid(path or "<nil>", node.type_name, USED_UP))
                 return
             answer = evaluate(rule.program, variables)
             if isinstance(answer, Failure):

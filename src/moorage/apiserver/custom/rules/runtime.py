@@ -61,7 +61,9 @@ class Program(msgspec.Struct, frozen=True):
         The runtime's.
     uses_old
         It names ``oldSelf``.
-    depth, slow_calls, list_calls
+    length
+        Characters of its text.
+    depth, slow_calls, list_calls, sums, products, reads_text
         As `moorage.apiserver.custom.rules.checking.Checked` tells them.
     """
 
@@ -70,6 +72,10 @@ class Program(msgspec.Struct, frozen=True):
     depth: int
     slow_calls: int
     list_calls: int
+    sums: int
+    products: int
+    reads_text: bool
+    length: int
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -136,6 +142,10 @@ def compile_text(text: str, form: Form, wanted: str, *, optional_old: bool) -> P
         depth=checked.depth,
         slow_calls=checked.slow_calls,
         list_calls=checked.list_calls,
+        sums=checked.sums,
+        products=checked.products,
+        reads_text=checked.reads_text,
+        length=len(source),
     )
 
 

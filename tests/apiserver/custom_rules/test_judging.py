@@ -1,0 +1,107 @@
+"""Rules that may take long: which these are, and what the judge says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from moorage.apiserver.custom.rules import judging
+from moorage.apiserver.custom.rules.compiled import compiled_rules
+from moorage.apiserver.custom.rules.evaluation import USED_UP
+from moorage.apiserver.custom.rules.judging import (
+    LATER,
+    Judge,
+    TooLongHere,
+    evaluated_by,
+    rules_broken_by,
+)
+from tests.apiserver.custom_rules.builders import TEXT, TEXTS, obj
+
+pytest.importorskip("cel_expr_python")
+
+MEGA = "x" * 1_000_000
+LIST = ["a"] * 100
+
+
+def _doubled(times: int) -> str:
+    text = f"a{times}.size() > 0"
+    for n in range(times, 0, -1):
+        text = f"cel.bind(a{n}, a{n - 1} + a{n - 1}, {text})"
+    return f"cel.bind(a0, self.s, {text})"
+
+
+LONG = [
+    pytest.param("self.l.all(x, (self.s + x).size() > 0)", {"s": MEGA, "l": LIST}, id="sums"),
+    pytest.param(_doubled(12), {"s": MEGA, "l": []}, id="sums of sums"),
+    pytest.param(_doubled(20), {"s": "x" * 100, "l": []}, id="twenty sums of a short text"),
+    pytest.param(
+        "self.s.replace('x', self.s.substring(0, 9000)).size() > 0",
+        {"s": MEGA, "l": []},
+        id="a product",
+    ),
+    pytest.param("self.l.join(self.s).size() > 0", {"s": MEGA, "l": LIST * 50}, id="a long join"),
+]
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    made = Judge()
+    with evaluated_by(made):
+        yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "expected"),
+    [
+        pytest.param("self.s == 'a'", {"s": MEGA}, False, id="a long text that is compared"),
+        pytest.param("self.s + 'a' == 'b'", {"s": "a" * 500}, False, id="a sum"),
+        pytest.param("self.l.all(x, x.size() < 9)", {"s": "", "l": LIST}, False, id="a loop"),
+        pytest.param("self.s + 'a' == 'b'", {"s": MEGA}, True, id="a sum of a long text"),
+        *[pytest.param(*each.values, True, id=each.id) for each in LONG],
+    ],
+)
+def test_which_rules_may_take_long(rule: str, value: Any, expected: bool):
+    compiled = compiled_rules(obj(rule, s=TEXT, l=TEXTS))
+    assert judging._may_take_long(compiled, value, None) is expected
+
+
+def test_in_the_loop_a_call_is_told_to_come_later():
+    schema = obj("self.s + 'a' == 'b'", s=TEXT)
+    with evaluated_by(LATER):
+        assert len(rules_broken_by(schema, {"s": "a"}, None)) == 1
+        with pytest.raises(TooLongHere):
+            rules_broken_by(schema, {"s": MEGA}, None)
+
+
+@pytest.mark.parametrize(("rule", "value"), LONG)
+def test_what_takes_too_long_is_refused(
+    rule: str, value: Any, judge: Judge, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(judging, "JUDGE_SECONDS", 0.2)
+    schema = obj(rule, s=TEXT, l=TEXTS)
+    [error] = rules_broken_by(schema, value, None, "spec")
+    assert error.message == f'spec: Invalid value: "object": {USED_UP}'
+
+
+@pytest.mark.parametrize("old", [None, {"s": MEGA, "l": ["b"]}])
+def test_the_judge_says_what_would_be_said_here(old: Any, judge: Judge):
+    rules = ("self.s + 'a' == 'b'", "self.l == oldSelf.l", "self.l.size() == 9")
+    schema, value = obj(*rules, s=TEXT, l=TEXTS), {"s": MEGA, "l": ["a"]}
+    told = rules_broken_by(schema, value, old, "spec")
+    again = rules_broken_by(schema, value, old, "spec")
+    with evaluated_by(None):
+        assert told == again == rules_broken_by(schema, value, old, "spec")
+    assert len(told) == (3 if old else 2)
+
+
+def test_a_judge_that_has_been_ended_is_started_again(judge: Judge):
+    schema, value = obj("self.s + 'a' == 'b'", s=TEXT), {"s": MEGA}
+    assert "failed rule" in rules_broken_by(schema, value, None)[0].message
+    assert judge._process is not None
+    judge._process.kill()
+    judge._process.wait()
+    assert USED_UP in rules_broken_by(schema, value, None)[0].message
+    assert "failed rule" in rules_broken_by(schema, value, None)[0].message
