@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from moorage.api.resources import group_version_path
+from moorage.apiserver import facts as api
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.codec import encode
 from moorage.apiserver.protobuf.envelope import read_object, wrap, write_object
@@ -312,3 +314,23 @@ async def test_a_definition_survives_what_json_schema_can_say():
     stored = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["free"]
     assert stored["additionalProperties"] == {"type": "string", "enum": ["a", ""], "default": ""}
     assert stored["x-kubernetes-preserve-unknown-fields"] is True
+
+
+async def _whole(reply: Reply) -> bytes:
+    """Return a body, whether it comes at once or in pieces."""
+    body = reply.body
+    return body if isinstance(body, bytes) else b"".join([piece async for piece in body])
+
+
+async def test_every_built_in_resource_is_listed_and_watched_in_protobuf():
+    cluster = Cluster()
+    listed = [each for each in api.resources() if "list" in each.verbs and not each.subresource]
+    for each in listed:
+        path = f"{group_version_path(each.group, each.version)}/{each.plural}"
+        reply = await cluster.reply("GET", path, accept=PROTOBUF)
+        assert (reply.status, reply.content_type) == (200, PROTOBUF), path
+        assert read_object(await _whole(reply), NONE)["kind"] == f"{each.kind}List"
+        query = {"watch": "true", "resourceVersion": "1"}
+        reply = await cluster.reply("GET", path, query=query, accept=PROTOBUF)
+        assert reply.content_type == f"{PROTOBUF};stream=watch", path
+    assert len(listed) > 60
