@@ -28,7 +28,8 @@ ALLOWED: dict[str, str] = {
 
 # Rooms that know plugins only by their capabilities.
 _KNOW_NO_PLUGIN = tuple(
-    f"src/moorage/{room}/" for room in ("engine", "service", "state", "snapshot", "observe")
+    f"src/moorage/{room}/"
+    for room in ("engine", "framework", "service", "state", "snapshot", "observe")
 )
 # Where every object is complete when its constructor returns.
 _BUILT_AT_ONCE = tuple(
