@@ -103,5 +103,5 @@ def rules(policies: list[tuple[str, int, int]], **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_story(found, expected):
+def test_replicas_over_time(found, expected):
     assert found == expected

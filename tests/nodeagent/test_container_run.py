@@ -128,7 +128,7 @@ ENDING = Ending(3, 0, 10**10)
         ),
     ],
 )
-def test_taking_up(told, started_ns, ended, last):
+def test_runs_are_restored_from_a_status(told, started_ns, ended, last):
     last_state = {"terminated": told.pop("last")} if "last" in told else {}
     status = {"name": "c", "restartCount": 4, "state": told, "lastState": last_state}
     run = taken_up(from_dict(ContainerStatus, status), 7)

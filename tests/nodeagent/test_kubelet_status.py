@@ -59,7 +59,7 @@ def brief(status: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_steps():
+def test_statuses_of_a_pod_with_init_containers_at_each_step():
     times: ConditionTimes = {}
     containers = PodContainers(POD)
     assert brief(kubelet_status.report(POD, NEW, times, containers, now_ns=at(0))) == {

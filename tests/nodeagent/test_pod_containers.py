@@ -141,5 +141,5 @@ SIDECAR = {"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"nam
         ),
     ],
 )
-def test_story(played, expected):
+def test_containers_over_time(played, expected):
     assert story(played, until=60) == expected

@@ -126,7 +126,7 @@ def test_admission(asked, found, why):
         pytest.param(PID, [pod("a", priority=2_000_000_000)], None, id="no critical pod"),
     ],
 )
-def test_who_is_evicted_first(pressure, pods, victim):
+def test_the_pod_that_is_evicted_first(pressure, pods, victim):
     found = victim_of(pressure, pods)
     assert (found and found.name) == victim
 

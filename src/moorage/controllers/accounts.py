@@ -1,4 +1,4 @@
-"""What every namespace has: a service account ``default`` and the certificate of the server.
+"""Keeps in every namespace the service account ``default`` and the server's certificate.
 
 Rules: kubernetes v1.36 pkg/controller/serviceaccount/serviceaccounts_controller.go and
 pkg/controller/certificates/rootcacertpublisher.
@@ -60,7 +60,7 @@ class NamespaceContents(Controller):
             self.queue.add(("", found.namespace))
 
     async def sync(self, key: Key) -> float | None:
-        """Create what is missing in a namespace."""
+        """Create the missing objects of a namespace."""
         namespace = self._namespaces.objects.get(key)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return None

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: as many replicas as the use of cpu and memory calls for.
+"""HorizontalPodAutoscalers: scales workloads by their use of cpu and memory.
 
 Rules: kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go. The formula is in
 ``autoscaler_metrics``, limits and windows are in ``autoscaler_limits``. Measurements are read from
@@ -34,7 +34,7 @@ _ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """What the metrics of an autoscaler call for together."""
+    """The number of replicas that the metrics of an autoscaler call for together."""
 
     replicas: int
     metric: str
@@ -42,7 +42,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class AutoscalerController(Controller):
-    """Keeps the scale of what autoscalers name."""
+    """Keeps the scale of the workloads that autoscalers name."""
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(
@@ -60,7 +60,7 @@ class AutoscalerController(Controller):
         self.queue.add_after((obj.namespace, obj.name), _SYNC_SECONDS)
 
     async def sync(self, key: Key) -> float | None:
-        """Compare what is used with what is aimed at, scale, and write the status."""
+        """Compare measured use with the target, scale the workload, and write the status."""
         found = self._autoscalers.objects.get(key)
         if found is None:
             self._memories = {
@@ -148,7 +148,7 @@ class AutoscalerController(Controller):
     async def _wanted(
         self, found: Whole, scale: Json, current: int, conditions: list[Json]
     ) -> _Wanted | None:
-        """Ask every metric; the one that calls for the most replicas counts."""
+        """Evaluate every metric; the largest number of replicas counts."""
         selector = parse_label_selector((scale.get("status") or {}).get("selector") or "")
         pods = [
             pod
@@ -205,7 +205,7 @@ class AutoscalerController(Controller):
 
 
 def _target(metric: Mapping[str, Any]) -> tuple[Target, str]:
-    """Return what a metric aims at, and what the aim is called."""
+    """Return the target of a metric, and its name in messages."""
     kind = metric.get("type")
     source = {"Resource": "resource", "ContainerResource": "containerResource"}.get(str(kind))
     if source is None:
@@ -228,7 +228,7 @@ def _target(metric: Mapping[str, Any]) -> tuple[Target, str]:
 
 
 def _used(measured: Json, target: Target) -> int | None:
-    """Return what a measured pod uses, thousandths; None where nothing is told of it."""
+    """Return the use of a measured pod, thousandths; None without a measurement."""
     amounts = [
         parse_quantity(each["usage"][target.resource])
         for each in measured["containers"]

@@ -1,4 +1,4 @@
-"""How fast an autoscaler may change the number of replicas; pure but for what it remembers.
+"""Limits on how fast an autoscaler changes the number of replicas.
 
 Notes
 -----
@@ -54,7 +54,7 @@ class Bounded(msgspec.Struct, frozen=True):
 
 
 class ScalingMemory:
-    """What one autoscaler recommended and changed in the last hour."""
+    """The recommendations and changes of one autoscaler in the last hour."""
 
     def __init__(self) -> None:
         # (moment, recommended replicas) and (moment, change), oldest first.
@@ -120,7 +120,7 @@ class ScalingMemory:
         down: Mapping[str, Any],
         now_ns: int,
     ) -> int:
-        """Return what every recommendation of a window agrees on; keep this one."""
+        """Return the number that all recommendations of a window allow, and record this one."""
         lowest = min([wanted, *self._since(up, now_ns)])
         highest = max([wanted, *self._since(down, now_ns)])
         self._recommended.append((now_ns, wanted))

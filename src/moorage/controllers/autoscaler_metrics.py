@@ -33,7 +33,7 @@ class MetricError(Exception):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a metric of an autoscaler aims at.
+    """The target of a metric.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """What a metric calls for.
+    """The result of a metric.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class _Groups:
-    """Pods by what their measurements are good for."""
+    """Pods, grouped by how their measurements count."""
 
     def __init__(self) -> None:
         self.ready = 0
@@ -84,7 +84,7 @@ class _Groups:
 def propose(
     target: Target, current: int, pods: Sequence[Pod], used: Milli, *, now_ns: int
 ) -> Proposal:
-    """Return what the use of a resource calls for.
+    """Return the number of replicas that the use of a resource calls for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all controllers have in common: surroundings, a queue of keys, and workers that empty it.
+"""The base of all controllers: surroundings, a queue of keys, and workers that empty it.
 
 A controller says in `Controller.sync` what one object needs; everything that may change the
 answer puts the object's key into the queue. A write that came too late (conflict, gone) is
@@ -37,7 +37,7 @@ _WORKERS: Final = 5  # of each controller, as in kube-controller-manager
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What controllers are given.
+    """The client, views, clock and random streams that controllers work with.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Controller(ABC):
 
     @abstractmethod
     async def sync(self, key: Key) -> float | None:
-        """Do what an object needs now.
+        """Bring one object to its wanted state.
 
         Returns
         -------
@@ -164,7 +164,7 @@ class Controller(ABC):
         )
 
     async def write_status(self, obj: Whole, status: Mapping[str, Any]) -> None:
-        """Change what differs in an object's status, if it is still the version seen.
+        """Patch the changed fields of an object's status, if it is still the version seen.
 
         Fields that are None are removed.
         """
@@ -199,7 +199,7 @@ class Controller(ABC):
 
 
 def _bare(value: Any) -> Any:
-    """Return a value without what means nothing: fields that are None in it, and an empty map."""
+    """Return a value without fields that are None; an empty map becomes None."""
     if isinstance(value, dict):
         return {name: each for name, each in value.items() if each is not None} or None
     return value
@@ -217,7 +217,7 @@ def reference(obj: ApiObject, resource: ResourceType) -> ObjectReference:
 
 
 def owner_reference(obj: ApiObject, resource: ResourceType) -> Json:
-    """Return the owner reference of what an object manages."""
+    """Return the owner reference that the dependents of an object carry."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

@@ -1,4 +1,4 @@
-"""CronJobs: a job at each moment of a schedule, and no more finished ones than are wanted.
+"""CronJobs: creates a Job at each scheduled time, and deletes finished Jobs beyond the limits.
 
 Rules: kubernetes v1.36 pkg/controller/cronjob/cronjob_controllerv2.go and utils.go.
 """
@@ -118,7 +118,7 @@ class CronJobController(Controller):
         self.note(found, "SuccessfulDelete", f"Deleted job {job.name}", action=job.name)
 
     async def _forget_old(self, found: Whole, jobs: list[Whole]) -> None:
-        """Delete finished jobs beyond those that are to be kept, the oldest first."""
+        """Delete finished jobs beyond the history limits, the oldest first."""
         for limit, complete in (
             ("successfulJobsHistoryLimit", True),
             ("failedJobsHistoryLimit", False),

@@ -50,7 +50,7 @@ class DaemonSetController(Controller):
         self._nodes.tell(self._node_changed)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        """Look at all sets again where a node changed in what placement goes by."""
+        """Queue all sets when a node changed in a field that placement depends on."""
         if old is not None and new is not None:
             same = old.metadata.labels == new.metadata.labels
             if same and old.spec.taints == new.spec.taints:
@@ -88,7 +88,7 @@ class DaemonSetController(Controller):
         return next_available(pods, min_ready_seconds(found), now_ns)
 
     def _plan(self, found: Whole, nodes: list[Node], pods: list[Pod], revision: str) -> Plan:
-        """Return what is missing or too many; only when that is settled, what is outdated."""
+        """Return the pods to create and delete; outdated pods only when the numbers are right."""
         now_ns = self.clock.now_ns()
         plan = place(found, nodes, pods, now_ns)
         if plan.create or plan.delete or plan.failed:

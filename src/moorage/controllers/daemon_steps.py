@@ -1,4 +1,4 @@
-"""Which nodes a daemon set wants a pod on, and what to do about it: decided without I/O.
+"""Decides on which nodes a daemon set needs pods, and the steps towards that; no I/O.
 
 Place in the flow: `moorage.controllers.daemon_set` asks here and carries out what it is told.
 The pods are bound by the scheduler; affinity to one node each tells it where.
@@ -48,7 +48,7 @@ _HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 @dataclass(slots=True)
 class Plan:
-    """Nodes to create pods for, and pods to delete; the `failed` ones because they ended."""
+    """Nodes that need a pod, and pods to delete; pods in `failed` have ended."""
 
     create: list[str] = field(default_factory=list)
     delete: list[Pod] = field(default_factory=list)
@@ -87,7 +87,7 @@ def _pin(spec: Json, node_name: str) -> None:
 
 
 def tolerations_of(spec: Mapping[str, Any]) -> list[Json]:
-    """Return a template's tolerations and those that every daemon has."""
+    """Return the tolerations of a template together with those of every daemon pod."""
     found: list[Json] = list(spec.get("tolerations") or [])
     wanted = [*_TOLERATED, *([_HOST_NETWORK] if spec.get("hostNetwork") else [])]
     for key, effect in wanted:
@@ -185,7 +185,7 @@ def place(found: Whole, nodes: Sequence[Node], pods: Sequence[Pod], now_ns: int)
 
 
 def _keep_one(here: Sequence[Pod], plan: Plan, *, surge: bool, now_ns: int) -> None:
-    """Delete those that ended, and all but the one that serves best; a surge may have two."""
+    """Delete ended pods and surplus pods of a node; a surge allows two pods."""
     live = []
     for pod in here:
         if pod.metadata.deletion_timestamp is not None:

@@ -134,7 +134,7 @@ class DeploymentController(Controller):
     # --- claiming ---------------------------------------------------------------------------
 
     async def _claim(self, deployment: Whole) -> list[Whole]:
-        """Return the deployment's replica sets: adopt those that match, release the others."""
+        """Return a deployment's replica sets, after adopting matching and releasing other ones."""
         selector = selector_of(deployment)
         leaving = deployment.metadata.deletion_timestamp is not None
         mine = []

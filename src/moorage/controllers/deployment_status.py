@@ -1,4 +1,4 @@
-"""What a deployment's status must say: counts, and whether the roll-out gets on.
+"""Computes a deployment's status: counts, and the progress of the roll-out.
 
 Rules: kubernetes v1.36 pkg/controller/deployment/{progress,sync}.go and
 pkg/controller/deployment/util/deployment_util.go.
@@ -183,7 +183,7 @@ def _put(
     *,
     fresh: bool = False,
 ) -> None:
-    """Set a condition, in place; one that says so already stays, unless it is made `fresh`."""
+    """Set a condition, in place; an equal condition stays, unless `fresh` is set."""
     status, reason, message = wanted_now
     found = _find(conditions, kind)
     if found is not None and not fresh and (found["status"], found["reason"]) == (status, reason):

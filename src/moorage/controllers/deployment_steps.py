@@ -1,4 +1,4 @@
-"""What a deployment needs next: decided from it and its replica sets, without I/O.
+"""Decides the next step of a deployment from its replica sets; no I/O.
 
 Place in the flow: `moorage.controllers.deployment` asks here and carries the steps out; each
 look decides anew from what is seen, so a step that came too late does no harm.
@@ -130,7 +130,7 @@ def limits(deployment: Whole) -> tuple[int, int]:
 
 
 def revision_steps(deployment: Whole, sets: Sets, *, create: bool) -> list[SetStep]:
-    """Return what makes the new replica set exist, and revisions be right."""
+    """Return the steps that create the new replica set and number the revisions."""
     revision = max((revision_of(each) for each in sets.old), default=0) + 1
     if sets.new is None:
         return [_new_set(deployment, sets, revision)] if create else []
@@ -236,7 +236,7 @@ def is_resized(deployment: Whole, sets: Sets) -> bool:
 
 
 def resize_steps(deployment: Whole, sets: Sets) -> list[SetStep]:
-    """Return what a change of the deployment's size means, also in the midst of a roll-out.
+    """Return the steps after a change of the deployment's size, also during a roll-out.
 
     The sizes of replica sets that are both in use change in proportion, the largest one taking
     what is left over.

@@ -1,4 +1,4 @@
-"""Which kinds a server has whose objects can be watched and deleted."""
+"""Discovers the kinds of a server whose objects can be watched and deleted."""
 
 from __future__ import annotations
 

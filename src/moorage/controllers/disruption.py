@@ -189,7 +189,7 @@ class DisruptionController:
         self._due.update(dict.fromkeys(self._elapsed(self._again_ns)))
 
     def _elapsed(self, times: dict[Key, int]) -> list[Key]:
-        """Take out what is to be looked at by now."""
+        """Remove and return the keys that are due."""
         now_ns = self._clock.now_ns()
         keys = [key for key, at_ns in times.items() if at_ns <= now_ns]
         for key in keys:
@@ -217,7 +217,7 @@ class DisruptionController:
         return True
 
     async def _judged(self, key: Key) -> Due | None:
-        """Return what a budget needs; None when it is gone."""
+        """Return the changes a budget needs; None for a deleted budget."""
         if key not in self._budgets.objects:
             return None
         owners = [owner for pod in self._members(key) if (owner := controller_of(pod)) is not None]

@@ -1,4 +1,4 @@
-"""What a disruption budget's status must say: decided from what was seen, without I/O.
+"""Computes the status of a disruption budget from watched objects; no I/O.
 
 ``disruption`` watches, finds the scale of the pods' owners, and writes what is decided here.
 
@@ -44,7 +44,7 @@ class SeenPod(ApiObject, frozen=True, kw_only=True):
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """What has a number of pods, by uid, and which number is wanted."""
+    """A workload, by uid, and its wanted number of pods."""
 
     uid: str
     replicas: int
@@ -61,7 +61,7 @@ Raises `BudgetError` for an owner that has no scale."""
 
 
 class Due(msgspec.Struct, frozen=True):
-    """What to do about a budget.
+    """The decision about a budget.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def controller_of(obj: ApiObject) -> OwnerReference | None:
 def budget_due(
     budget: PodDisruptionBudget, pods: Sequence[SeenPod], scale_of: ScaleOf, now_ns: int
 ) -> Due:
-    """Return what a budget's status must be changed to.
+    """Return the new status of a budget.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _scale(pods: Iterable[SeenPod], scale_of: ScaleOf) -> int:
 def _still_disrupted(
     budget: PodDisruptionBudget, pods: Iterable[SeenPod], now_ns: int
 ) -> tuple[Json, int | None]:
-    """Return the evicted pods whose deletion is still to be seen, and when to look again."""
+    """Return the evicted pods whose deletion the watch has not shown, and the next check time."""
     noted = budget.status.disrupted_pods
     if not noted:
         return {}, None
@@ -280,7 +280,7 @@ def _conditions(
 
 
 def _time_ns(text: str | None) -> int:
-    """Return a time; one that is absent or cannot be read is long ago."""
+    """Return a time; an absent or unreadable time counts as long ago."""
     try:
         return parse_rfc3339(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Keeps the status of elastic quotas: what ``kubectl get elasticquota`` shows as used.
+"""Keeps the status of elastic quotas, which ``kubectl get elasticquota`` shows as used.
 
 The scheduler never reads it; what it counts is in the snapshot. Rules: scheduler-plugins
 ``pkg/controllers/elasticquota_controller.go`` of 2026-08: of the first quota of a namespace, the
@@ -33,7 +33,7 @@ class ElasticQuotaController(Controller):
         around.views.of(PODS, Pod).tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
-        """Write what the pods of a quota's namespace use, if that changed."""
+        """Write the use of the pods in a quota's namespace, if the use changed."""
         found = self._quotas.objects.get(key)
         if found is None or key != min(self._of_namespace[found.namespace]):
             return None
@@ -70,7 +70,7 @@ class ElasticQuotaController(Controller):
 
 
 def quota_used(quota: Whole, running: Iterable[Pod]) -> dict[str, str]:
-    """Return what pods request, by resource; 0 of what the quota bounds and nobody requests.
+    """Return the requests of pods by resource; bounded resources without a request are 0.
 
     Parameters
     ----------

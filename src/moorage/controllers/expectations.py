@@ -1,4 +1,4 @@
-"""What a controller has written and its watch has not shown yet.
+"""Records the writes of a controller that its watch has not shown yet.
 
 Without it a second look, right after pods were created, would count too few and create them
 again. Pods are named before they are created, so each is waited for by its name.
@@ -66,10 +66,10 @@ class Expectations:
 
 
 def created(name: str) -> tuple[str, str]:
-    """Return what stands for the creation of an object of this name."""
+    """Return the token for the creation of an object of this name."""
     return ("created", name)
 
 
 def deleted(uid: str) -> tuple[str, str]:
-    """Return what stands for the deletion of an object of this uid."""
+    """Return the token for the deletion of an object of this uid."""
     return ("deleted", uid)

@@ -1,4 +1,4 @@
-"""The garbage collector: deletes what nobody owns any more, in the order the deletion asked for.
+"""The garbage collector: deletes objects without owners, in the order the deletion asked for.
 
 It watches every kind the server has (metadata only), keeps ``owner_graph``, and looks at one
 object at a time: an object whose owners are all gone is deleted; one that is deleted in the
@@ -97,7 +97,7 @@ class GarbageCollector:
             await self._discover()
 
     async def _discover(self) -> None:
-        """Watch the kinds that are new, and forget those that are gone."""
+        """Watch new kinds, and forget kinds that no longer exist."""
         try:
             found = await deletable_kinds(self._client)
         except MoorageError as problem:
@@ -185,7 +185,7 @@ class GarbageCollector:
         self._add([each.uid for each in dependents if not each.deleting])
 
     async def _judge(self, item: Item) -> None:
-        """Delete an object none of whose owners is left; else let go of those that are not."""
+        """Delete an object without living owners, or drop its references to deleted owners."""
         solid, dangling, waiting = [], [], []
         for owner in item.owners:
             found = self._graph.items.get(owner.uid)
@@ -254,7 +254,7 @@ class GarbageCollector:
         )
 
     async def _disown(self, item: Item, uids: list[str]) -> None:
-        """Take owners away from an object; one that is gone needs nothing."""
+        """Remove owners from an object; a deleted object needs no change."""
         try:
             live: Any = await self._client.get(item.resource, item.name, namespace=item.namespace)
             meta = live["metadata"]

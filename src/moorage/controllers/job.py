@@ -130,7 +130,7 @@ class JobController(Controller):
         return max(0.0, min(waits)) if waits and end is None else None
 
     def _all_tracked(self, pods: list[Pod], found: Tally) -> list[Pod]:
-        """Return what a job that ends lets go: all that ended, and those being deleted."""
+        """Return the pods that an ending job releases: ended pods and pods being deleted."""
         noted = {pod.metadata.uid for pod in found.to_release}
         return [
             pod
@@ -269,7 +269,7 @@ class JobController(Controller):
             del self._strays[key]
 
     async def _clean_up(self, job: Whole, pods: list[Pod]) -> float | None:
-        """Let go of what is left, and delete a job whose time to live is over."""
+        """Release the remaining pods, and delete a job whose time to live is over."""
         self._failures.pop(key_of(job), None)
         await self._release([pod for pod in pods if is_tracked(pod)])
         left = ttl_in(job, self.clock.now_ns())

@@ -1,4 +1,4 @@
-"""Pods of jobs: how they are made, which index they have, and what their failure means.
+"""Pods of jobs: bodies, completion indexes, and the policy for failures.
 
 Rules: kubernetes v1.36 pkg/controller/job/{indexed_job_utils,pod_failure_policy}.go.
 """
@@ -80,7 +80,7 @@ def _tell_index(container: Json) -> None:
 
 
 def read_indexes(text: str | None, completions: int) -> set[int]:
-    """Return the indexes a text such as ``0-2,5`` names; those too large are left out."""
+    """Return the indexes in a text such as ``0-2,5``; indexes that are too large are left out."""
     found: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""What a job needs: pods counted once each, how many there should be, and whether it is over.
+"""Decides about a job: counts each pod once, compares with the wanted number, finds its end.
 
 Place in the flow: `moorage.controllers.job` watches, asks here, and writes. A pod that ended is
 noted by uid in the status first, then its finalizer is taken away, then it is counted; so none
@@ -51,7 +51,7 @@ class JobEnd:
 
 @dataclass(slots=True)
 class Tally:
-    """What the pods of a job say now.
+    """The state of a job's pods.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _note(job: Whole, pod: Pod, found: Tally) -> None:
 
 
 def _is_failed(job: Whole, pod: Pod) -> bool:
-    """Whether a pod counts as failed; one that is deleted does, unless only ended ones do."""
+    """Whether a pod counts as failed; a deleted pod does, unless only ended pods count."""
     if pod.status.phase == "Failed":
         return True
     return pod.metadata.deletion_timestamp is not None and not _replaces_failed_only(job)
@@ -320,7 +320,7 @@ def counts(job: Whole, found: Tally) -> Json:
 def with_condition(
     conditions: Sequence[Json], kind: str, said: tuple[str, str, str], now_ns: int
 ) -> list[Json]:
-    """Return conditions with one set; one that says so already keeps its times."""
+    """Return conditions with one condition set; an equal condition keeps its times."""
     status, reason, message = said
     found = next((each for each in conditions if each.get("type") == kind), None)
     if found is not None and (found.get("status"), found.get("reason")) == (status, reason):

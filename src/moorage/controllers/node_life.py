@@ -1,4 +1,4 @@
-"""Nodes that fall silent, and what their state means for them and for their pods.
+"""Marks silent nodes, taints nodes by condition, and removes pods accordingly.
 
 Three controllers over the same watches: `NodeLifecycle` marks silent nodes and taints nodes by
 their conditions, `TaintEviction` deletes pods that do not tolerate a taint, `PodCollector`
@@ -113,7 +113,7 @@ class NodeLifecycle(Controller):
         return again
 
     async def _listen(self, node: Node) -> float | None:
-        """Mark a silent node; return the seconds until one that is not silent would be."""
+        """Mark a silent node; return the seconds until another node would be silent."""
         heard_ns = self._heard.get(node.name)
         if heard_ns is None:
             return None
@@ -135,7 +135,7 @@ def _beat(node: Node) -> str:
 
 
 class TaintEviction(Controller):
-    """Deletes pods from nodes whose taints they do not tolerate, or no longer do."""
+    """Deletes pods that do not tolerate, or no longer tolerate, the taints of their node."""
 
     def __init__(self, around: Surroundings, by_node: PodsByNode) -> None:
         super().__init__(around, name="taint-eviction-controller", resource=PODS)
@@ -248,7 +248,7 @@ def disruption(now_ns: int, reason: str, message: str) -> Json:
 async def mark_and_delete(
     controller: Controller, pod: Pod, status: Json, *, grace_seconds: int | None
 ) -> None:
-    """Say in a pod's status why it goes, and delete it; one that is gone needs nothing."""
+    """Write the reason into a pod's status, and delete the pod, if it still exists."""
     client, uid = controller.client, pod.metadata.uid
     try:
         if status:

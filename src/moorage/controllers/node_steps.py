@@ -1,4 +1,4 @@
-"""What the state of a node means for its taints and its pods: decided without I/O.
+"""Derives taints and the ends of pods from the state of a node; no I/O.
 
 Place in the flow: `moorage.controllers.node_life` asks here and writes.
 

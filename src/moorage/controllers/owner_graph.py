@@ -1,4 +1,4 @@
-"""Who owns whom: every object of a cluster by uid, and its dependents. No I/O.
+"""The graph of owners and dependents: every object of a cluster by uid. No I/O.
 
 Place in the flow: `moorage.controllers.garbage` feeds it from its watches and asks it what is to
 be looked at; deletions are decided there.
@@ -47,7 +47,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 def item_of(resource: ResourceType, obj: ApiObject) -> Item:
-    """Return what the graph keeps of an object."""
+    """Return the entry of an object in the graph."""
     meta = obj.metadata
     return Item(
         resource=resource,
@@ -68,7 +68,7 @@ class OwnerGraph:
         self._dependents: dict[str, dict[str, None]] = {}
 
     def dependents(self, uid: str) -> list[Item]:
-        """Return what an object owns, in the order it was seen."""
+        """Return the dependents of an object, in the order they were seen."""
         return [self.items[each] for each in self._dependents.get(uid, ())]
 
     def put(self, item: Item) -> list[str]:

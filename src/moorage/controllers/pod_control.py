@@ -112,7 +112,7 @@ class PodControl:
     async def claim(
         self, owner: Whole, *, fits: Callable[[Pod], bool] = lambda _pod: True
     ) -> list[Pod]:
-        """Return an owner's pods, by name: adopt those that match, release those that do not.
+        """Return an owner's pods by name, after adopting matching pods and releasing others.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class PodControl:
         self._tell(owner, "SuccessfulCreate", self._said[0], name)
 
     async def delete(self, owner: Whole, pods: Iterable[Pod]) -> None:
-        """Delete pods; one that is gone already counts as deleted.
+        """Delete pods; a pod that does not exist counts as deleted.
 
         Raises
         ------
@@ -248,7 +248,7 @@ async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
 
 
 def selector_of(owner: Whole) -> Selector:
-    """Return an owner's compiled selector; one that cannot be read selects nothing."""
+    """Return an owner's compiled selector; an unreadable selector selects nothing."""
     try:
         selector = owner.spec["selector"]
         if selector and all(isinstance(value, str) for value in selector.values()):

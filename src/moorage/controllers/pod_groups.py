@@ -1,4 +1,4 @@
-"""Keeps the status of coscheduling's pod groups: what ``kubectl get podgroup`` tells of them.
+"""Keeps the status of coscheduling's pod groups, which ``kubectl get podgroup`` shows.
 
 The scheduler never reads it. Rules: scheduling spec, gang section B, controller (scheduler-plugins
 ``pkg/controllers/podgroup_controller.go``). Ours besides: the phase ``Degraded`` for a group that
@@ -47,7 +47,7 @@ class PodGroupController(Controller):
         around.views.of(PODS, Pod).tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
-        """Write what became of a group, if anything did."""
+        """Write the status of a group, if it changed."""
         found = self._groups.objects.get(key)
         if found is None:
             return None

@@ -23,7 +23,7 @@ _SAFE_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def time_ns(text: str | None) -> int:
-    """Return a time, wall-clock nanoseconds; one that is absent or cannot be read is 0."""
+    """Return a time, wall-clock nanoseconds; an absent or unreadable time is 0."""
     try:
         return parse_rfc3339(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Makes claims from templates for pods that ask for it, and frees claims whose pods have ended.
+"""Creates claims from templates for pods, and frees claims whose pods have ended.
 
 Rules: kubernetes v1.36 ``pkg/controller/resourceclaim/controller.go``. Claims of pod groups, which
 are behind a gate there, are left alone.
@@ -26,7 +26,7 @@ _LOOK_AGAIN_SECONDS: Final = 5.0  # for a template that is not there yet; a gues
 
 
 class ClaimMaker(Controller):
-    """Makes the claims of pods whose entries name templates, and tells the pods."""
+    """Creates the claims of pods whose entries name templates, and notes them in the pods."""
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="resource-claim-controller", resource=PODS)
@@ -37,7 +37,7 @@ class ClaimMaker(Controller):
         self._pods.tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
-        """Make what a pod lacks."""
+        """Create the missing claims of a pod."""
         pod = self._pods.objects.get(key)
         if pod is None or pod.metadata.deletion_timestamp or is_finished(pod):
             return None
@@ -110,7 +110,7 @@ class ClaimReleaser(Controller):
         self._pods.tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
-        """Write what is left of a claim's reservations."""
+        """Write the remaining reservations of a claim."""
         claim = self._claims.objects.get(key)
         if claim is None:
             return None
@@ -153,7 +153,7 @@ class ClaimReleaser(Controller):
         return pod is not None and pod.uid == owner.uid and _is_done(pod)
 
     async def _is_used(self, claim: Whole, consumer: Json) -> bool:
-        """Whether who reserved a claim may still use it; what is no pod is left alone."""
+        """Whether the owner of a reservation may still use the claim; only pods are judged."""
         if consumer.get("resource") != PODS.plural or consumer.get("apiGroup"):
             return True
         name, uid = str(consumer.get("name")), consumer.get("uid")

@@ -1,4 +1,4 @@
-"""How many pods an owner wants: from what was seen of the usual owners, else asked of the server.
+"""Finds how many pods an owner wants, in watched owners first, then by asking the server.
 
 Rules: kubernetes v1.36 ``pkg/controller/disruption/disruption.go`` (the pod controller finders).
 """

@@ -1,4 +1,4 @@
-"""What a controller's watches showed: the newest version of every object of a kind.
+"""The newest version of every object of a kind, as the watches of a controller showed it.
 
 The end of a `moorage.client.reflector.Reflector`; controllers look here and never ask the server.
 """
@@ -34,7 +34,7 @@ class Seen(Generic[T]):
         self._changed = changed
 
     def take_dirty(self) -> dict[Key, None]:
-        """Return the keys of what changed, and forget them."""
+        """Return the keys of changed objects, and forget them."""
         dirty, self.dirty = self.dirty, {}
         return dirty
 

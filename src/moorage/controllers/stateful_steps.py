@@ -1,4 +1,4 @@
-"""What a stateful set needs next: decided from it and its pods, without I/O.
+"""Decides the next step of a stateful set from its pods; no I/O.
 
 Place in the flow: `moorage.controllers.stateful_set` asks here and carries out what it is told.
 In order, pods are made from the lowest ordinal on, each after the one before is available, and
@@ -35,7 +35,7 @@ _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
 @dataclass(slots=True)
 class Plan:
-    """What to do now, claims first.
+    """The next writes, claims first.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def ordinals(found: Whole) -> range:
 
 
 def plan(found: Whole, pods: Mapping[int, Pod], history: History, now_ns: int) -> Plan:
-    """Return what a set needs now.
+    """Return the next writes for a set.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the controllers see of a cluster: one watch for each kind, shared by all of them.
+"""The view of the cluster that all controllers share: one watch for each kind.
 
 Place in the flow: reflector -> **view** -> the controllers' queues. A controller looks here and
 never asks the server; what it wrote it sees when the watch shows it.

@@ -59,7 +59,7 @@ Step: TypeAlias = Create | Patch | Delete
 
 
 class VolumeWorld(msgspec.Struct, frozen=True):
-    """What the watches showed, by (namespace, name)."""
+    """The watched objects, by (namespace, name)."""
 
     claims: Mapping[Key, PersistentVolumeClaim]
     volumes: Mapping[Key, PersistentVolume]
@@ -83,7 +83,7 @@ class VolumeIndex(msgspec.Struct, frozen=True):
 
 
 def index_volumes(volumes: Iterable[PersistentVolume]) -> VolumeIndex:
-    """Sort volumes by who may have them."""
+    """Group volumes by the claims that may use them."""
     free: list[PersistentVolume] = []
     reserved: dict[Key, list[PersistentVolume]] = {}
     for volume in volumes:
@@ -101,7 +101,7 @@ def index_volumes(volumes: Iterable[PersistentVolume]) -> VolumeIndex:
 
 
 def claim_step(claim: PersistentVolumeClaim, world: VolumeWorld, index: VolumeIndex) -> Step | None:
-    """Return what a claim needs next; None when nothing can be done, or nothing is left.
+    """Return the next step of a claim; None when there is no step.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def _smallest(
 
 
 def volume_step(volume: PersistentVolume, world: VolumeWorld) -> Step | None:
-    """Return what a volume needs next: a phase, or to go with its claim."""
+    """Return the next step of a volume: a phase, or its deletion with its claim."""
     if volume.metadata.deletion_timestamp is not None:
         return None
     reference, phase = volume.spec.claim_ref, volume.status.phase
@@ -336,7 +336,7 @@ def pod_steps(pod: Pod, world: VolumeWorld) -> list[Step]:
 
 
 def orphaned_claims(world: VolumeWorld) -> list[Step]:
-    """Return deletions of claims whose pod, which owned them, is gone."""
+    """Return deletions of claims whose owning pod no longer exists."""
     uids = {pod.metadata.uid for pod in world.pods.values()}
     return [
         Delete(PERSISTENT_VOLUME_CLAIMS, key)

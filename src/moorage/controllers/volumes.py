@@ -1,4 +1,4 @@
-"""Plays the volume side of a cluster: watches, asks ``volume_steps`` what is next, and writes.
+"""Plays the volume controllers: watches, asks ``volume_steps`` for the next step, and writes.
 
 One loop for everything: a change of anything makes the claims, volumes and pods it touches due.
 A write that came too late (conflict, gone) is dropped, because the watch will show why.
@@ -164,7 +164,7 @@ class VolumeControllers:
                 self._wake.set()
 
     def _steps(self) -> list[Step]:
-        """Return what is due now, at most one step for each object."""
+        """Return the steps that are due, at most one for each object."""
         volumes, claims = self._volumes, self._claims
         pods_moved = self._pods.take_dirty()
         claims_moved, volumes_moved = claims.take_dirty(), volumes.take_dirty()

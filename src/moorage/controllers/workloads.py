@@ -33,7 +33,7 @@ from moorage.controllers.views import Views
 
 
 class WorkloadControllers:
-    """What kube-controller-manager does for workloads, nodes and namespaces.
+    """The part of kube-controller-manager for workloads, nodes and namespaces.
 
     Parameters
     ----------

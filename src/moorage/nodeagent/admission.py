@@ -1,4 +1,4 @@
-"""Does the node take a pod bound to it? The last word, as a kubelet has it.
+"""Whether a node admits a pod that is bound to it; the kubelet has the last word.
 
 ``pod_life`` asks when it first sees a pod. A scheduler that believed stale data, or another one
 racing with it, is corrected here: the pod fails with a kubelet's reason and message.
@@ -30,14 +30,14 @@ _FIXED_ORDER = ("cpu", "memory", "ephemeral-storage")
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a node does not take a pod: the pod's reason and the text behind it."""
+    """The refusal of a pod by a node: reason and message for the pod's status."""
 
     reason: str
     message: str
 
 
 class NodeLoad:
-    """What the pods admitted to one node take of it."""
+    """The requests and host ports of the pods admitted to one node."""
 
     __slots__ = ("_ports", "_requests")
 
@@ -64,7 +64,7 @@ class NodeLoad:
         return sorted(self._requests)
 
     def used(self, resource: str) -> int:
-        """Return what is taken of a resource: millicores, bytes or units."""
+        """Return the sum of the requests for a resource: millicores, bytes or units."""
         return sum(requests.get(resource, 0) for requests in self._requests.values())
 
     def ports_conflict(self, wanted: list[Port]) -> bool:
@@ -80,7 +80,7 @@ class NodeLoad:
 
 
 def refuse(pod: Pod, node: Node, load: NodeLoad) -> Refusal | None:
-    """Return why the node does not take the pod, or None if it does.
+    """Return the reason why the node does not admit the pod; None if it admits the pod.
 
     Parameters
     ----------

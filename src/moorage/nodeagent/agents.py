@@ -1,4 +1,4 @@
-"""The node agents themselves: two watches, one heap of moments, a few writers for all nodes.
+"""The node agents: two watches, one heap of timers and a few writers serve all nodes.
 
 ``sandbox`` and the command ``moorage nodes`` run this. What happens to pods is decided in
 ``pod_life``; here it is fed and its effects are written. There is no task per node or pod.
@@ -158,7 +158,7 @@ class NodeAgents:
             self._adopt(node)
 
     def _offer_resources(self, node: Node) -> None:
-        """Make allocatable what a client wrote into the capacity of a node."""
+        """Make extended resources allocatable that a client wrote into the capacity of a node."""
         reserved = self._reserved.get(node.name, {})
         changes = allocatable_changes(node.status, reserved)
         if changes:
@@ -208,7 +208,7 @@ class NodeAgents:
     # --- time -------------------------------------------------------------------------------
 
     async def _keep_time(self, pods: Reflector[Pod]) -> None:
-        """Do what is due, then sleep until the next moment or until something changes it."""
+        """Run the timers that are due, then sleep until the next one or until a timer changes."""
         await pods.synced.wait()
         self.registered.set()
         while True:
@@ -311,7 +311,7 @@ class NodeAgents:
             raise
 
     async def _register(self, name: str) -> None:
-        """Create the node, or take over the one that is there."""
+        """Create the node, or take over the node that exists already."""
         body = self._bodies[name]
         try:
             created = await self._client.create(NODES, body)

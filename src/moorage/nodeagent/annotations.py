@@ -1,4 +1,4 @@
-"""What a pod says about how its node plays it; ``docs/reference/node-annotations.md`` tells users.
+"""Reads the annotations that control how a node plays a pod.
 
 An annotation holds for every regular container of the pod. With ``.NAME`` behind it, it holds for
 the container of this name, init containers included. Values of ``run-seconds`` and ``exit-code``

@@ -20,7 +20,7 @@ Reserved = Mapping[str, int]
 
 
 def reserved_in(template: NodeTemplate) -> Reserved:
-    """Return what a template keeps back of the extended resources it names."""
+    """Return how much of each extended resource a template reserves."""
     status = from_dict(Node, template).status
     kept: dict[str, int] = {}
     for name, amount in status.capacity.items():
@@ -32,7 +32,7 @@ def reserved_in(template: NodeTemplate) -> Reserved:
 
 
 def allocatable_changes(status: NodeStatus, reserved: Reserved) -> dict[str, Quantity | None]:
-    """Return what changes in ``status.allocatable``: an amount, or None for a resource that goes.
+    """Return the changes of ``status.allocatable``: amounts, or None for a removed resource.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What a kubelet writes into a pod's status at each step of its life; pure builders."""
+"""Builds the status that a kubelet writes for a pod at each step of its life; pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OVERDUE: Final[dict[str, object]] = {
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """What the statuses of one pod agree on: addresses and its start (RFC 3339)."""
+    """The parts that all statuses of a pod share: addresses, and its start time (RFC 3339)."""
 
     host_ip: str
     pod_ip: str
@@ -80,7 +80,7 @@ def report(
 
 
 def evicted(pod: Pod, message: str, times: ConditionTimes, *, now_ns: int) -> dict[str, object]:
-    """Build what is added to the status of a pod that its node evicts."""
+    """Build the fields that an eviction adds to the status of a pod."""
     wanted = [("DisruptionTarget", "True", "TerminationByKubelet", message)]
     return {
         "reason": "Evicted",
@@ -95,7 +95,7 @@ def crash_text(pod: Pod, seat: Seat) -> str:
 
 
 def gates_moved(pod: Pod, times: ConditionTimes, containers: PodContainers, *, now_ns: int) -> bool:
-    """Whether the readiness gates of a pod make Ready differ from what was last written."""
+    """Whether the readiness gates of a pod make Ready differ from its last written status."""
     if not pod.spec.readiness_gates:
         return False
     ready, _whole = _readiness(pod, containers, now_ns)
@@ -133,7 +133,7 @@ def refused(pod: Pod, *, reason: str, message: str, now: str) -> dict[str, objec
 
 
 def times_of(pod: Pod) -> ConditionTimes:
-    """Read back what was written before, so that an unchanged condition keeps its time."""
+    """Return the conditions of a pod with their times, so that an unchanged one keeps its time."""
     return {
         each.type: (each.status, each.last_transition_time or "") for each in pod.status.conditions
     }
@@ -200,7 +200,7 @@ def _ended_conditions(pod: Pod, phase: Phase, containers: PodContainers) -> list
 
 
 def _readiness(pod: Pod, containers: PodContainers, now_ns: int) -> tuple[_Condition, _Condition]:
-    """Return what Ready and ContainersReady say."""
+    """Return the conditions Ready and ContainersReady."""
     sidecars = [each for each in containers.inits(pod) if each.is_sidecar]
     serving = [*sidecars, *containers.regular(pod)]
     unready = [each.container.name for each in serving if not is_ready(pod, each, now_ns)]
@@ -212,7 +212,7 @@ def _readiness(pod: Pod, containers: PodContainers, now_ns: int) -> tuple[_Condi
 
 
 def _initialized(pod: Pod, containers: PodContainers) -> _Condition:
-    """Return what Initialized says; a sidecar counts as initialized once it has run."""
+    """Return the condition Initialized; a sidecar counts as initialized once it has run."""
     behind = [
         each.container.name
         for each in containers.inits(pod)

@@ -1,4 +1,4 @@
-"""What a kubelet writes about its node: the object, the heartbeat, the lease; pure builders."""
+"""Builds the objects a kubelet writes about its node: Node, heartbeat and lease; pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def node_object(template: NodeTemplate, *, index: int, now_ns: int) -> dict[str,
 
 
 def status_patch(node: Mapping[str, object]) -> dict[str, object]:
-    """Return the patch that makes a registered node's status what a new agent reports."""
+    """Return the patch that gives a registered node the status of a new agent."""
     return {"status": node["status"]}
 
 
@@ -94,7 +94,7 @@ def pressures_moved(node: Node) -> bool:
 
 
 def heartbeat_patch(node: Node, *, now_ns: int) -> dict[str, object]:
-    """Return the patch of a heartbeat; one that finds other conditions writes its own."""
+    """Return the patch of a heartbeat; where conditions differ, it writes them whole."""
     found = {each.type: each.status for each in node.status.conditions}
     wanted = _statuses(node)
     if any(found.get(kind) != status for kind, status, _, _ in wanted):

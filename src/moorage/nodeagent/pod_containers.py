@@ -1,4 +1,4 @@
-"""The containers of one pod: which starts, ends and starts again when; pure.
+"""The containers of one pod, and the moments when each starts, ends and restarts; pure.
 
 ``pod_life`` calls `PodContainers.advance` when a moment is due, ``kubelet_status`` tells the
 outcome. Init containers run one after another, sidecars beside what follows them, and the regular
@@ -55,7 +55,7 @@ class PodContainers:
         self._regular = [ContainerRun() for _ in pod.spec.containers]
 
     def take_up(self, pod: Pod, since_ns: int) -> None:
-        """Go on from what the status of the pod tells.
+        """Restore the runs of all containers from the status of the pod.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class PodContainers:
     # --- moving on --------------------------------------------------------------------------
 
     def advance(self, pod: Pod, now_ns: int) -> list[Seat]:
-        """Do what is due: end runs, and start what may start.
+        """End the runs that are due, and start the containers that may start.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class PodContainers:
         return self.phase_when_stopped(pod)
 
     def phase_when_stopped(self, pod: Pod) -> Phase:
-        """Return the phase of a pod none of whose containers runs again."""
+        """Return the phase of a pod whose containers have all ended for good."""
         seats = self.regular(pod)
         succeeded = all(seat.run.ended and not seat.run.ended.exit_code for seat in seats)
         return "Succeeded" if succeeded else "Failed"
@@ -195,7 +195,7 @@ def waits_for_retry(pod: Pod, seat: Seat) -> bool:
 
 
 def _start(pod: Pod, seat: Seat, now_ns: int) -> None:
-    """Start a container that never ran, or one whose next run is due."""
+    """Start a container that never ran, or whose next run is due."""
     run = seat.run
     if run.is_waiting or (
         run.ended and waits_for_retry(pod, seat) and run.retry_ns(run.ended) <= now_ns

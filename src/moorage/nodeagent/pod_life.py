@@ -150,7 +150,7 @@ class PodLife:
         return self._timers.next_due_ns()
 
     def on_due(self, now_ns: int) -> list[PodEffect]:
-        """Do what is due by now."""
+        """Run the steps of all pods that are due."""
         effects: list[PodEffect] = []
         for uid in self._timers.pop_due(now_ns):
             record = self._records[uid]
@@ -245,7 +245,7 @@ class PodLife:
         return self._advance(record, now_ns)
 
     def _advance(self, record: _Record, now_ns: int) -> list[PodEffect]:
-        """Do what is due for the containers of a pod, and report it."""
+        """Advance the containers of a pod, and report its status."""
         pod, containers = record.pod, record.containers
         effects: list[PodEffect] = [
             Complain(
@@ -318,7 +318,7 @@ class PodLife:
         return []
 
     def _remove(self, record: _Record, now_ns: int) -> list[PodEffect]:
-        """Remove a pod whose containers have stopped; its last status says how they ended."""
+        """Report how the containers of a deleted pod ended, and remove the pod."""
         pod = record.pod
         # The scheduler counts a pod that has ended no longer, so the node must not either.
         self._loads[pod.spec.node_name].remove(pod.uid)

@@ -74,7 +74,7 @@ PRESSURES: Final = (
         ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
     ),
 )
-"""Every kind, the one that evicts first leading."""
+"""Every kind of pressure, in the order in which a kubelet evicts for them."""
 
 
 def pressures_of(node: Node) -> list[Pressure]:
@@ -145,7 +145,7 @@ def _memory_above_requests(pod: Pod) -> int:
 
 
 def _memory(pod: Pod, container: Container) -> tuple[int, int]:
-    """Return what a container uses and requests of memory, nano bytes."""
+    """Return the memory use and the memory request of a container, nano bytes."""
     requests = container.resources.requests
     used = container_usage(pod.metadata.annotations, container.name, requests, "memory")
     try:

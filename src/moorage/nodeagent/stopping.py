@@ -1,4 +1,4 @@
-"""How long the containers of a deleted pod go on: hooks, grace period and what the pod says.
+"""How long the containers of a deleted pod run on, by hooks, grace period and annotation.
 
 ``pod_life`` asks when a deletion is seen, and again when the grace period is shortened.
 """

@@ -1,4 +1,4 @@
-"""Which nodes to play: a number of default ones, or those of a file.
+"""Templates of the nodes to play: default nodes, or nodes read from a file.
 
 The command line makes templates here and hands them to ``agents``. A template is a Node object
 as plain JSON values: metadata, spec and the lasting part of status.
@@ -201,7 +201,7 @@ def _checked(raw: Mapping[str, object], where: str) -> NodeTemplate:
 
 
 def _lasting(raw: Mapping[str, object]) -> NodeTemplate:
-    """Keep what describes the node and drop what described its past."""
+    """Return the lasting fields of a node, without the fields that tell of its past."""
     metadata, spec, status = (_mapping(raw, part) for part in ("metadata", "spec", "status"))
     taints = spec.get("taints")
     kept_spec = {key: value for key, value in spec.items() if value is not None}

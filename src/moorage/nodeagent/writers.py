@@ -1,4 +1,4 @@
-"""Carries out writes side by side, those of one key in order, again until they are answered."""
+"""Sends writes in parallel, keeps the order within a key, and retries unanswered writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KeyedWriters:
         ]
 
     def submit(self, key: str, job: Job) -> None:
-        """Add a write; it follows those submitted before under the same key."""
+        """Add a write; writes of the same key go out in the order they were added."""
         self._queues[zlib.crc32(key.encode()) % _WRITERS].put_nowait((key, job))
 
     async def drain(self) -> None:
