@@ -347,6 +347,7 @@ def test_rules_are_a_list():
             obj(
                 l={
                     "type": "array",
+                    "maxItems": 5,
                     "items": obj(a=listed("map", obj("self == oldSelf", name=TEXT))),
                 }
             ),

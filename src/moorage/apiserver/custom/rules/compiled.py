@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.apiserver.custom.pruning import Schema
+from moorage.apiserver.custom.rules.budget import elements_max, over_budget
 from moorage.apiserver.custom.rules.field_path import read_field_path
 from moorage.apiserver.custom.rules.forms import Form, form_of
 from moorage.apiserver.custom.rules.runtime import Program, Refusal, compile_text, is_installed
@@ -182,6 +183,8 @@ class _Compiler:
         self.refused: list[FieldError] = []
         self.left_out: list[tuple[str, str]] = []
         self.programs: list[Program] = []
+        # How many values there are at most at the place that is looked at.
+        self._values = 1
 
     def node(self, schema: Schema, form: Form | None, path: str, apart: str = "") -> Node | None:
         """Return the rules of a schema and below; None when there are none.
@@ -220,15 +223,18 @@ class _Compiler:
         return fields
 
     def _element(self, schema: Schema, form: Form, path: str, apart: str) -> Node | None:
-        rest = schema.get("additionalProperties")
+        inside = self._values
+        self._values *= elements_max(schema)
+        rest, items = schema.get("additionalProperties"), schema.get("items")
+        found = None
         if isinstance(rest, dict):
-            return self.node(rest, form.element, f"{path}.additionalProperties", apart)
-        items = schema.get("items")
-        if not isinstance(items, dict):
-            return None
-        if form.kind != "keyed":
-            apart = apart or _HERE + path
-        return self.node(items, form.element, f"{path}.items", apart)
+            found = self.node(rest, form.element, f"{path}.additionalProperties", apart)
+        elif isinstance(items, dict):
+            if form.kind != "keyed":
+                apart = apart or _HERE + path
+            found = self.node(items, form.element, f"{path}.items", apart)
+        self._values = inside
+        return found
 
     def _leave_out_logic(self, schema: Schema, path: str) -> None:
         """Note rules that would hold for some values only: nobody evaluates those."""
@@ -325,6 +331,7 @@ class _Compiler:
             self.refused.append(invalid(f"{where}.rule", _value(each), detail))
             return replace(rule, compile_error=detail)
         self.refused += _check_old(each, program, where, apart)
+        self.refused += over_budget(text, schema, self._values, where)
         told = self._told(each, form, where)
         self.programs += [program] if told is None else [program, told]
         return replace(rule, program=program, told=told)
