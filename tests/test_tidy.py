@@ -279,7 +279,7 @@ def test_a_plugin_may_share_modules_but_not_reach_another_plugin() -> None:
         pytest.param("each.epoch\n", [], id="a table of the profile is fine"),
     ],
 )
-def test_nobody_finds_out_by_himself_what_a_plugin_can_do(text: str, found: list[str]) -> None:
+def test_capabilities_are_read_from_the_profile_only(text: str, found: list[str]) -> None:
     names = frozenset({"epoch"})
     breaches = tidy.capability_breaches("file.py", text, names, frozenset())
     assert [breach.name for breach in breaches] == found

@@ -126,7 +126,7 @@ INVALID = (
         ),
     ],
 )
-def test_what_breaks_scoring_ends_the_attempt(reads, by_node, more, text):
+def test_a_plugin_that_breaks_scoring_ends_the_attempt(reads, by_node, more, text):
     snapshot = nodes("n1", "n2")
     given = profile(scorer("A", by_node, reads, **more), snapshot=snapshot)
     decision = decide(given, snapshot, POD)

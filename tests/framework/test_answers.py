@@ -112,7 +112,7 @@ def test_vector_plugins_are_taken_as_they_are():
     assert as_score(plugin, snapshot) is plugin
 
 
-def test_what_extends_neither_form_is_refused():
+def test_a_plugin_that_extends_neither_form_is_rejected():
     with pytest.raises(AssertionError, match="does not extend FilterPlugin"):
         as_filter(Fake("X"), cluster(), ReasonTable())
     with pytest.raises(AssertionError, match="does not extend ScorePlugin"):

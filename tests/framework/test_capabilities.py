@@ -147,7 +147,7 @@ class Old:
         ),
     ],
 )
-def test_what_stops_the_start(plugin: Any, faults: list[str]):
+def test_a_faulty_declaration_stops_the_start(plugin: Any, faults: list[str]):
     with pytest.raises(ConfigError) as caught:
         capabilities_of("P", plugin)
     assert list(caught.value.faults) == [f'plugin "P": {fault}' for fault in faults]

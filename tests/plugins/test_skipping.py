@@ -89,7 +89,7 @@ def camel(spec: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("others", [pytest.param(False, id="alone"), pytest.param(True, id="met")])
 @pytest.mark.parametrize(("spec", "expected"), PODS)
-def test_who_says_beforehand_that_it_skips_does_skip(spec, expected, others):
+def test_a_plugin_that_declares_to_skip_does_skip(spec, expected, others):
     """A pod with terms of its own on a node makes that of InterPodAffinity depend on it."""
     there = {"n1": [pod("other", affinity={"podAntiAffinity": {REQUIRED: [TERM]}})]}
     snapshot = cluster(node("n1", labels={"zone": "a"}), pods=there if others else {})
@@ -130,7 +130,7 @@ def test_default_constraints_concern_pods_that_bring_none(when, expected):
     assert plugin.skips_spec(PodInfo(pod(**soft)))
 
 
-def test_nobody_else_says_it_beforehand():
+def test_no_other_plugin_declares_that_it_skips():
     """A plugin that begins to is held to it by the tests above."""
     snapshot = cluster(node())
     names = {entry.name for entry in in_tree_registry()}

@@ -1,4 +1,4 @@
-"""What the plugins of a profile answer about one attempt; the cycle asks them only through this.
+"""The answers of a profile's plugins about one attempt; the cycle asks only through them.
 
 `Answers` asks the plugins each time. `reuse.answers.ReusedAnswers` has the same methods and says
 the same, from caches where it can; no other part of the cycle knows which of the two it has.
@@ -26,11 +26,11 @@ Rows = NDArray[np.int64]
 
 
 class KnownRows(Protocol):
-    """What is known about every row for pods of one shape; compared by identity."""
+    """The cached filter results for pods of one shape; compared by identity."""
 
     @property
     def by_node(self) -> FilterPass | None:
-        """What the Filters say that read a row's node alone, whatever pods are there."""
+        """Result of the Filters that read a row's node alone; pods do not change it."""
         ...
 
 
@@ -57,7 +57,7 @@ class Answers:
 
     @property
     def known(self) -> KnownRows | None:
-        """What is known about every row; None where the plugins were asked."""
+        """The cached filter results on every row; None where the plugins were asked."""
         return None
 
     def pre_filter(self) -> PreFilterOutcome:
@@ -111,7 +111,7 @@ class Answers:
         Parameters
         ----------
         outcome, filtered
-            What PreFilter and Filter came to.
+            Outcomes of PreFilter and Filter.
         find
             Finds out why, and asks PostFilter.
         """

@@ -64,7 +64,7 @@ class Attempt(msgspec.Struct, frozen=True):
     snapshot
         The cluster.
     state
-        What plugins leave for each other in this attempt.
+        The values that plugins leave for each other in this attempt.
     pod
         The pod.
     scope

@@ -70,7 +70,7 @@ class Cycle:
     rotation
         Where searches of a part of the nodes start; the cycles of a scheduler share one.
     meter
-        Told how long extension points and plugins take; None where nobody asks.
+        Told how long extension points and plugins take; None where that is not measured.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the engine answers about one attempt, for the service to carry out."""
+"""The decision of one attempt, for the service to carry out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 
 class Nomination(msgspec.Struct, frozen=True):
-    """What to do with ``status.nominatedNodeName``: set to a node, or clear with ""."""
+    """A change of ``status.nominatedNodeName``: set it to a node, or clear it with ""."""
 
     node_name: str = ""
 
@@ -41,7 +41,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     outcome
-        What to do.
+        How the attempt ended.
     pod
         The pod decided about.
     state

@@ -30,7 +30,7 @@ from moorage.snapshot.view import NodeView
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """What every plugin says about one pod.
+    """The answers of every plugin about one pod.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis
         Why no node took the pod, without the PostFilter part; None when one did.
     post_filter
-        What PostFilter said; None when a node took the pod or there are no such plugins.
+        Outcome of PostFilter; None when a node took the pod or there are no such plugins.
     preemption
-        What preemption tried; None when it did not get so far.
+        Report of preemption; None when preemption was not reached.
     state
-        What plugins keep about the attempt.
+        The cycle state of the attempt.
     """
 
     pre_enqueue: Status | None = None

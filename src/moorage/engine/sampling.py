@@ -94,8 +94,8 @@ class Sampler:
     def take(self, view: NodeView, filtered: FilterPass) -> tuple[NodeView, FilterPass]:
         """Return the rows that would have been looked at, ascending, and the filter result on them.
 
-        Those are the feasible rows wanted, and every row that fails before one feasible row too
-        many is met. Both come back as they are when that is all.
+        The feasible rows wanted are among them, and every row that fails before one feasible row
+        too many is met. The view and the filter result come back as they are when that is all.
 
         Parameters
         ----------

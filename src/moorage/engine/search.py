@@ -1,4 +1,4 @@
-"""What a search for nodes found, and why it found none: between filtering and the decision.
+"""The outcome of a search for nodes, and the reasons where it found none.
 
 Rules: scheduling spec, cycle sections 3.2, 3.4 and 4.
 """
@@ -36,7 +36,7 @@ class Search(msgspec.Struct, frozen=True):
     filtered
         The filter result on them.
     known
-        What is known about every row for pods of this shape; None where nothing is.
+        The cached filter results for pods of this shape; None where there are none.
     nominated_row
         The row of the pod's own nominated node when it fits there and nothing else was asked.
     nominated_rejectors
@@ -90,7 +90,7 @@ def diagnose(search: Search) -> Diagnosis:
     tally, left_out = search.filtered.tally, num_nodes - len(search.view)
     if left_out:
         return _diagnosed(attempt.profile, search, tally, num_nodes, left_out)
-    # Nothing but PreFilter and the numbers has a say then: replicas get the same diagnosis.
+    # Only PreFilter and the numbers decide then, so replicas get the same diagnosis.
     if tally.diagnosed is None or tally.diagnosed[0] is not outcome:
         tally.diagnosed = outcome, _diagnosed(attempt.profile, search, tally, num_nodes, 0)
     return tally.diagnosed[1]

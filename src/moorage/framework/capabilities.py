@@ -50,9 +50,9 @@ class Trait(msgspec.Struct, frozen=True):
     Parameters
     ----------
     meaning
-        What the plugin promises.
+        The promise of a plugin that declares it.
     saves
-        What the scheduler does less, or "" where the capability names a role.
+        The work that the scheduler saves, or "" where the capability names a role.
     methods
         Methods of extension points; the plugin must have one of them.
     beside
@@ -238,7 +238,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Trait(
             "In the profile of this plugin, a victim of preemption that belongs to a gang takes "
-            "the other members with it, or nobody is evicted.",
+            "the other members with it, or no pod is evicted.",
             from_outside=False,
         ),
     ] = False
@@ -285,7 +285,7 @@ def capabilities_of(name: str, plugin: object) -> Capabilities:
     Parameters
     ----------
     name
-        What the configuration calls the plugin; for messages.
+        The plugin's name in the configuration; for messages.
     plugin
         The plugin, made already.
 
@@ -312,7 +312,7 @@ def capabilities_of(name: str, plugin: object) -> Capabilities:
 def is_reused(plugin: object, found: Capabilities) -> bool:
     """Whether a plugin's answers may be reused for replicas.
 
-    They may when the plugin says which parts of a pod it reads, and when no answer of its Filter
+    Answers may when the plugin says which parts of a pod it reads, and when no answer of its Filter
     or Score depends on more than a row. Its PreFilter and PreScore follow those two.
     """
     declared = [

@@ -181,7 +181,7 @@ def as_placement_scores(answer: object, plugin: str, count: int) -> tuple[ScoreA
 class SortKeys:
     """Reads the keys of a QueueSort plugin: tuples that can all be compared with each other.
 
-    What the first key is made of decides what every key has to be made of.
+    Every key must be made of the same types as the first key.
     """
 
     def __init__(self) -> None:

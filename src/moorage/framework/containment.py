@@ -1,4 +1,4 @@
-"""What a plugin does wrong becomes the status Error, with its name: one attempt fails, no more.
+"""Contains plugins: a failure becomes the status Error with the plugin's name, for one attempt.
 
 `contained` is for every plugin. `Containment` is for plugins from outside the package: their calls
 have a time budget, their answers are checked, and every failure is counted.
@@ -67,7 +67,7 @@ class Budget(Protocol):
         Parameters
         ----------
         label
-            Who is called, for messages.
+            The plugin that is called, for messages.
         call, args, kwargs
             The call.
 
@@ -119,7 +119,7 @@ class Containment:
         PluginFailedError
             Its time was up, or it tried to end the process.
         Exception
-            What the plugin raised.
+            The exception that the plugin raised.
         """
         try:
             return self.budget.run(f"{plugin} at {point}", call, args, kwargs)

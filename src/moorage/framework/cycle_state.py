@@ -35,7 +35,7 @@ class StateMissingError(KeyError):
 
 
 class CycleState:
-    """Values by typed key, which plugins are skipped in this attempt, and who times them."""
+    """Values by typed key, the plugins skipped in this attempt, and the meter that times them."""
 
     __slots__ = (
         "_values",
@@ -50,7 +50,7 @@ class CycleState:
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], object] = {}
         self.meter: Meter | None = None
-        """Told of what plugins do in this attempt; None where nobody asks."""
+        """Told of the plugins' calls in this attempt; None where that is not measured."""
         self.timed = False
         """Whether plugins are timed one by one."""
         self.skip_filter: frozenset[str] = frozenset()
@@ -95,7 +95,7 @@ class CycleState:
         Parameters
         ----------
         plugin, point, code
-            Who was asked, at which extension point, and the answer.
+            The plugin that was asked, the extension point, and the answer.
         since_ns
             What `begins` returned.
         """

@@ -32,7 +32,7 @@ _MARK: Final = "__moorage_plugin__"
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """What a decorator writes on its function: the extension point, and the plugin's name."""
+    """The mark of a decorator on its function: the extension point, and the plugin's name."""
 
     point: str
     name: str

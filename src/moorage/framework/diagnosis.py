@@ -32,7 +32,7 @@ class Diagnosis(msgspec.Struct, frozen=True, dict=True):
     pre_filter_message
         Set when PreFilter as a whole rejected the pod; it then stands for every node.
     post_filter_message
-        What PostFilter plugins had to say.
+        The text of the PostFilter plugins.
     """
 
     num_nodes: int

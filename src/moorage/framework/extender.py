@@ -44,7 +44,7 @@ _RESOURCES: Final = (
 EVERY_EVENT: Final = tuple(
     EventRegistration(ClusterEvent(resource, Action.ALL)) for resource in _RESOURCES
 )
-"""What may cure the rejection of who does not say: every action on these (framework section 4)."""
+"""Events for a plugin that registers none: every action on these (framework section 4)."""
 
 
 class Extender(Protocol):
@@ -77,7 +77,7 @@ class Extender(Protocol):
 
     @property
     def preempts(self) -> bool:
-        """Whether it has a say in preemption."""
+        """Whether the extender is asked about preemption."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class Extender(Protocol):
         ...
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod; raises `ExtenderSilentError` when it may have, and nobody knows."""
+        """Bind the pod; raises `ExtenderSilentError` when it is not known whether it did."""
         ...
 
 

@@ -34,7 +34,7 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     plugin
         The vector form.
     reads
-        What an answer about a row depends on.
+        The part of the cluster that an answer about a row depends on.
     reused
         Whether answers may be reused for replicas.
     row_by_row
@@ -74,7 +74,7 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
     normalizer
         The plugin again where it normalises; None where raw scores are final.
     reads
-        What a raw score of a row depends on.
+        The part of the cluster that a raw score of a row depends on.
     reused
         Whether raw scores may be reused for replicas.
     score_row

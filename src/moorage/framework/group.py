@@ -26,7 +26,7 @@ ON_TRIAL: Final = "on trial"
 CARRIED_OUT: Final = "carried out"
 
 GROUP_PHASE: StateKey[str] = StateKey("group phase")
-"""`ON_TRIAL` while Reserve and Permit of a member are taken back afterwards, so that nobody may be
+"""`ON_TRIAL` while Reserve and Permit of a member are taken back afterwards, so that no pod may be
 allowed, rejected or activated on their account; `CARRIED_OUT` when they run for real, one member
 after another, every other one that can be tried being tried too. Absent for a pod on its own."""
 
@@ -88,7 +88,7 @@ class PlacementScorePlugin(Plugin, Protocol):
 
 
 class GroupWhatIf(Protocol):
-    """What the engine lends to a plugin that makes room for a group: the attempt without pods."""
+    """The group's attempt without some pods, lent to a plugin that makes room for the group."""
 
     def without(self, uids: Collection[str]) -> Status:
         """Try the whole group again as if these pods were gone; nothing is evicted for it."""

@@ -62,11 +62,11 @@ class Guarded:
     Parameters
     ----------
     name
-        What the plugin is configured by.
+        The name by which the plugin is configured.
     plugin
         The plugin, made already.
     handle
-        What it was given.
+        The handle that the plugin was given.
     containment
         How it is called.
     """
@@ -106,7 +106,7 @@ class Guarded:
         Raises
         ------
         ConfigError
-            It declares what only in-tree plugins may.
+            The plugin declares a capability that only in-tree plugins may declare.
         """
         found = self._declared
         faults = [

@@ -2,7 +2,7 @@
 
 A reference is ``module:attribute`` or ``path/to/file.py:attribute``. Entry points are those of the
 group `GROUP`; one is loaded only when a configuration names it, so that a broken or slow package
-does no harm to whoever does not use it.
+does no harm to profiles that do not use it.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def entry_of(value: object, *, origin: str) -> PluginEntry:
     Parameters
     ----------
     value
-        What was found.
+        The object that was found.
     origin
         Where, for people.
 
     Raises
     ------
     ConfigError
-        It is no plugin, or cannot be called as one; every fault is listed, with the extension
-        point and the argument.
+        The object is no plugin, or cannot be called as one. Every fault is listed, with the
+        extension point and the argument.
     """
     mark = declared(value)
     if mark is not None and callable(value):
@@ -94,7 +94,7 @@ def load_plugin(reference: str) -> PluginEntry:
     UsageError
         There is no such module, file or attribute, or importing it failed.
     ConfigError
-        What is there is no plugin.
+        The object is no plugin.
     """
     place, _, attribute = reference.rpartition(":")
     if not place or not attribute:

@@ -1,7 +1,7 @@
 """How long extension points and plugins take: what the deciding half tells, and to whom.
 
-Neither `framework` nor `engine` reads a clock. Where somebody wants to know, the state of an
-attempt carries a `Meter`, which has one; where nobody does, it carries none and nothing is asked.
+Neither `framework` nor `engine` reads a clock. Where calls are measured, the state of an attempt
+carries a `Meter`, which has a clock; elsewhere it carries none.
 """
 
 from __future__ import annotations
@@ -73,4 +73,4 @@ class _Silent:
 
 
 SILENT: Final[Meter] = _Silent()
-"""For cycles that nobody measures."""
+"""For cycles that are not measured."""

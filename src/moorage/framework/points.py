@@ -64,7 +64,7 @@ class PreFilterResult(msgspec.Struct, frozen=True):
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """What a PostFilter plugin proposes: a node to nominate ("" clears), victims by key."""
+    """The proposal of a PostFilter plugin: a node to nominate ("" clears), and victims."""
 
     nominated_node: str | None = None
     victims: tuple[Pod, ...] = ()
@@ -72,7 +72,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Plugin(Protocol):
-    """What every plugin has: the name it is configured by."""
+    """The contract of every plugin: the name by which it is configured."""
 
     name: str
 

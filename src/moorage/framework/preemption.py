@@ -1,4 +1,4 @@
-"""What preemption found: the data a PostFilter plugin leaves behind for whoever explains it.
+"""The data that preemption leaves in the cycle state, for explaining and for conformance.
 
 The plugin writes a `PreemptionReport` into the cycle state; conformance and explaining read it.
 Evicting is not its business: victims travel in `PostFilterResult`, ``service`` carries it out.
@@ -42,7 +42,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     potential
         Nodes on which evicting pods may help, by row: the ones a dry run is worth.
     candidates
-        What was found, in the order of the dry run, those without violations first.
+        The candidates in the order of the dry run, those without violations first.
     rejected
         Tried nodes that are no candidates, with the reason.
     ties
@@ -56,17 +56,17 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
 
 PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
-"""Written when a dry run took place, for those who asked by `EXPLAIN`."""
+"""Written when a dry run took place in an attempt with `EXPLAIN`."""
 
 TRIED: StateKey[int] = StateKey("nodes tried for preemption")
-"""How many nodes were tried out; for those who measure."""
+"""How many nodes were tried out; for benchmarks."""
 
 EXPLAIN: StateKey[bool] = StateKey("explain preemption")
 """True where a report is wanted; scheduling itself does without."""
 
 
 class Narrowing:
-    """The say extenders have between finding candidates and choosing one.
+    """The exchange with extenders between finding candidates and choosing one.
 
     The engine writes it before it runs PostFilter; the plugin that finds candidates leaves them
     in `offered` instead of choosing. Once `answered` it is asked again, and chooses among `kept`.
@@ -98,7 +98,7 @@ class EvictionsUnderWay(Protocol):
 
 
 class NoEvictions:
-    """`EvictionsUnderWay` where nobody evicts: benchmarks of the engine, conformance, what-if."""
+    """`EvictionsUnderWay` without evictions: benchmarks of the engine, conformance, what-if."""
 
     def running_for(self, uid: str) -> bool:
         """Answer no."""

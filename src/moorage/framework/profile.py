@@ -74,7 +74,7 @@ class Profile:
         self.capabilities: dict[str, Capabilities] = {
             name: capabilities_of(name, plugin) for name, plugin in self.plugins.items()
         }
-        """What each plugin can do beyond its extension points, by name."""
+        """The capabilities of each plugin, by name."""
         self.filter_forms = tuple(self._filter_forms())
         """Filter plugins in every form, in order."""
         self.score_forms = tuple(self._score_forms())

@@ -66,7 +66,7 @@ def run_pre_enqueue(profile: Profile, pod: Pod) -> Status:
 
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
-    """What all PreFilter plugins together said.
+    """The outcome of all PreFilter plugins together.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def run_pre_filter(
 
 
 def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> PreFilterOutcome:
-    """Ask in order, and note who skips."""
+    """Ask the plugins in order, and note those that skip."""
     results: dict[str, Status] = {}
     restricted: dict[str, frozenset[str]] = {}
     names: frozenset[str] | None = None
@@ -202,7 +202,7 @@ def post_filter_one(
 
 
 class PostFilterOutcome(msgspec.Struct, frozen=True):
-    """What the PostFilter plugins together said: a status, its text, and a proposal or None."""
+    """The outcome of the PostFilter plugins: a status, its text, and a proposal or None."""
 
     status: Status
     message: str

@@ -81,9 +81,9 @@ def parameter_faults(
     Parameters
     ----------
     function
-        What will be called.
+        The function.
     wanted
-        What it will be given: by position, or by name where keyword-only.
+        The arguments it will be given: by position, or by name where keyword-only.
     skip_first
         Whether the first parameter is ``self``.
     """

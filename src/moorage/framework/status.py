@@ -1,4 +1,4 @@
-"""What a plugin answers: a `Status`, and its array form `FilterAnswer`.
+"""The answers of plugins: a `Status`, and its array form `FilterAnswer`.
 
 A code is documented by its consequence (where the pod goes, whether preemption may help), not by
 its name. Reasons are interned as *tuples*, because one node may fail for several reasons and the
@@ -69,7 +69,7 @@ class Status(msgspec.Struct, frozen=True):
     Parameters
     ----------
     code
-        What follows from the answer.
+        The consequence of the answer.
     reasons
         Texts for people, in order; each is counted on its own in the failure message.
     plugin
@@ -163,7 +163,7 @@ class FilterAnswer:
     ----------
     code_n
         uint8, (rows of the view,): values of `Code`; 0 where the node passes. Neither array may
-        be changed afterwards: they are read when somebody asks.
+        be changed afterwards: they are read later.
     reason_n
         int32, (rows of the view,): ids in the `ReasonTable` of the handle; 0 where it passes.
     checks
@@ -188,7 +188,7 @@ class FilterAnswer:
     def of_checks(cls, *checks: Check) -> FilterAnswer:
         """Return the answer of checks of which the first that fails decides a row.
 
-        The arrays are made when somebody reads them: a pod that finds a node needs none.
+        The arrays are made when they are read: a pod that finds a node needs none.
         """
         return cls(None, None, checks=checks)
 

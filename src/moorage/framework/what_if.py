@@ -1,4 +1,4 @@
-"""What the engine lends a PostFilter plugin: the failed search, and rows to try things out on.
+"""The failed search as the engine lends it to a PostFilter plugin, and trials on its rows.
 
 The engine writes a `WhatIf` into the cycle state before it runs PostFilter. A plugin never sees
 other plugins; through this it can ask what all of them would say if some pods were gone.
@@ -20,7 +20,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Room:
-    """What rows have left beside a pod, in what a Filter compares; below 0 it does not fit.
+    """The room that rows have left beside a pod; where it is below 0 the pod does not fit.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class RowTrial(Protocol):
 
 
 class RowsResult(Protocol):
-    """What every Filter said about many rows."""
+    """The filter results on many rows."""
 
     @property
     def passed(self) -> NDArray[np.bool_]:
@@ -118,7 +118,7 @@ class RowsTrial(Protocol):
         Parameters
         ----------
         amounts
-            What the row's pod adds, by resource, int64, (rows,).
+            The sums that the row's pod adds, by resource, int64, (rows,).
         which
             bool, (rows,): on which rows; all of them pass as they are now.
 
@@ -150,7 +150,7 @@ class SumsTrial(Protocol):
         Raises
         ------
         TakesArraysError
-            What was found is worth nothing: try the row with others.
+            The row cannot be tried in scalars: try it with other rows, in arrays.
         """
         ...
 
@@ -160,7 +160,7 @@ class SumsTrial(Protocol):
         Parameters
         ----------
         amounts
-            What the pod adds, by resource.
+            The sums that the pod adds, by resource.
 
         Raises
         ------

@@ -41,7 +41,7 @@ def test_only_nodes_that_passed_are_asked_about(times):
     assert sorted(asked) == ["free", "picky"]
 
 
-def test_what_it_was_not_asked_about_keeps_its_filter_result():
+def test_rows_that_were_not_asked_about_keep_their_filter_result():
     asked: list[str] = []
     cluster = StillCluster(NODES[:1] + NODES[2:], plugins=[asking(asked, picky=True)])
     decision = cluster.decide(pod("p", cpu="2"))

@@ -170,7 +170,7 @@ def test_reuse_changes_nothing_and_nothing_is_left_behind(rooms, asked, least, s
         ),
     ],
 )
-def test_who_goes_where(rooms, asked, least, expected):
+def test_places_of_the_members(rooms, asked, least, expected):
     pods = members(asked)
     assert said(decide(cluster(rooms), pods, least), pods) == expected
 

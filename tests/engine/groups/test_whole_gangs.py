@@ -34,7 +34,7 @@ IMPORTANT = member("important", priority=10)
         pytest.param([A, IMPORTANT], [A], [], id="one may not go: nobody does"),
     ],
 )
-def test_who_goes(there: list[Pod], victims: list[Pod], expected: list[str]):
+def test_victims_with_their_gangs(there: list[Pod], victims: list[Pod], expected: list[str]):
     groups = PodGroups()
     groups.source = LabelledGroups(groups.members)
     for each in there:

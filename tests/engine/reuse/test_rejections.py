@@ -181,14 +181,14 @@ def test_a_plugin_that_does_not_promise_it_is_asked_every_time():
     assert world.asked == 2
 
 
-def test_who_explains_asks_everybody():
+def test_an_attempt_that_explains_asks_post_filter_itself():
     world = World()
     for _ in range(2):
         world.decide("a", msgspec.structs.replace(Scope(), explain=True))
     assert world.asked == 2
 
 
-def test_what_was_said_without_post_filter_is_not_said_with_it():
+def test_a_rejection_without_post_filter_is_not_reused_with_it():
     world = World()
     world.decide("a", Scope(post_filter=False))
     world.decide("b")

@@ -334,7 +334,7 @@ class Sampling:
         ),
     ],
 )
-def test_who_is_asked_for_pre_filter(skips, sampled, asked):
+def test_plugins_that_declare_skips_are_not_asked_for_pre_filter(skips, sampled, asked):
     calls = []
 
     def pre_filter(state: Any, info: PodInfo, snapshot: Snapshot) -> Any:

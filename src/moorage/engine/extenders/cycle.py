@@ -2,8 +2,8 @@
 
 Events keep flowing while an extender is asked, and rows change. So an attempt looks twice: it
 searches, asks the extenders about the nodes it found, and, when all have answered, searches again
-without awaiting any more. What it chooses is a node that the extenders accepted and that still
-passes every Filter; score, tie-break and assume see one state of the cluster, as in `cycle`. A pod
+without awaiting any more. It chooses a node that the extenders accepted and that still passes
+every Filter; score, tie-break and assume see one state of the cluster, as in `cycle`. A pod
 that no extender is interested in is decided by `cycle` alone.
 
 Rules: scheduling spec, cycle sections 3.1, 3.5, 7 and 10 (kubernetes v1.36
@@ -49,7 +49,7 @@ _SCORE_BOUND: Final = 2**61
 
 
 class Heard:
-    """What extenders said in one round.
+    """The answers of the extenders in one round.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class ExtendedCycle(Cycle):
         return rows if len(accepted) == self.snapshot.num_nodes else rows[np.isin(rows, accepted)]
 
     def _moved(self, rows: Rows, heard: Heard) -> bool:
-        """Whether there are feasible rows nobody was asked about, or an accepted one is gone."""
+        """Whether extenders were not asked about a feasible row, or an accepted node is gone."""
         asked = frozenset(heard.asked)
         return bool(heard.only) or any(self.snapshot.names[row] not in asked for row in rows)
 
@@ -254,7 +254,7 @@ class ExtendedCycle(Cycle):
     def _with_statuses(self, search: Search, heard: Heard) -> Search:
         """Let the filter result say of feasible rows what the extenders turned them away with.
 
-        A row nobody gave a reason for is beyond help by preemption, and counts in no reason.
+        Preemption cannot help on a row without a reason, and such a row counts in no reason.
         """
         positions = np.flatnonzero(search.filtered.passed)
         if not len(positions):

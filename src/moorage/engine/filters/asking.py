@@ -80,7 +80,7 @@ def ask_filter(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAn
         return _answer(attempt, forms, view)
     began_ns = state.begins()
     answer = _answer(attempt, forms, view)
-    timed = began_ns != NOT_TIMED  # otherwise nobody reads the code
+    timed = began_ns != NOT_TIMED  # otherwise the code is not read
     broke = timed and answer is not None and answer.is_broken
     code = Code.ERROR if broke else Code.SUCCESS
     state.ended(forms.name, FILTER, code, since_ns=began_ns)

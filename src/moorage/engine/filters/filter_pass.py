@@ -1,7 +1,7 @@
-"""What the Filter plugins say of every row of a view: the first failing plugin decides a row.
+"""The filter result on every row of a view: the first failing plugin decides a row.
 
 Between the plugins' answers and the search. Whether a row passed is known at once; codes and
-reasons are put together when somebody reads them, which a pod that finds a node seldom does.
+reasons are put together when they are read, which is seldom for a pod that finds a node.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _NOWHERE.flags.writeable = False
 
 
 class Tally:
-    """How many rows have a filter result, by each of its parts; rows that passed count as well.
+    """Numbers of rows by plugin, by code and by reason; rows that passed count as well.
 
-    Followed row by row: from one preemptor to the next hardly any of thousands is judged anew.
+    The numbers follow single rows: from one preemptor to the next a few of thousands change.
 
     Attributes
     ----------
     diagnosed
-        What `diagnose` said of these numbers last, and after which outcome of PreFilter.
+        The last diagnosis made of these numbers, with the outcome of PreFilter it belongs to.
     """
 
     __slots__ = ("_pending", "_plugins", "_reasons", "diagnosed")
@@ -133,8 +133,8 @@ class FilterPass:
         self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers for rows not in them
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
-        self._tally: Tally | None = None  # rows by filter result, since somebody asked
-        self._rows: dict[int, NDArray[np.int64]] = {}  # by code, where somebody asked
+        self._tally: Tally | None = None  # made when it is first read
+        self._rows: dict[int, NDArray[np.int64]] = {}  # by code, made when first read
 
     @classmethod
     def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:

@@ -112,7 +112,7 @@ def nominated_first(
 ) -> list[PodInfo]:
     """Return the nominated pods that a pod has to leave room for.
 
-    Those are of equal or higher priority, not the pod itself, and not on a node already.
+    Such a pod has equal or higher priority, is another pod, and is not on a node already.
     """
     return [
         other

@@ -233,7 +233,7 @@ class GroupCycle:
     def _preempted(
         self, key: GroupKey, pods: Sequence[PodInfo], found: GroupDecision
     ) -> GroupDecision:
-        """Ask who would have to go for the group as a whole, and amend what was found."""
+        """Ask which pods must leave for the group as a whole, and amend the decision."""
         terms = self._groups.source.terms_of(key)
         victims: Sequence[Pod] = ()
         if not self._post_filters:
@@ -256,7 +256,7 @@ class GroupCycle:
         return msgspec.structs.replace(found, status=unschedulable(*reasons))
 
     def try_without(self, pods: Sequence[PodInfo], uids: Collection[str]) -> Status:
-        """Try the group as if some pods on nodes were gone; nobody else is evicted for it."""
+        """Try the group as if some pods on nodes were gone; no other pod is evicted for it."""
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)

@@ -1,4 +1,4 @@
-"""What the engine answers about the attempt of a pod group, and what it means for each member."""
+"""The decision of a pod group's attempt, and its meaning for each member."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GroupOutcome(Enum):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """What was found for one member.
+    """The outcome for one member.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Member(msgspec.Struct, frozen=True):
     node_name
         Its place, by choice or by preemption; "" for none.
     permit
-        What Permit said there: Success, or Wait while too few members have a place.
+        Answer of Permit there: Success, or Wait while too few members have a place.
     """
 
     decision: Decision
@@ -64,7 +64,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class MemberOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one member.
+    """The consequence for one member.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ class GroupDecision(msgspec.Struct, frozen=True):
     Parameters
     ----------
     outcome
-        What to do.
+        How the attempt ended.
     status
         Success, or why not; `Status.message` is the text of the group's condition.
     members
-        What was found for each pod tried, in order; shorter than the pods where something broke
+        The outcome for each pod tried, in order; shorter than the pods where something broke
         or nothing was tried at all.
     victims
         Pods to evict for the group as a whole, most important first.
@@ -117,7 +117,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
             yield self._outcome(pod, member)
 
     def explanation(self, pods: Sequence[PodInfo]) -> str:
-        """Say who of the pods of an attempt has no place, and what is short; for people."""
+        """Name the pods of an attempt that have no place, and the reason; for people."""
         without = [each for each in self.members if not each.node_name]
         text = self.status.message
         if not self.members or self.outcome is GroupOutcome.BROKEN:

@@ -1,8 +1,9 @@
-"""Victims that belong to a gang go with all of it, or nobody goes.
+"""Adds to victims the other members of their gangs, or evicts no pod.
 
-A gang with a member less is of no use: evicting one pod of it wastes what the others hold. Only in
-profiles with Coscheduling; the preemption of others stays kube-scheduler's. Not looked at: budgets
-that protect the members added, and whether another node would have cost less.
+A gang with a member less is of no use: evicting one pod of it wastes the room of the others. A
+profile does this only if one of its plugins declares `evicts_whole_gangs`; otherwise preemption
+stays kube-scheduler's. Two things are not considered: budgets that protect the members added, and
+whether another node would have cost less.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def with_whole_gangs(
     Parameters
     ----------
     groups
-        Who belongs together.
+        The pod groups.
     victims
         As preemption chose them.
     below
@@ -30,7 +31,7 @@ def with_whole_gangs(
     Returns
     -------
     tuple
-        All victims, those chosen last; and "" or, without any victim, why nobody may go.
+        All victims, the chosen ones last, and ""; or no victim, and the reason.
     """
     chosen = {pod.uid for pod in victims}
     gangs: dict[GroupKey, None] = {}

@@ -35,7 +35,7 @@ class Reuse:
     Attributes
     ----------
     shapes
-        What is known about each shape.
+        The cached answers by shape.
     rejections
         Why searches found no node.
     """
@@ -71,7 +71,7 @@ class ReusedAnswers(Answers):
     attempt
         The attempt.
     shape
-        What is known about the pod's shape.
+        The cached answers for the pod's shape.
     reuse
         The caches.
     """
@@ -94,7 +94,7 @@ class ReusedAnswers(Answers):
 
     @property
     def known(self) -> KnownRows | None:
-        """What is known about every row; None where PreFilter restricts the nodes."""
+        """The cached filter results on every row; None where PreFilter restricts the nodes."""
         return self._shape.filters if self._every_node else None
 
     def pre_filter(self) -> PreFilterOutcome:

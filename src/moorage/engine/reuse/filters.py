@@ -55,10 +55,10 @@ class FilterCache:
     Attributes
     ----------
     filtered
-        What all reusable Filters say of every row; None until they were asked. Not to be changed
+        Result of all reusable Filters on every row; None until they were asked. Not to be changed
         by others.
     by_node
-        What those of them say that read the node alone; None as `filtered`.
+        Result of the reusable Filters that read the node alone; None as `filtered`.
     """
 
     __slots__ = ("_by_pods", "_feasible", "_plugins", "by_node", "filtered")

@@ -49,7 +49,7 @@ class RejectionCache:
         attempt
             The attempt, whose search found no more than the result kept for the shape.
         outcome
-            What PreFilter came to.
+            Outcome of PreFilter.
         shape
             The shape; compared by identity.
         """

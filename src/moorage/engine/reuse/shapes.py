@@ -49,7 +49,7 @@ class ShapePlugins:
 
 
 class Shape:
-    """What is known about one shape.
+    """The cached answers for one shape.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class ScalarTrial:
     by_node
         The filter result of the Filters that read the node alone.
     nominated
-        What the pods hold that are nominated to the row first; None where there are none.
+        Sums of the pods nominated to the row first; None where there are none.
     """
 
     __slots__ = (
