@@ -77,9 +77,9 @@ class Attempts:
 
     def give_back(self, queued: QueuedPod) -> PodState | None:
         """Requeue a pod whose attempt failed; None if a copy of it is queued, which stays."""
-        place = self._sub_queues.sub_queue_of(queued.key)
-        if place is not None:
-            _log.error("Pod %s/%s is already present in the %s queue", *queued.key, place.value)
+        sub_queue = self._sub_queues.sub_queue_of(queued.key)
+        if sub_queue is not None:
+            _log.error("Pod %s/%s is already present in the %s queue", *queued.key, sub_queue.value)
             self.done(queued.uid)
             return None
         try:
@@ -103,8 +103,8 @@ class Attempts:
             return
         key = self._lifecycle.key_of(uid)
         copy = self._sub_queues.find(key)
-        place = self._sub_queues.sub_queue_of(key)
-        if copy is None or place is None or copy.uid != uid:
+        sub_queue = self._sub_queues.sub_queue_of(key)
+        if copy is None or sub_queue is None or copy.uid != uid:
             self._lifecycle.end(uid, cause="done")
         else:
-            self._lifecycle.move(copy.pod, place, cause="second copy takes over")
+            self._lifecycle.move(copy.pod, sub_queue, cause="second copy takes over")

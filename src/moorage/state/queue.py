@@ -408,10 +408,10 @@ class SchedulingQueue:
             poppable |= self._is_poppable(went_to)
         self._wake_if(poppable)
 
-    def _is_poppable(self, place: PodState | None) -> bool:
-        if place is _BACKOFF:
+    def _is_poppable(self, sub_queue: PodState | None) -> bool:
+        if sub_queue is _BACKOFF:
             return self.settings.pop_from_backoff
-        return place is _ACTIVE
+        return sub_queue is _ACTIVE
 
     def _wake_if(self, poppable: bool) -> None:
         if poppable and self._on_wake is not None:

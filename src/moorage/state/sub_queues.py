@@ -171,11 +171,11 @@ class SubQueues:
 
     def resort(self, queued: QueuedPod, pod: Pod) -> None:
         """Take over a new version of a pod that stays where it is."""
-        place = self.sub_queue_of(queued.key)
+        sub_queue = self.sub_queue_of(queued.key)
         queued.update(pod)
-        if place is PodState.ACTIVE:
+        if sub_queue is PodState.ACTIVE:
             self.active.put(queued)
-        elif place is PodState.BACKOFF:
+        elif sub_queue is PodState.BACKOFF:
             self.backoff.update(queued)
         else:
             self.unschedulable.put(queued)
@@ -214,12 +214,12 @@ class SubQueues:
         keys = [queued.key for queued in self.pods()]
         assert len(keys) == len(set(keys)), f"a pod is in two sub-queues: {sorted(keys)}"
         for queued in self.pods():
-            place, state = self.sub_queue_of(queued.key), self._lifecycle.state(queued.uid)
-            agree = state is place or state in _HELD_ELSEWHERE
-            assert agree, f"{queued!r} is in {place}, its lifecycle says {state}"
+            sub_queue, state = self.sub_queue_of(queued.key), self._lifecycle.state(queued.uid)
+            agree = state is sub_queue or state in _HELD_ELSEWHERE
+            assert agree, f"{queued!r} is in {sub_queue}, its lifecycle says {state}"
             assert queued.counted_rejectors == queued.rejectors, f"{queued!r} is miscounted"
-            if place is not PodState.GATED:
-                assert not queued.gated, f"{queued!r} is gated in {place}"
+            if sub_queue is not PodState.GATED:
+                assert not queued.gated, f"{queued!r} is gated in {sub_queue}"
         here = {queued.uid: queued.pod for queued in self.pods()}
         for uid, _ in self.nominator:
             told = self.nominator.queued_version(uid)
