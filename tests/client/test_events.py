@@ -96,7 +96,7 @@ def test_core_events_for_servers_without_the_events_group():
         ),
     ],
 )
-def test_what_counts_as_a_repeat(second, same):
+def test_the_notes_that_count_as_repeats(second, same):
     book = SeriesBook(host="h")
     book.observe(note(), now_ns=START)
     write = book.observe(second, now_ns=START + 1)

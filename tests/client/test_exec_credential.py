@@ -101,7 +101,7 @@ async def test_cluster_information_and_environment_are_handed_over(tmp_path):
     assert (tmp_path / "extra").read_text() == "more"
 
 
-async def test_it_runs_once_until_the_credential_expires_or_is_refused(tmp_path):
+async def test_the_program_runs_once_until_its_credential_expires_or_is_refused(tmp_path):
     clock = ManualClock()
     args = program(tmp_path, answer(token="t", expirationTimestamp="2026-01-01T01:00:00Z"))
     credentials = source(tmp_path, args, clock=clock)

@@ -116,7 +116,7 @@ VICTIM = json.loads(encode(pod("a")))
         ),
     ],
 )
-async def test_what_is_sent(verb, names_only, body):
+async def test_the_bodies_sent_to_an_extender(verb, names_only, body):
     seen: list[tuple[str, str, str, Any]] = []
 
     async def keep(request: web.Request) -> web.Response:
@@ -197,7 +197,7 @@ def kept(*names: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
         pytest.param("bind", {"Error": "cannot bind"}, "cannot bind", id="not bound"),
     ],
 )  # fmt: skip
-async def test_what_answers_mean(verb, answer, expected):
+async def test_the_meaning_of_an_extenders_answers(verb, answer, expected):
     async def reply(request: web.Request) -> web.Response:
         return web.json_response(answer)
 
@@ -272,7 +272,7 @@ async def test_one_that_misbehaves_is_an_error_in_time(handler, message, monkeyp
     assert type(caught.value) is (ExtenderSilentError if silent else ExtenderError)
 
 
-async def test_nobody_there_is_an_error():
+async def test_a_call_to_a_closed_port_is_an_error():
     async with asking(failing) as (extender, url):
         pass
     transport = OneTryTransport(ServerAccess(url, FixedCredentials()))
@@ -392,7 +392,7 @@ async def test_an_answer_counts_for_the_question_it_was_given_to():
         assert await extender.filter(pod("c"), [N2]) == kept("n2")
 
 
-async def test_it_is_not_told_to_bind_when_we_may_not_write_any_more() -> None:
+async def test_an_extender_is_not_told_to_bind_without_the_lease() -> None:
     class Unreached:
         async def request(self, call: Call) -> Answer:
             raise AssertionError(f"sent: {call}")

@@ -167,7 +167,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("cluster", "user", "expected"), USABLE)
-async def test_what_an_entry_means(home, cluster, user, expected):
+async def test_the_meaning_of_a_kubeconfig_entry(home, cluster, user, expected):
     path = write(home / "config", config(cluster, user))
     assert await resolve(path) == {"server": "https://host:6443", **expected}
 

@@ -180,7 +180,7 @@ def test_an_attempt_is_counted_by_its_end_and_its_duration() -> None:
     assert facts.under_way == 0
 
 
-def test_what_is_disabled_is_left_out_and_unknown_names_are_mistakes() -> None:
+def test_disabled_metrics_are_left_out_and_unknown_names_are_mistakes() -> None:
     text, _ = Exposition({}, disabled=["scheduler_cache_size"]).text("")
     assert b"scheduler_pending_pods" in text
     assert b"scheduler_cache_size" not in text

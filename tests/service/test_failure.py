@@ -72,7 +72,9 @@ DONE = "queue.done uid-p"
         pytest.param(pod(uid="another"), [DONE], "", id="another pod of that name: nothing told"),
     ],
 )
-def test_what_the_api_shows_decides(shown: Pod | None, log: list[str], place: str) -> None:
+def test_the_failed_pods_newest_version_decides_where_it_goes(
+    shown: Pod | None, log: list[str], place: str
+) -> None:
     world = World()
     fail(world, shown=shown)
     assert world.log == log

@@ -42,5 +42,5 @@ TRUE, FALSE = shown("True", "Scheduled"), shown("False", "Unschedulable", "no ro
         ),
     ],
 )
-def test_what_is_written_after_an_attempt(found, before, after):
+def test_the_condition_written_after_a_groups_attempt(found, before, after):
     assert condition_after(found, before) == after

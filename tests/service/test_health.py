@@ -80,7 +80,7 @@ def test_health_answers(path, checks, name, query, expected) -> None:
         pytest.param(("/metrics",), "/healthz", False, id="a list replaces the default one"),
     ],
 )
-def test_what_anybody_may_read(open_paths, path, is_open) -> None:
+def test_the_open_paths_are_read_without_credentials(open_paths, path, is_open) -> None:
     serving = Serving() if open_paths is None else Serving(open_paths=open_paths)
     assert serving.is_open(path) is is_open
 

@@ -370,7 +370,7 @@ def test_a_released_lease_is_taken_at_the_next_look() -> None:
     play(story)
 
 
-def test_who_does_not_hold_the_lease_releases_nothing() -> None:
+def test_release_without_the_lease_writes_nothing() -> None:
     async def story(election: Election) -> None:
         election.join("one")
         two = election.join("two")

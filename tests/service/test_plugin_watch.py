@@ -86,7 +86,7 @@ def test_a_call_within_another_is_stopped_alone(watch: PluginWatch) -> None:
         watch.run("Outer", outer, (), {})
 
 
-def test_what_a_call_raises_passes_through(watch: PluginWatch) -> None:
+def test_an_exception_of_a_call_passes_through_the_watch(watch: PluginWatch) -> None:
     with pytest.raises(ZeroDivisionError):
         watch.run("Mine at Filter", lambda: 1 // 0, (), {})
 

@@ -81,7 +81,7 @@ async def test_writes_about_a_pod_go_one_after_another_and_others_do_not_wait() 
     assert world.kept == (2, 0)
 
 
-async def test_what_is_on_its_way_is_not_written_again() -> None:
+async def test_a_condition_under_way_is_not_written_again() -> None:
     slow = Slow()
     world = Writing(slow)
     for _ in range(2):

@@ -206,7 +206,7 @@ def test_a_preemptor_deleted_while_victims_stop_leaves_its_place_to_others() -> 
     play(story)
 
 
-def test_who_hoped_for_the_node_with_less_priority_gives_way() -> None:
+def test_lower_nominations_of_the_node_are_cleared() -> None:
     async def story(cluster: VirtualCluster) -> None:
         slow = {"moorage.dev/stop-seconds": "8"}
         await cluster.create(priority("middle", 10))

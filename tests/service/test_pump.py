@@ -176,7 +176,7 @@ def test_an_attempt_that_breaks_is_retried_and_the_others_go_on(
     assert (condition.message, nominated) == ("oops", CLEAR_NOMINATION.node_name)
 
 
-async def test_it_yields_after_a_batch() -> None:
+async def test_the_pump_yields_after_a_batch() -> None:
     world = Pumping()
     world.add(*[f"p{i:02}" for i in range(40)])
     world.tasks.spawn(world.pump.run(), name="pump")
@@ -184,7 +184,7 @@ async def test_it_yields_after_a_batch() -> None:
     await world.tasks.cancel_all()
 
 
-async def test_it_waits_for_room_among_the_bindings() -> None:
+async def test_the_pump_waits_for_a_free_slot() -> None:
     world = Pumping()
     world.slots.used = 511
     world.add("a", "b", "c")
@@ -198,7 +198,7 @@ async def test_it_waits_for_room_among_the_bindings() -> None:
     await world.tasks.cancel_all()
 
 
-async def test_it_wakes_when_a_pod_arrives() -> None:
+async def test_the_pump_wakes_when_a_pod_arrives() -> None:
     world = Pumping()
     world.tasks.spawn(world.pump.run(), name="pump")
     assert await world.turns(2) == [0, 0]

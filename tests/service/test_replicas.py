@@ -272,7 +272,7 @@ class Silent:
         pytest.param("DELETE", False, id="nor an eviction"),
     ],
 )
-async def test_what_may_be_sent_without_the_lease(method: str, carried: bool) -> None:
+async def test_only_reads_are_sent_without_the_lease(method: str, carried: bool) -> None:
     def refuse() -> None:
         raise NotLeadingError("no")
 

@@ -168,7 +168,7 @@ def test_a_pod_that_nobody_holds_goes_on_at_once() -> None:
     assert run_virtual(WaitingPods().outcome(UID), ManualClock()) == SUCCESS
 
 
-def test_those_who_look_see_who_is_still_to_be_decided_about() -> None:
+def test_looking_shows_the_pods_still_to_be_decided_about() -> None:
     waiting = WaitingPods()
 
     async def main() -> None:

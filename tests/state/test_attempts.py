@@ -222,7 +222,7 @@ def test_the_summary_is_printed_as_kube_scheduler_does():
         pytest.param(["add", "delete"], 1, id="a deleted pod does not"),
     ],
 )
-def test_what_wakes_the_popper(steps, wakes):
+def test_the_changes_that_wake_the_popper(steps, wakes):
     world = World()
     for step in steps:
         if step == "update":

@@ -162,7 +162,7 @@ def test_a_pod_without_uid_is_refused():
         cache.add_pod(pod(uid="", node="n1"))
 
 
-def test_what_is_held_carries_its_node():
+def test_a_held_pod_carries_its_node():
     cache, table = make()
     cache.assume_pod(pod(), "n1")
     assert cache.get_pod("uid-a") == pod(node="n1")
@@ -240,7 +240,7 @@ def test_the_lifecycle_follows(way, state):
     assert cache.lifecycle.state("uid-a") is state
 
 
-def test_it_feeds_the_real_table():
+def test_the_cache_feeds_the_node_table():
     table = NodeTable()
     cache = Cache(table, ManualClock())
     cache.add_pod(pod("early", node="n1"))

@@ -279,7 +279,7 @@ def test_the_moment_of_release(version, held, released):
         pytest.param("v1.20", None, id="v1.20: backoff is waited out"),
     ],
 )
-def test_what_is_popped_while_nothing_is_active(version, popped):
+def test_pods_popped_from_backoff_while_none_is_active(version, popped):
     world = World(version=VERSIONS[version])
     backs_off(world)
     wakes = world.wakes

@@ -176,7 +176,7 @@ def test_looking_up_one_nomination():
     assert ("uid-a" in nominator, len(nominator)) == (True, 1)
 
 
-def test_who_is_the_only_one_nominated_to_a_node():
+def test_only_one_says_whether_a_pod_is_nominated_alone():
     world = World()
     world.add(pod(nominated="n1"))
     alone = world.queue.nominator.only_one

@@ -184,7 +184,7 @@ UNSEEN: list[Any] = [
 
 @pytest.mark.parametrize("expired", [False, True], ids=["watches go on", "410: lists anew"])
 @pytest.mark.parametrize(("change", "place"), UNSEEN)
-def test_what_happened_while_it_was_cut_off(
+def test_a_scheduler_takes_in_the_changes_of_the_time_it_was_cut_off(
     change: Change, place: str | None, expired: bool
 ) -> None:
     clock = ManualClock()

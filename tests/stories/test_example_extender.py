@@ -144,7 +144,7 @@ GREEN = node_manifest("green", labels={POWER: "green"})
 PLAIN = [node_manifest(f"plain-{number}") for number in range(4)]
 
 
-async def test_it_refuses_prefers_and_keeps_its_connection() -> None:
+async def test_the_example_extender_filters_scores_and_keeps_its_connection() -> None:
     with extender() as process:
         settings = f"{{urlPrefix: '{process.url}', {VERBS}}}"
         async with cluster(settings, PLANNED, GREEN, *PLAIN) as made:
@@ -162,7 +162,9 @@ async def test_it_refuses_prefers_and_keeps_its_connection() -> None:
         assert process.stats()["connections"] == 1
 
 
-async def test_it_serves_https_to_whoever_trusts_its_authority(tmp_path: Path) -> None:
+async def test_the_example_extender_serves_https_to_clients_that_trust_its_authority(
+    tmp_path: Path,
+) -> None:
     authority = Authority(SystemClock())
     pair = authority.server_pair()
     (tmp_path / "tls.crt").write_bytes(pair.certificate)
@@ -363,7 +365,7 @@ _OTHER = {"metadata": {"name": "b", "labels": {MAINTENANCE: "now"}}}
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 40, 1000])
-async def test_what_is_remembered_of_a_question_does_not_change_the_next_answer(
+async def test_a_cached_question_does_not_change_the_next_answer(
     questions: list[bytes], size: int
 ) -> None:
     def cut(body: bytes) -> list[bytes]:
@@ -395,7 +397,7 @@ async def test_victims_told_by_uid_are_looked_up_in_the_cluster() -> None:
     assert json.loads(answer) == {"NodeNameToMetaVictims": kept}
 
 
-async def test_it_binds_what_it_is_asked_to() -> None:
+async def test_the_example_extender_binds_the_pod_it_is_asked_to_bind() -> None:
     known = _known({})
     body = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n"}
     assert json.loads(await ExampleExtender(known).bind([json.dumps(body).encode()])) == {
@@ -428,6 +430,8 @@ def test_the_configuration_beside_it_is_one() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_is_told(arguments: tuple[str, ...], message: str) -> None:
+def test_an_unusable_option_of_the_example_extender_is_reported(
+    arguments: tuple[str, ...], message: str
+) -> None:
     done = CliRunner().invoke(main, ["example-extender", *arguments])
     assert (done.exit_code, done.stderr) == (2, f"moorage: {message}\n")

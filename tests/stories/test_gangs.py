@@ -152,7 +152,7 @@ def test_a_group_preempts_a_lower_group_that_runs(anywhere: Play):
         pytest.param(LoadedConfiguration(), 2, id="by default one pod, as kube-scheduler does"),
     ],
 )
-def test_who_goes_for_one_pod_of_higher_priority(
+def test_the_victims_of_one_pod_of_higher_priority(
     config: LoadedConfiguration, left: int, anywhere: Play
 ):
     async def story(live: Cluster) -> None:
@@ -427,7 +427,7 @@ CURES: list[Any] = [
 
 
 @pytest.mark.parametrize(("pods", "groups", "cure", "start"), CURES)
-def test_what_was_refused_starts_at_once_when_it_is_mended(pods, groups, cure, start):
+def test_a_rejected_pod_starts_at_once_when_its_cause_is_mended(pods, groups, cure, start):
     async def story(live: Cluster) -> None:
         await live.create(*groups, *pods)
         await aio.sleep(30)

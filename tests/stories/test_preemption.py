@@ -439,7 +439,7 @@ profiles:
 """
 
 
-def test_who_tolerates_preemption_goes_at_once_for_some_and_after_its_time_for_others():
+def test_a_pod_that_tolerates_preemption_is_evicted_at_once_or_after_its_time():
     domain = "preemption-toleration.scheduling.x-k8s.io"
     patient = priority("patient", 10)
     patient["metadata"]["annotations"] = {

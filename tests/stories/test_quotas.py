@@ -74,7 +74,7 @@ ABOVE_MIN = "is rejected in PreFilter because total ElasticQuota used is more th
 ABOVE_MAX = "is rejected in PreFilter because ElasticQuota b is more than Max"
 
 
-def test_what_is_borrowed_is_given_back_to_who_is_guaranteed_it(https: bool):
+def test_borrowed_resources_return_to_the_namespace_with_the_guarantee(https: bool):
     async def story(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 4})
         await give(cluster, "b", {"cpu": 4})
@@ -95,7 +95,7 @@ def test_what_is_borrowed_is_given_back_to_who_is_guaranteed_it(https: bool):
     tell(story, https=https)
 
 
-def test_who_is_above_its_minimum_takes_nothing_from_others(https: bool):
+def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):
     async def story(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 2})
         await give(cluster, "b", {"cpu": 6})
