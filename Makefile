@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
+AUDIT := .cache/audit/bin/pip-audit
 
-.PHONY: up venv test check fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test audit check fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -47,6 +48,9 @@ bench: $(STAMP)  ## measure; ARGS='--nodes 500 --mode server'
 soak: $(STAMP)  ## 10000 pods on 1000 nodes that come and go, two schedulers; ARGS='--nodes 50 --pods 500'
 	$(BIN)/moorage bench soak $(ARGS)
 
+audit: $(STAMP) $(AUDIT)  ## ask for known vulnerabilities of every dependency; fails unless all were checked
+	$(BIN)/python -m tests.dependency_audit
+
 docs: $(STAMP)  ## write the generated reference pages
 	$(BIN)/python -m docs.generate && $(BIN)/python -m docs.conformance_table
 
@@ -58,3 +62,6 @@ lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
 
 $(UV):
 	$(PYTHON) -m venv .cache/uv && .cache/uv/bin/python -m pip install -q --disable-pip-version-check uv
+
+$(AUDIT):
+	$(PYTHON) -m venv .cache/audit && .cache/audit/bin/python -m pip install -q --disable-pip-version-check pip-audit
