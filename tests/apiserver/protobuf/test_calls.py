@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -158,6 +159,15 @@ async def test_errors_are_told_in_the_form_that_was_asked_for():
     found = told(reply)
     assert (reply.status, found["reason"], found["code"]) == (404, "NotFound", 404)
     assert found["details"] == {"name": "none", "kind": "pods"}
+
+
+async def test_an_answer_that_cannot_be_written_in_protobuf_stays_json():
+    cluster = Cluster()
+    with patch("moorage.apiserver.protobuf.envelope.write_object", side_effect=KeyError("x")):
+        body = config_map("a")
+        reply = await cluster.reply("POST", CONFIG_MAPS, body, accept=BOTH)
+    assert (reply.status, reply.content_type) == (201, "application/json")
+    assert await cluster.names(CONFIG_MAPS) == ["a"]
 
 
 async def test_tables_and_patches_are_never_protobuf():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +41,23 @@ def test_json_to_message_and_back_says_the_same(package, rng):
             assert read == obj, message
             assert encode(message, read) == written
             walk(message, written)
+
+
+@pytest.mark.parametrize("package", facts.packages())
+@settings(max_examples=3, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_changed_bytes_are_read_or_refused(package, rng):
+    for name in facts.package(package):
+        message = f"{package}.{name}"
+        if not has_fields(message):
+            continue
+        changed = bytearray(encode(message, random_object(message, rng)))
+        for _ in range(min(3, len(changed))):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
+        with contextlib.suppress(ProtobufError):
+            read = decode(message, bytes(changed))
+            assert msgspec.json.decode(msgspec.json.encode(read)) == read
+            encode(message, read)
 
 
 def field(number: int, data: bytes) -> bytes:

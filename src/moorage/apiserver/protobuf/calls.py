@@ -93,18 +93,24 @@ def reply_in_protobuf(request: Request, reply: Reply) -> Reply:
         return reply
     if not accepts_protobuf(request.headers.get("accept", "")):
         return reply
-    obj = msgspec.json.decode(body)
-    if not isinstance(obj, dict):
-        return reply
-    if not has_message((obj.get("apiVersion", ""), obj.get("kind", ""))):
-        return reply
-    from moorage.apiserver.protobuf.codec import ProtobufError
-    from moorage.apiserver.protobuf.envelope import write_object
-
     try:
-        body = write_object(obj)
-    except ProtobufError:
-        # JSON says it all the same; most clients that prefer protobuf read both.
+        written = _written(body)
+    except Exception:
+        # The call may have written something; most clients that prefer protobuf read JSON, too.
         _log.exception("%s %s is answered in JSON", request.method, request.path)
         return reply
-    return msgspec.structs.replace(reply, body=body, content_type=PROTOBUF)
+    if written is None:
+        return reply
+    return msgspec.structs.replace(reply, body=written, content_type=PROTOBUF)
+
+
+def _written(body: bytes) -> bytes | None:
+    """Return a JSON document in protobuf; None for one without such a form."""
+    obj = msgspec.json.decode(body)
+    if not isinstance(obj, dict) or not has_message(
+        (obj.get("apiVersion", ""), obj.get("kind", ""))
+    ):
+        return None
+    from moorage.apiserver.protobuf.envelope import write_object
+
+    return write_object(obj)
