@@ -172,3 +172,9 @@ def test_modules_and_tests_that_are_spoken_of_exist() -> None:
         spoken |= {(page.name, name) for name in _TEST.findall(text)}
     assert len(spoken) > 50
     assert sorted((page, name) for page, name in spoken if not _exists(ROOT / name)) == []
+
+
+def test_the_code_map_has_a_sentence_about_each_room() -> None:
+    text = (ROOT / "docs/explanation/code-map.md").read_text()
+    rooms = {path.parent.name for path in (ROOT / "src/moorage").glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `([a-z]+)` \| [A-Z]", text, re.MULTILINE)) == rooms
