@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,11 @@ def test_every_kind_that_is_served_has_a_message():
 )
 def test_the_message_of_a_kind(api_version, kind, expected):
     assert facts.message_of(api_version, kind) == expected
+
+
+def test_nothing_is_kept_of_kinds_that_clients_invent():
+    words = "".join(["Fr", "og"]), "".join(["v", "99"])
+    kept = [sys.getrefcount(each) for each in words]
+    assert facts.message_of(words[1], words[0]) is None
+    assert facts.message_of("v1", words[0]) is None
+    assert [sys.getrefcount(each) for each in words] == kept

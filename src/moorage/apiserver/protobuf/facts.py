@@ -99,9 +99,11 @@ def fields(message: str) -> tuple[Field, ...]:
     return package(package_name)[name]
 
 
-@cache
 def message_of(api_version: str, kind: str) -> str | None:
-    """Return the full name of the message of a kind; None for a kind without a protobuf form."""
+    """Return the full name of the message of a kind; None for a kind without a protobuf form.
+
+    Nothing is cached by its arguments: clients choose them.
+    """
     home = _packed().versions.get(api_version)
     if home is not None and kind in package(home):
         return f"{home}.{kind}"
