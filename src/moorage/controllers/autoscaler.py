@@ -114,7 +114,8 @@ class AutoscalerController(Controller):
             content_type=MERGE_PATCH,
         )
         self._memory(found).changed(desired - current, self.clock.now_ns())
-        self.note(found, "SuccessfulRescale", f"New size: {desired}; reason: {reason}")
+        text = f"New size: {desired}; reason: {reason}"
+        self.note(found, "SuccessfulRescale", text, action=f"ScaleTo{desired}")
         text = f"the HPA controller was able to update the target scale to {desired}"
         self._say(conditions, _ABLE, ("True", "SucceededRescale", text))
         status |= {"desiredReplicas": desired, "lastScaleTime": rfc3339(self.clock.now_ns())}
