@@ -173,7 +173,7 @@ class FileCredentials:
     Parameters
     ----------
     base
-        What does not come from files.
+        The part that does not come from files.
     token_file
         Bearer token, or None.
     certificate, key

@@ -75,7 +75,7 @@ class NamedContext(msgspec.Struct, frozen=True):
 
 
 class KubeconfigFile(msgspec.Struct, frozen=True, rename="kebab"):
-    """One kubeconfig file as written."""
+    """A kubeconfig file as written."""
 
     current_context: str | None = ""
     clusters: list[NamedCluster] | None = None

@@ -117,7 +117,7 @@ class Confirmations:
         if self._expected.get(uid) is not expected or not self._cache.is_assumed(uid):
             return
         if where == expected.node_name:
-            # It happened; the watch is late.
+            # The pod is bound; the watch is late.
             now_ns = self._clock.monotonic_ns()
             self._expected[uid] = msgspec.structs.replace(expected, since_ns=now_ns)
             return

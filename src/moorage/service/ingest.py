@@ -376,7 +376,7 @@ class ListerIngest(_Reporting, Generic[K]):
     resource
         Name in cluster events; None for kinds no event is about.
     queue
-        Told of every change.
+        Takes in every change.
     facts
         Totals.
     """

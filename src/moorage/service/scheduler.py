@@ -87,7 +87,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scheduler:
-    """One scheduler, from its first list to its clean end.
+    """A scheduler, from its first list to its clean end.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class InFlight:
     def events_for(self, uid: str) -> list[InFlightEvent] | None:
         """Return the events since a pod was popped, oldest first; None if they are not known.
 
-        They are not known if the pod is not in flight, or if some of its events had to be dropped.
+        The events are unknown for a pod that is not in flight, and after some had to be dropped.
         """
         marker = self._markers.get(uid)
         if marker is None or marker < self._dropped_to:

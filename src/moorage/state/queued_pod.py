@@ -1,7 +1,7 @@
 """A pod on its way through the queue: the object that sub-queues hold and an attempt works on.
 
 The queue makes it when a pod arrives, ``pop`` hands it out, and
-``add_unschedulable_if_not_present`` gives it back. It changes while the pod waits.
+``add_unschedulable_if_not_present`` gives it back. The object changes while the pod waits.
 """
 
 from __future__ import annotations
