@@ -23,7 +23,11 @@ class FewestPods:
 The declaration is read once, when the scheduler starts. The scheduler does not start when a
 capability needs a method or another capability that is not there, when two contradict each other,
 or when a plugin has an attribute of a capability's name that it does not declare. No capability
-changes a decision.
+of deciding changes a decision.
+
+Times below are medians of the CPU time of one decision with the capability and without it in any
+plugin: `moorage bench basic` with 2000 nodes, for `filter_room` `moorage bench workload preemption`
+with 500 nodes and 2000 pods, on a busy 2-core machine, 2026-11-22.
 
 """
 

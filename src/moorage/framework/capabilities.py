@@ -102,7 +102,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Trait(
             "The parts of a pod that the plugin reads. Pods that agree in them get the same "
             "answers; `()` means that the pod does not matter.",
-            saves="PreFilter and PreScore run once for each shape of pods.",
+            saves="A decision takes 45 us instead of 179: PreFilter and PreScore run once for each "
+            "shape of pods, Filter and Score only for rows that changed.",
             methods=(*_FILTER, *_SCORE),
         ),
     ] = None
@@ -138,7 +139,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Trait(
             "Whether PreFilter skips every pod whose spec equals this one's, leaving nothing in "
             "the cycle state.",
-            saves="PreFilter is not called for such pods.",
+            saves="PreFilter is not called for such pods. A decision takes 45 us instead of 52.",
             methods=("pre_filter",),
             given=("pod",),
             from_outside=False,
@@ -178,7 +179,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Trait(
             "The room that each row has left beside the pod. Filter fails a row exactly where "
             "the room is negative.",
-            saves="Preemption puts pods back by subtraction, without asking Filter again.",
+            saves="Preemption puts pods back by subtraction, without asking Filter again. A "
+            "decision takes 49 us instead of 54.",
             methods=("filter",),
             beside=("filter_sees_sums",),
             given=("state", "pod", "view"),
@@ -190,7 +192,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Trait(
             "What Filter says of one row if it held more: the code and the id of the reasons, "
             "(0, 0) where the row passes. The code is never an error.",
-            saves="One changed row is judged in scalars, about a tenth of the cost of arrays.",
+            saves="One changed row is judged without arrays. A decision takes 45 us instead of 53.",
             methods=("filter",),
             beside=("filter_sees_sums",),
             given=("state", "pod", "row", "more"),
@@ -201,7 +203,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Callable[[CycleState, PodInfo, int], bool] | None,
         Trait(
             "Whether Filter passes one row. False is always right: Filter itself is asked then.",
-            saves="One changed row is judged in scalars, about a tenth of the cost of arrays.",
+            saves="As `filter_row`, for a Filter that sees more than sums.",
             methods=("filter",),
             beside=("filter_reads",),
             given=("state", "pod", "row"),
@@ -211,7 +213,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Callable[[CycleState, PodInfo, int], int | None] | None,
         Trait(
             "What Score returns for one row. None is always right: Score itself is asked then.",
-            saves="One changed row is scored in scalars, about a tenth of the cost of arrays.",
+            saves="One changed row is scored without arrays. A decision takes 45 us instead of 92.",
             methods=("score",),
             beside=("score_reads",),
             given=("state", "pod", "row"),

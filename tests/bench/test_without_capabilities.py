@@ -1,0 +1,56 @@
+"""A capability saves work and decides nothing: without it, the same pods get the same nodes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from moorage.base.clock import SystemClock
+from moorage.base.rng import Streams
+from moorage.bench.catalogue import WORKLOADS, Size
+from moorage.bench.engine_run import EngineRun
+from moorage.bench.workload import Workload, basic
+from moorage.framework import profile
+from moorage.framework.capabilities import NONE, TRAITS, Capabilities, capabilities_of
+from moorage.plugins.in_tree import in_tree_registry
+
+PLAIN = basic(nodes=20, init_pods=10, pods=50)
+PREEMPTION = WORKLOADS["preemption"].workload(Size(nodes=20, init_pods=80, pods=20))
+
+SAVING = (
+    "filter_reads",
+    "score_reads",
+    "shape_parts",
+    "rejects_by_shape",
+    "skips_spec",
+    "filters_row_by_row",
+    "filter_sees_sums",
+    "filter_room",
+    "filter_row",
+    "passes_row",
+    "score_row",
+)
+
+
+def digest(workload: Workload) -> str:
+    engine = EngineRun(workload, in_tree_registry(), clock=SystemClock(), streams=Streams(1))
+    return engine.run().digest
+
+
+@pytest.mark.parametrize("workload", [PLAIN, PREEMPTION], ids=["plain pods", "preemption"])
+@pytest.mark.parametrize("name", SAVING)
+def test_placements_are_the_same_without(
+    name: str, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = {name, *(other for other, trait in TRAITS.items() if name in trait.beside)}
+    taken: list[str] = []
+
+    def fewer(plugin_name: str, plugin: object) -> Capabilities:
+        found = capabilities_of(plugin_name, plugin)
+        taken.extend(each for each in found.declared() if each in gone)
+        return msgspec.structs.replace(found, **{each: getattr(NONE, each) for each in gone})
+
+    expected = digest(workload)
+    monkeypatch.setattr(profile, "capabilities_of", fewer)
+    assert digest(workload) == expected
+    assert name in taken
