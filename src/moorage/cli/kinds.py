@@ -1,6 +1,6 @@
-"""From the words of a command line, or of a manifest, to a resource type.
+"""Resource types by the words of a command line or of a manifest.
 
-The kinds moorage knows need no call; others are looked up in the server's discovery.
+Built-in kinds need no call; other kinds are looked up in the discovery of the server.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[M
     Raises
     ------
     UsageError
-        A file cannot be read or is no manifest; says which document and why.
+        A file cannot be read or is no manifest; the message names the document and the fault.
     """
     found: list[Manifest] = []
     for source in sources:
@@ -41,12 +41,12 @@ def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[M
 
 
 def parse_manifests(text: bytes, source: str) -> list[Manifest]:
-    """Read every object of a text; Lists are taken apart.
+    """Read every object of a text; the items of a List count one by one.
 
     Raises
     ------
     UsageError
-        Not YAML or JSON, or something in it is no Kubernetes object.
+        The text is neither YAML nor JSON, or holds something else than Kubernetes objects.
     """
     try:
         documents = read_yaml(text)

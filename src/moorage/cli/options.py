@@ -81,7 +81,7 @@ def plugin_option(function: F) -> F:
 
 
 def log_formatter(name: str) -> logging.Formatter:
-    """Return what writes log lines: ``text`` or ``json``.
+    """Return the formatter of log lines: ``text`` or ``json``.
 
     Raises
     ------
@@ -109,6 +109,6 @@ def start_logging(verbose: int, *, log_format: str = "text") -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(log_formatter(log_format))
     logging.basicConfig(level=level, handlers=[handler])
-    # asyncio and the HTTP library have a lot to say that helps nobody here.
+    # asyncio and the HTTP library log a lot that does not help here.
     for noisy in ("asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))

@@ -1,4 +1,4 @@
-"""One command's talk with an API server: find it, connect, work, hang up."""
+"""The session of one command with an API server: find the server, connect, work, disconnect."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Session(msgspec.Struct, frozen=True):
     Parameters
     ----------
     client
-        Verbs.
+        The verbs of the API.
     transport
-        For calls that have no verb.
+        The transport for calls without a verb.
     namespace
-        Of objects that name none.
+        The namespace of objects that name none.
     clock
-        For ages.
+        The clock by which ages are shown.
     """
 
     client: Client
@@ -47,7 +47,7 @@ def run_session(
     context: str = "",
     namespace: str = "",
 ) -> T:
-    """Connect as the flags say, do the work, hang up.
+    """Connect as the flags say, do the work, disconnect.
 
     Raises
     ------
@@ -70,12 +70,12 @@ def run_session(
 
 
 async def check_server(access: ServerAccess, clock: Clock) -> None:
-    """Ask the server for its version, so that what is wrong is told before anything starts.
+    """Ask the server for its version, so that faults show before anything starts.
 
     Raises
     ------
     ApiError, TransportError
-        The server cannot be reached or refuses us.
+        The server cannot be reached or refuses our credentials.
     """
     transport = open_transport(access, clock=clock, user_agent="moorage-cli")
     try:

@@ -21,20 +21,20 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def with_last_applied(obj: Manifest) -> Manifest:
-    """Return the object with the annotation that remembers it as written."""
+    """Return the object with the annotation that keeps it as written."""
     marked = copy.deepcopy(obj)
     metadata = marked["metadata"]
     annotations = dict(metadata.get("annotations") or {})
     annotations.pop(LAST_APPLIED, None)
     metadata["annotations"] = annotations
     text = json.dumps(marked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    # The line end belongs to it: kubectl compares the whole text.
+    # The line end is part of the value: kubectl compares the whole text.
     metadata["annotations"] = {**annotations, LAST_APPLIED: f"{text}\n"}
     return marked
 
 
 def last_applied(live: Manifest) -> Manifest:
-    """Return what was applied last, an empty object if nothing (readable) was."""
+    """Return the object applied last; an empty object if there is no readable one."""
     text = (live.get("metadata") or {}).get("annotations", {}).get(LAST_APPLIED, "")
     try:
         found = json.loads(text)
@@ -49,9 +49,9 @@ def three_way_patch(original: Any, modified: Any, live: Any) -> dict[str, Any]:
     Parameters
     ----------
     original
-        As applied the last time.
+        The object as applied the last time.
     modified
-        As wanted now.
+        The object as wanted now.
     live
         As it is.
     """

@@ -1,4 +1,4 @@
-"""Every flag of kube-scheduler v1.36, and what ``moorage run`` does with it.
+"""Every flag of kube-scheduler v1.36, and its effect in ``moorage run``.
 
 One table for the command line, its documentation (``docs/reference/flags.md``) and its tests.
 Nothing is ignored silently: a flag is effective, accepted with a warning, or refused.
@@ -25,9 +25,9 @@ class Effect(enum.Enum):
     EFFECTIVE = "effective"
     """As in kube-scheduler, or as its note says."""
     ACCEPTED = "accepted, no effect"
-    """Taken, so that manifests need not change; a warning says so when it is given."""
+    """Accepted, so that manifests need not change; a warning says that the flag has no effect."""
     REFUSED = "refused"
-    """Ignoring it would be unsafe or misleading; given with a value in `allowed` it is taken."""
+    """Refused, as ignoring it would be unsafe or misleading; values in `allowed` are accepted."""
 
 
 class Flag(msgspec.Struct, frozen=True):
@@ -42,11 +42,11 @@ class Flag(msgspec.Struct, frozen=True):
     default
         As kube-scheduler prints it.
     effect
-        What it does here.
+        The effect of the flag in moorage.
     note
-        What to know, a sentence without full stop.
+        A remark for users, a sentence without full stop.
     allowed
-        For refused ones: values that say what is the case anyway.
+        For refused flags: values that change nothing and are therefore taken.
     own
         Whether ``moorage run`` has an option of its own for it.
     """
@@ -194,7 +194,7 @@ _BY_PARAMETER: Final = {flag.parameter: flag for flag in FLAGS}
 def kube_scheduler_flags(function: F) -> F:
     """Add every flag of the table that the command has no option of its own for.
 
-    Only effective ones are shown in the help. Values arrive by parameter name, None if not given.
+    Help shows only effective flags. Values arrive by parameter name, None for a flag not given.
     """
     for flag in reversed(FLAGS):
         if flag.own:
@@ -265,17 +265,17 @@ def _verbosity_as_letters(words: list[str]) -> Iterator[str]:
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that were given, by name, and check those that may not be.
+    """Return the flags that were given, by name, and refuse forbidden ones.
 
     Parameters
     ----------
     values
-        As click hands them over, by parameter.
+        Values from click, by parameter.
 
     Raises
     ------
     UsageError
-        A flag is refused; all of them are listed.
+        A flag is refused; the message lists every refused flag.
     """
     given = {
         _BY_PARAMETER[parameter].name: _joined(value)
@@ -295,7 +295,7 @@ def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def warnings(given: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
-    """Yield a line for each flag that was given and does nothing."""
+    """Yield a warning for each given flag that has no effect."""
     for flag in FLAGS:
         if flag.name not in given:
             continue
@@ -306,7 +306,7 @@ def warnings(given: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
 
 
 def values_in_force(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return every flag's value as Go prints it: those given, the others' defaults."""
+    """Return the value of every flag as Go prints it; defaults for flags not given."""
     values: dict[str, str] = {}
     for flag in FLAGS:
         value = given.get(flag.name, flag.default)

@@ -34,16 +34,16 @@ def with_flags(
     Parameters
     ----------
     config
-        As read, or the defaults.
+        The configuration as read, or the defaults.
     given
         Flags by name.
     has_config
-        Whether it was read from a file, which the deprecated flags do not override.
+        Whether the configuration was read from a file; deprecated flags do not override a file.
 
     Raises
     ------
     ConfigError
-        What the flags say is not valid.
+        A flag has an invalid value.
 
     Notes
     -----

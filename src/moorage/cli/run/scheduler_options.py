@@ -18,15 +18,16 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     kubeconfig, context
-        How to reach the server; "" for the configuration's, then the usual places.
+        The kubeconfig and its context; "" for the kubeconfig of the configuration, else the usual
+        files.
     config
         File of the configuration; None for the defaults.
     seed
-        Of all random choices; None draws one.
+        Seed of all random choices; None draws a seed.
     plugins
         Plugins from outside, as ``--plugin`` names them.
     flags
-        kube-scheduler's own that were given, by name.
+        Flags of kube-scheduler that were given, by name.
     verbosity
         How much is logged, as ``-v`` of kube-scheduler.
     """

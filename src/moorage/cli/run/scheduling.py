@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
-    """Load a configuration and build its profiles once, so that every mistake is told now.
+    """Load a configuration and build its profiles once, so that every mistake shows now.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ async def schedule(
     UsageError
         The configuration, the kubeconfig or the server cannot be used.
     ApiError, TransportError
-        The server cannot be reached or refuses us.
+        The server cannot be reached or refuses our credentials.
     """
     config = configured(options)
     serving = serving_of(options.flags)
@@ -161,7 +161,7 @@ def _flags_in_force(options: SchedulerOptions, serving: Serving) -> dict[str, st
 async def _served(
     scheduler: Scheduler, server: HealthServer | None, on_ready: Callable[[], None] | None
 ) -> None:
-    """Run a scheduler, and its port as long as it runs."""
+    """Run a scheduler, and serve its port while it runs."""
     tasks = TaskOwner()
     if on_ready is not None:
         tasks.spawn(_tell(scheduler, on_ready), name="tell that it schedules")
@@ -199,7 +199,7 @@ def write_config(options: SchedulerOptions, path: Path) -> None:
     Raises
     ------
     UsageError
-        It has faults, or cannot be written there.
+        The configuration has faults, or the file cannot be written.
     """
     text = "\n---\n".join(yaml_text(each) for each in documents(configured(options)))
     try:
@@ -216,7 +216,7 @@ def scheduler_access(
     Raises
     ------
     KubeconfigError
-        Nothing found, or nothing usable.
+        No kubeconfig is found, or it cannot be used.
     """
     kubeconfig = options.kubeconfig or config.client_connection.kubeconfig
     access = find_access(kubeconfig, context=options.context, clock=clock)
@@ -232,7 +232,7 @@ def scheduler_transport(
     *,
     told: CallListener | None = None,
 ) -> Transport:
-    """Return the transport to the server, limited as ``clientConnection`` asks; else not at all."""
+    """Return the transport to the server, with the rate limit of ``clientConnection``, if any."""
     limits = config.client_connection
     return open_transport(
         access,
@@ -246,5 +246,5 @@ def scheduler_transport(
 
 
 async def look_at_server(transport: Transport, streams: Streams) -> None:
-    """Call it once, so that a server that cannot be used is told at once."""
+    """Call the server once, so that a server that cannot be used shows at once."""
     await Client(transport, rng=streams.stream("client")).read("/version")

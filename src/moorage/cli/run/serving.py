@@ -64,12 +64,12 @@ def health_server(
     *,
     flags: Mapping[str, str],
 ) -> HealthServer | None:
-    """Return the server of a scheduler; None where it should not serve, or cannot.
+    """Return the HTTP server of a scheduler; None if it should not serve, or cannot.
 
     Parameters
     ----------
     pages
-        What it answers besides the health checks, ``/configz`` and those about itself.
+        Pages besides the health checks, ``/configz`` and the pages about the process.
     flags
         kube-scheduler's flags as they are in force.
     """
