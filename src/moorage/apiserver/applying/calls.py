@@ -1,4 +1,4 @@
-"""What an apply says: its body, who applies, and whether by force.
+"""The call of an apply: its body, its field manager, and whether it is forced.
 
 Place in the flow: read by `writing` before `managers` judges it. Messages follow kubernetes v1.36
 apimachinery pkg/apis/meta/v1/validation and apiserver pkg/endpoints/handlers/patch.go.
@@ -39,7 +39,7 @@ def read_configuration(request: Request) -> Sent:
 
 
 def _read_yaml(body: bytes) -> Sent:
-    # Only clients other than kubectl send YAML; the others need not wait for its import.
+    # Only clients other than kubectl send YAML, so the import of its parser is put off until then.
     from moorage.api.yaml_text import read_yaml
 
     repeated: list[str] = []
@@ -53,7 +53,7 @@ def _read_yaml(body: bytes) -> Sent:
 
 
 def manager_name(request: Request, query: Query) -> str:
-    """Return who writes: the parameter, or the program's name as it introduces itself."""
+    """Return the field manager: the parameter, or the name in the User-Agent header."""
     agent = request.headers.get("user-agent", "").partition("/")[0]
     return query.text("fieldManager") or agent[:_MANAGER_LENGTH_MAX] or "unknown"
 
@@ -85,8 +85,8 @@ def refresh_last_applied(new: Obj, config: Obj, manager: str) -> None:
 
     Notes
     -----
-    kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedupdater.go: so that a
-    client-side apply that follows knows what this one applied.
+    Source: kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedupdater.go.
+    A client-side apply that follows then knows the configuration of this apply.
     """
     annotations = (new["metadata"].get("annotations") or {}) if manager == "kubectl" else {}
     if LAST_APPLIED in annotations:

@@ -1,8 +1,8 @@
-"""Sets of fields, and how ``managedFields`` writes them down (FieldsV1).
+"""Sets of fields, and their format in ``managedFields`` (FieldsV1).
 
-Place in the flow: the currency between `values` and `managers`. Mirrors structured-merge-diff v6
-fieldpath: an element of a path is ``f:name`` for a field, ``k:{"key":"value"}`` for an item of a
-list told apart by keys, ``v:"value"`` for an item of a set.
+Place in the flow: `values` returns these sets and `managers` compares them. Mirrors
+structured-merge-diff v6 fieldpath. An element of a path is ``f:name`` for a field,
+``k:{"key":"value"}`` for an item of a list with keys, ``v:"value"`` for an item of a set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def field(name: str) -> str:
 
 
 def item_key(keys: Mapping[str, Any]) -> str:
-    """Return the element of an item of a list told apart by keys."""
+    """Return the element of an item of a list with keys."""
     return f"k:{_encode(keys).decode()}"
 
 
@@ -36,7 +36,7 @@ def item_value(value: Any) -> str:
 
 
 def shown(path: Path) -> str:
-    """Write a path for people, ``.spec.containers[name="a"].image``."""
+    """Return a path as messages show it, ``.spec.containers[name="a"].image``."""
     parts = []
     for element in path:
         kind, _, rest = element.partition(":")
@@ -52,7 +52,7 @@ def shown(path: Path) -> str:
 
 
 def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
-    """Write a set down as ``fieldsV1``."""
+    """Return a set in the format of ``fieldsV1``."""
     root: dict[str, Any] = {}
     ends = [_node(root, path) for path in paths]
     for found in ends:
@@ -62,8 +62,9 @@ def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def _ordered(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return a tree with its elements in order, the tree's own mark behind them."""
-    # Level by level: to sort all paths at once takes ten times as long, and every thread waits.
+    """Return a tree with its elements in order; the tree's own mark comes after them."""
+    # Sorting level by level: sorting all paths at once takes ten times as long and blocks all
+    # threads.
     ordered = {name: _ordered(tree[name]) for name in sorted(tree) if name != _MEMBER}
     if _MEMBER in tree:
         ordered[_MEMBER] = {}
@@ -82,7 +83,7 @@ def from_fields_v1(tree: Any) -> FieldSet:
     Raises
     ------
     ValueError
-        It is no set of fields.
+        The value is not a set of fields.
     """
     found: set[Path] = set()
     _collect(tree, (), found)
@@ -115,5 +116,5 @@ def _canonical(element: str) -> str:
 
 
 def prefixes(paths: Iterable[Path]) -> set[Path]:
-    """Return every path that leads to one of these, and these themselves."""
+    """Return these paths and every path that leads to one of them."""
     return {path[:length] for path in paths for length in range(1, len(path) + 1)}

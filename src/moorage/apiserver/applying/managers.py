@@ -1,11 +1,11 @@
-"""Who manages which fields, and what an apply or another write does to that.
+"""The managers of fields, and how an apply or another write changes them.
 
 Place in the flow: `writing` calls `apply` for a PATCH of type apply and `track` for any other
 write. Mirrors structured-merge-diff v6 merge/update.go and kubernetes v1.36 apimachinery
-pkg/util/managedfields. An object that nobody has applied has no managers here: keeping account of
-every write would make each object half as large again. The first apply finds all there is managed
-by ``before-first-apply``, as upstream does for objects without managers; but for what kubectl's
-annotation says it applied on its own side.
+pkg/util/managedfields. An object that was never applied has no managers here, because a record of
+every write would make each object half as large again. At the first apply all fields of the object
+belong to ``before-first-apply``, as upstream does for objects without managers. Fields that
+kubectl's annotation names are the exception: they belong to kubectl's client-side apply.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LAST_APPLIED_PATH: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 # Upstream merges the oldest managers of updates into one above this number.
 _UPDATERS_MAX = 10
 
-# Fields nobody manages: names of the object, and what only the server writes.
+# Fields without a manager: names of the object, and fields that only the server writes.
 _NOBODYS = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {
@@ -69,13 +69,13 @@ class Manager(msgspec.Struct, frozen=True):
     operation
         ``Apply`` or ``Update``.
     api_version
-        Version of the object the fields are named in.
+        Version of the object in which the fields are named.
     time
-        When the entry last changed, RFC 3339.
+        Time of the last change of the entry, RFC 3339.
     subresource
-        What was written through, empty for the object itself.
+        Subresource of the write, empty for the object itself.
     fields
-        What it manages.
+        Fields that the entry manages.
     """
 
     name: str
@@ -87,13 +87,13 @@ class Manager(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells entries apart; an applier has one, in the version it applied last."""
+        """Identity of the entry; an applier has one entry, in the version of its last apply."""
         version = self.api_version if self.operation == UPDATE else ""
         return (self.name, self.operation, self.subresource, version)
 
     @property
     def described(self) -> str:
-        """How a conflict names it."""
+        """Name of the entry in the message of a conflict."""
         text = f'"{self.name}"'
         if self.subresource:
             text += f' with subresource "{self.subresource}"'
@@ -109,15 +109,16 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     manager
-        Who writes.
+        Name of the manager that writes.
     version
-        The version the object is written in.
+        Version of the object in this write.
     find
-        The other versions it can be seen in.
+        Returns the other versions in which the object is served.
     subresource
         Empty for the object itself.
     has_status
-        The kind has a subresource ``status``: the two do not write each other's fields.
+        The kind has a subresource ``status``. Writes of either do not change the fields of the
+        other.
     now
         RFC 3339.
     """
@@ -136,11 +137,11 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def layout(self) -> Layout:
-        """How objects of that version are taken apart."""
+        """Layout of the objects of that version."""
         return self.version.layout
 
     def managed(self, paths: Iterable[Path]) -> FieldSet:
-        """Return those paths that somebody can manage through this write."""
+        """Return the paths that a manager can own through this write."""
         found = frozenset(path for path in paths if path not in _NOBODYS)
         if not self.has_status:
             return found
@@ -154,7 +155,7 @@ def read_managers(entries: Any) -> list[Manager]:
     Raises
     ------
     ValueError
-        An entry makes no sense.
+        An entry is malformed.
     """
     found = []
     for entry in entries or ():
@@ -177,7 +178,7 @@ def read_managers(entries: Any) -> list[Manager]:
 
 
 def write_managers(managers: Iterable[Manager]) -> list[Obj]:
-    """Write ``metadata.managedFields``; managers of nothing are left out."""
+    """Return ``metadata.managedFields``; managers without fields are left out."""
     entries = []
     listed = [each for each in _capped(list(managers)) if each.fields]
     for each in sorted(listed, key=lambda m: (m.operation, m.time, m.name, m.api_version)):
@@ -218,18 +219,18 @@ def applied(
     Parameters
     ----------
     live
-        The object as it is; None to make a new one.
+        The stored object; None to make a new one.
     config
-        What the manager wants; everything in it becomes the manager's.
+        Configuration of the manager, which then owns all fields in it.
     writing
-        Who applies, and where.
+        Manager and version of the apply.
     force
-        Take over fields that others manage.
+        Take over fields that other managers own.
 
     Raises
     ------
     StatusError
-        409: the configuration changes fields others manage, and is not forced.
+        409: the configuration changes fields of other managers, and is not forced.
     """
     wanted = writing.managed(fields_of(config, writing.layout))
     me = Manager(writing.manager, APPLY, writing.api_version, writing.now, writing.subresource)
@@ -257,7 +258,7 @@ def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
     by_kubectl = everything & _last_applied(live, writing)
     if not by_kubectl:
         return [found]
-    # kubectl takes over whatever the manager of its annotation has, so that may be its own only.
+    # kubectl takes over all fields of the manager in its annotation, so only its own entry counts.
     return [
         msgspec.structs.replace(found, name=CLIENT_SIDE, fields=by_kubectl | {_LAST_APPLIED_PATH}),
         msgspec.structs.replace(found, fields=everything - by_kubectl - {_LAST_APPLIED_PATH}),
@@ -267,7 +268,7 @@ def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
 def _without_dropped(
     new: Obj, mine: Manager | None, wanted: FieldSet, around: tuple[Sequence[Manager], Writing]
 ) -> Obj:
-    """Remove what the manager applied last time and does not any more, unless another has it."""
+    """Remove fields that the manager no longer applies, unless another manager owns them."""
     others, writing = around
     same = mine is not None and mine.api_version == writing.api_version
     if mine is None or (same and mine.fields <= wanted):
@@ -282,9 +283,9 @@ def _without_dropped(
 
 
 def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) -> list[Manager]:
-    """Return the other managers without what a write changes or removes.
+    """Return the other managers without the fields that a write changes or removes.
 
-    Those of a version that is not served any more go: nobody can tell what their fields are.
+    Managers of a version that is no longer served go, because their fields cannot be resolved.
     """
     left = []
     for each in others:
@@ -302,18 +303,18 @@ def _less(manager: Manager, taken: AbstractSet[Path], now: str) -> Manager:
 
 
 def _forgiven(live: Obj, writing: Writing) -> set[Path]:
-    """Return what kubectl itself applied before it did so on the server.
+    """Return the fields that kubectl owned through client-side apply.
 
     Notes
     -----
-    kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedmanager.go: the
-    annotation of client-side apply says what was kubectl's all along.
+    Source: kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedmanager.go.
+    The annotation of client-side apply names the fields that kubectl already owned.
     """
     return _last_applied(live, writing) if writing.manager == "kubectl" else set()
 
 
 def _last_applied(live: Obj, writing: Writing) -> set[Path]:
-    """Return the fields of the configuration kubectl applied last on its own side."""
+    """Return the fields of the configuration in kubectl's client-side annotation."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
         found = msgspec.json.decode(text or "null")
@@ -323,7 +324,7 @@ def _last_applied(live: Obj, writing: Writing) -> set[Path]:
 
 
 def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[Path]) -> None:
-    """Raise the 409 that names every field somebody else manages."""
+    """Raise the 409 that names every field of another manager."""
     conflicts = []
     for each in others:
         changed, _ = change.in_version(each.api_version) or (set(), set())
@@ -352,17 +353,17 @@ def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[P
 
 
 def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
-    """Return ``managedFields`` after an ordinary write; None where nobody keeps account.
+    """Return ``managedFields`` after an ordinary write; None where no manager is recorded.
 
     Parameters
     ----------
     old, new
         The object before and after.
     sent
-        ``managedFields`` as the client sent them; a client may rewrite them (kubectl does when it
-        moves from client-side to server-side apply), and an empty entry clears them.
+        ``managedFields`` as the client sent them. A client may rewrite them, as kubectl does when
+        it moves from client-side to server-side apply. An empty entry clears them.
     writing
-        Who writes, and where.
+        Manager and version of the write.
     """
     kept = old["metadata"].get("managedFields")
     if sent == [{}]:

@@ -1,7 +1,7 @@
 """Taking objects apart into fields, merging, comparing and removing, by the layout of a kind.
 
-Place in the flow: the arithmetic under `managers`. Mirrors structured-merge-diff v6 typed: what
-has no owner of its own inside is one field, and lists with keys are compared item by item.
+Place in the flow: `managers` computes with these functions. Mirrors structured-merge-diff v6
+typed: a value owned as a whole is one field, and lists with keys are compared item by item.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _collect(value: Any, layout: Layout, prefix: Path, found: set[Path]) -> None
 
 
 def _parts(value: Any, layout: Layout) -> Iterator[tuple[str, Any, Layout]]:
-    """Yield what a value consists of, nothing where it is one field."""
+    """Yield the parts of a value; nothing where the value is one field."""
     if layout.form == "object" and isinstance(value, dict):
         for name, inner in value.items():
             yield field(name), inner, layout.member(name)
@@ -66,7 +66,7 @@ def element_of(item: Any, layout: Layout) -> str:
 
 
 def merged(live: Any, config: Any, layout: Layout) -> Any:
-    """Return a live value with a configuration laid over it; shares what it can."""
+    """Return a live value with a configuration laid over it; unchanged parts are shared."""
     if layout.form == "object" and isinstance(config, dict) and isinstance(live, dict):
         result = dict(live)
         for name, value in config.items():
@@ -78,7 +78,7 @@ def merged(live: Any, config: Any, layout: Layout) -> Any:
 
 
 def _merged_list(live: list[Any], config: list[Any], layout: Layout) -> list[Any]:
-    """Merge item by item: the configuration's order counts, the rest stays where it was."""
+    """Merge item by item: items of the configuration keep its order, the others their position."""
     before = {element_of(item, layout): item for item in live}
     wanted = {element_of(item, layout): item for item in config}
     result: list[Any] = []
@@ -103,7 +103,7 @@ def _merged_item(live: Any, config: Any, layout: Layout) -> Any:
 
 
 def compare(old: Any, new: Any, layout: Layout) -> tuple[set[Path], set[Path]]:
-    """Return the fields that came or changed, and those that went."""
+    """Return the fields that were added or changed, and the fields that were removed."""
     changed: set[Path] = set()
     gone: set[Path] = set()
     _compare(old, new, layout, (), (changed, gone))
@@ -118,13 +118,13 @@ def _compare(
     before = {} if old is _ABSENT else {p[0]: p for p in _parts(old, layout)}
     after = {} if new is _ABSENT else {p[0]: p for p in _parts(new, layout)}
     changed, gone = found
-    # A value that is one field now, or was one and is taken apart now. An object that has become
-    # empty, or was, has only lost or gained what is in it.
+    # The value is one field on one side and taken apart on the other. An object that became empty,
+    # or was empty, has only lost or gained its content.
     emptied = _is_open(old, layout) and _is_open(new, layout)
     if prefix and new is not _ABSENT and not after and not emptied:
         changed.add(prefix)
     elif prefix and old is not _ABSENT and not emptied and (new is _ABSENT or not before):
-        # An object that is gone is named as well as its fields: a manager that applied it empty
+        # A removed object is named as well as its fields: a manager that applied the object empty
         # manages the object itself.
         gone.add(prefix)
     for element in [*before, *(each for each in after if each not in before)]:
@@ -143,18 +143,18 @@ def _compare(
 
 
 def without(value: Any, layout: Layout, paths: set[Path], kept: set[Path]) -> Any:
-    """Return a value without some fields; what a removal leaves empty goes too.
+    """Return a value without some fields; objects and lists that become empty go too.
 
     Parameters
     ----------
     value
         An object.
     layout
-        How it is taken apart.
+        Layout of the object.
     paths
-        What to remove.
+        Paths to remove.
     kept
-        Fields, and paths on the way to fields, that stay even if they become empty.
+        Fields, and paths that lead to fields, that stay even if they become empty.
     """
     return _without(value, layout, (), paths, kept)
 

@@ -1,8 +1,8 @@
-"""One change of an object, seen in every API version its managers know it in.
+"""One change of an object, seen in every API version of its managers.
 
-Place in the flow: `managers` compares through here. A manager's fields are named in the version it
-wrote, so whether they changed, or who else still wants them, is found out in that version. Mirrors
-structured-merge-diff v6 merge/update.go (update, prune, addBackOwnedItems).
+Place in the flow: `managers` compares objects with this module. A manager's fields are named in
+the version of its write. Whether they changed, or another manager owns them, is decided in that
+version. Mirrors structured-merge-diff v6 merge/update.go (update, prune, addBackOwnedItems).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from moorage.apiserver.applying.values import compare, fields_of, without
 from moorage.apiserver.kind import Layout, Obj
 
 Fields = tuple[set[Path], set[Path]]
-"""The fields that came or changed, and those that went."""
+"""The fields that were added or changed, and the fields that were removed."""
 
 
 class Version(msgspec.Struct, frozen=True):
-    """How objects of a kind look in one API version.
+    """The form of a kind's objects in one API version.
 
     Parameters
     ----------
     name
-        ``apps/v1`` and the like, as objects carry it.
+        ``apps/v1`` and the like, as in the ``apiVersion`` of objects.
     layout
-        How they are taken apart.
+        Layout of the objects.
     to_stored, from_stored
-        Make the one form of all versions of this one, and back.
+        Convert from this version to the stored version, and back.
     """
 
     name: str
@@ -43,20 +43,20 @@ class Version(msgspec.Struct, frozen=True):
 
 
 Find = Callable[[str], Version | None]
-"""Returns a version by its name; None where it is not served."""
+"""Returns a version by its name; None where the version is not served."""
 
 
 class Comparison:
-    """What a change comes to, asked for version by version.
+    """A change of an object, computed for each version on demand.
 
     Parameters
     ----------
     old, new
         The object before and after.
     version
-        The version these two are in.
+        Version of ``old`` and ``new``.
     find
-        The other versions.
+        Returns the other versions.
     """
 
     def __init__(self, old: Obj, new: Obj, version: Version, find: Find) -> None:
@@ -67,7 +67,7 @@ class Comparison:
         self._found: dict[str, Fields | None] = {}
 
     def in_version(self, name: str) -> Fields | None:
-        """Return the fields that changed and those that went; None for a version not served."""
+        """Return the fields that changed and those removed; None for a version not served."""
         if name not in self._found:
             self._found[name] = self._compare(name)
         return self._found[name]
@@ -87,26 +87,26 @@ def pruned(
     kept: Mapping[str, FieldSet],
     find: Find,
 ) -> Obj:
-    """Return an object without what a manager has dropped and nobody else wants.
+    """Return an object without the fields that a manager dropped and no other manager owns.
 
     Parameters
     ----------
     new
         The object.
     version
-        Its version.
+        Version of the object.
     dropped
-        What the manager had until now, and the version this is named in.
+        Fields that the manager owned until now, and the version in which they are named.
     kept
-        What all managers have from now on, by version.
+        Fields that all managers own from now on, by version.
     find
-        The other versions.
+        Returns the other versions.
     """
     fields, there = dropped
     whole = there.of(new, version)
     staying = prefixes(kept.get(there.name, ()))
     left: Obj = without(whole, there.layout, set(fields) - staying, staying)
-    # What is missed in another version comes back there; the caller's own version is the last.
+    # A field owned in another version comes back there; the caller's own version is the last.
     for name in [*sorted(set(kept) - {there.name, version.name}), version.name]:
         after = version if name == version.name else find(name)
         if after is None or after.name == there.name:

@@ -1,5 +1,5 @@
-"""What the facts of the API say about an object: its types, its unknown fields, how it merges.
+"""What the facts of the API say about objects: types, unknown fields and merging.
 
-Place in the flow: `openapi` renders the definitions for clients, `check` refuses wrong types and
-names unknown fields, `patch_strategic` takes its merge keys from them.
+Place in the flow: `openapi` renders the definitions for clients. `check` refuses wrong types and
+names unknown fields. `patch_strategic` takes its merge keys from the definitions.
 """

@@ -1,7 +1,7 @@
 """The shape of a built-in kind.
 
-Place in the flow: `kinds.served` offers it to the verbs as `moorage.apiserver.kind.Shape`; custom
-resources have a shape of their own, from the schema of their definition.
+Place in the flow: `kinds.served` gives this shape to the verbs as `moorage.apiserver.kind.Shape`.
+Custom resources have a shape from the schema of their definition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moorage.apiserver.schema.shape import fits
 
 
 class BuiltinShape:
-    """What the facts say of one kind; implements `moorage.apiserver.kind.Shape`.
+    """The shape that the facts give one kind; implements `moorage.apiserver.kind.Shape`.
 
     Parameters
     ----------
@@ -33,19 +33,19 @@ class BuiltinShape:
         self.list_kind = f"{resource.kind}List"
 
     def fits(self, obj: Obj) -> bool:
-        """Whether an object is surely in order."""
+        """Whether the quick check finds an object without error."""
         return fits(self._resource, obj)
 
     def type_errors(self, obj: Obj) -> list[str]:
-        """Return what cannot be decoded."""
+        """Return the type errors of an object."""
         return check.type_errors(self._resource, obj)
 
     def unknown_fields(self, obj: Obj) -> list[str]:
-        """Return the paths of the fields the kind does not have."""
+        """Return the paths of the fields that the kind does not have."""
         return check.unknown_fields(self._resource, obj)
 
     def prune(self, obj: Obj) -> None:
-        """Drop nulls, and fields the kind does not have, in place."""
+        """Drop nulls, and fields that the kind does not have, in place."""
         check.prune(self._resource, obj)
 
     def layout(self) -> Layout:

@@ -1,7 +1,7 @@
 """Every definition of the served API, by its full name.
 
-Place in the flow: built from `moorage.apiserver.facts`, each definition when it is first asked
-for; read by `check`, `shape`, `layout`, `openapi` and `patch_strategic`.
+Place in the flow: each definition is built from `moorage.apiserver.facts` on its first use. Its
+readers are `check`, `shape`, `layout`, `openapi` and `patch_strategic`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _names_by_kind() -> Mapping[tuple[str, str, str], str]:
 def definition_name(resource: ResourceType) -> str:
     """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``.
 
-    The name for a custom resource is the group backwards, as upstream does:
+    The name for a custom resource starts with the reversed group, as upstream:
     ``com.example.v1.Car``.
     """
     found = _names_by_kind().get((resource.group, resource.version, resource.kind))
@@ -94,7 +94,7 @@ def references(name: str) -> list[str]:
 
 
 def closure(names: list[str]) -> list[str]:
-    """Full names of these definitions and of all they lead to, sorted."""
+    """Full names of these definitions and of all definitions they refer to, sorted."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -109,7 +109,7 @@ def closure(names: list[str]) -> list[str]:
 def merge_keys(resource: ResourceType) -> Mapping[str, str]:
     """Path of every list that merges by a key -> that key, for one kind.
 
-    Paths are dotted without indexes, ``spec.template.spec.containers``; a type that contains
+    Paths are dotted without indexes, ``spec.template.spec.containers``. A type that contains
     itself is not entered again.
     """
     found: dict[str, str] = {}

@@ -1,8 +1,8 @@
-"""Does an object have the shape its kind promises? Wrong types, and fields nobody knows.
+"""Check the types of an object's fields, and find the fields that its kind does not have.
 
 Place in the flow: every body of a create, update or patch is checked here before defaulting, so
-that later code may rely on types. Wrong types are refused always (400), unknown fields only when
-the client asked for strict field validation.
+later code may rely on the types. Wrong types are always refused (400). Unknown fields are refused
+only when the client asked for strict field validation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _QUANTITY_FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where a value is: the struct it is a field of, and the dotted path without indexes."""
+    """Position of a value: the struct of its field, and the dotted path without indexes."""
 
     struct: str
     path: str
@@ -54,9 +54,9 @@ def unknown_fields(kind: Kind | ResourceType, obj: Mapping[str, Any]) -> list[st
     Parameters
     ----------
     kind
-        Kind the object claims to be.
+        Kind in the object's ``apiVersion`` and ``kind``.
     obj
-        Decoded JSON; places with a wrong type are passed over, `type_errors` names those.
+        Decoded JSON; values of a wrong type are passed over, `type_errors` names them.
     """
     found: list[str] = []
     _collect_unknown(_definition_of(kind), obj, "", found)
@@ -64,7 +64,7 @@ def unknown_fields(kind: Kind | ResourceType, obj: Mapping[str, Any]) -> list[st
 
 
 def type_errors(kind: Kind | ResourceType, obj: Any) -> list[str]:
-    """Return what cannot be decoded, in the words of the API server's JSON decoder.
+    """Return the type errors of an object, in the words of the API server's JSON decoder.
 
     Returns
     -------
@@ -96,10 +96,10 @@ def decode_error(kind: Kind | ResourceType, obj: Any) -> str | None:
 def prune(kind: Kind | ResourceType, obj: dict[str, Any]) -> None:
     """Drop nulls, and fields the kind does not have, in place, as decoding into Go would.
 
-    Times become UTC, ``Time`` with whole seconds and ``MicroTime`` with six decimals: clients
-    that read ``Z`` and send ``+00:00`` have changed nothing.
+    Times become UTC, ``Time`` with whole seconds and ``MicroTime`` with six decimals. A client
+    that reads ``Z`` and sends ``+00:00`` then changes nothing.
 
-    The object has to be one that `type_errors` finds right.
+    The object must have passed `type_errors` without an error.
     """
     prune_definition(_definition_of(kind), obj)
 
@@ -124,7 +124,7 @@ def _canonical_time(text: str, write: Callable[[int], str]) -> str:
         ns = parse_rfc3339(text)
     except (ValueError, OverflowError):
         return text
-    # Outside these years the platform may not know how to write them; no clock is there.
+    # Some platforms cannot format years outside this range; no clock shows them.
     return write(ns) if 0 <= ns < _YEAR_9999_NS else text
 
 
@@ -179,12 +179,12 @@ def _unknown_inside(type_ref: TypeRef, value: Any, path: str, found: list[str]) 
 def definition_type_errors(
     definition: Definition, obj: Mapping[str, Any], prefix: str = ""
 ) -> list[str]:
-    """Return what cannot be decoded of an object of one definition; as `type_errors`.
+    """Return the type errors of an object of one definition, as `type_errors` does.
 
     Parameters
     ----------
     definition
-        What it should be.
+        Definition of the object.
     obj
         Decoded JSON.
     prefix
@@ -209,7 +209,7 @@ def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str])
     if type_ref.shape == "scalar":
         fault = _SCALAR_CHECKS[type_ref.name](value)
         if fault is not None:
-            # A text of its own does not name the field upstream; people are glad to know it.
+            # Upstream's own text does not name the field; this message does, for the reader's sake.
             shown = f"{fault} ({place.path}: {json.dumps(value, ensure_ascii=False)})"
             found.append(shown if fault else _mismatch(type_ref, value, place))
     elif type_ref.shape == "list":
@@ -261,8 +261,8 @@ def _json_type(value: Any) -> str:
     return "null" if value is None else "object"
 
 
-# A scalar check returns None when the value is right, "" for a plain mismatch of types, or a text
-# of its own.
+# A scalar check returns None when the value is right, "" for a plain mismatch of types, or a
+# message of its own.
 def _string(value: Any) -> str | None:
     return None if isinstance(value, str) else ""
 

@@ -1,7 +1,7 @@
-"""The types that the facts of the API describe, in a form made for walking over objects.
+"""The types that the facts of the API describe, in a form for walking over objects.
 
-Place in the flow: `catalog` builds a `Definition` from the facts when it is first asked for;
-`check`, `shape`, `layout`, `openapi` and `patch_strategic` walk over objects with it.
+Place in the flow: `catalog` builds each `Definition` from the facts on its first use. `check`,
+`shape`, `layout`, `openapi` and `patch_strategic` walk over objects with definitions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ OPEN: frozenset[str] = frozenset(
         "RawExtension",
     }
 )
-"""Scalars that hold whatever JSON."""
+"""Scalars that hold any JSON value."""
 NAMED_SCALARS: frozenset[str] = OPEN | {"IntOrString", "MicroTime", "Quantity", "Time"}
-"""Definitions that are one value to a client, by the last part of their name."""
+"""Definitions that clients see as a single value, by the last part of their name."""
 # OpenAPI type and format -> name of the scalar.
 _SCALARS: Mapping[tuple[str, str], str] = {
     ("string", ""): "string",
@@ -45,7 +45,7 @@ class TypeRef(msgspec.Struct, frozen=True):
     Parameters
     ----------
     shape
-        What the JSON value looks like.
+        Form of the JSON value.
     name
         Name of a scalar (``int32``, ``Quantity``, ...) or full name of a definition; empty for
         lists and maps.
@@ -65,7 +65,7 @@ class TypeRef(msgspec.Struct, frozen=True):
 
     @property
     def innermost(self) -> TypeRef:
-        """Type that is left when all lists and maps around it are taken away."""
+        """Type of the innermost elements, without the lists and maps around them."""
         return self.of.innermost if self.of is not None else self
 
 
@@ -79,7 +79,7 @@ class Field(msgspec.Struct, frozen=True):
     type
         Type of the value.
     required
-        A client has to send the field.
+        Whether a client has to send the field.
     merge_key
         Key of a strategic merge patch for the objects of a list; empty for other fields.
     merges

@@ -1,7 +1,7 @@
 """How objects of built-in kinds merge under server-side apply.
 
-Place in the flow: `applying` takes objects apart by these layouts. They follow from the list
-types, map types and list keys among the facts of the API.
+Place in the flow: `applying` takes objects apart by these layouts. The facts of the API give their
+list types, map types and list keys.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from moorage.apiserver.schema.definitions import OPEN, Definition, Field, TypeRe
 
 Keys = tuple[tuple[str, Any], ...]
 
-# Defaults of keys that a client may leave out (+default marks of kubernetes v1.36
-# staging/src/k8s.io/api/core/v1/types.go); the facts have no defaults.
+# Defaults of keys that a client may leave out, as the facts have no defaults. Source: +default
+# marks of kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go.
 _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 
 
@@ -35,7 +35,7 @@ class _Atomic:
 
 
 class _Deduced:
-    """A value of which nothing is known: objects field by field, everything else whole."""
+    """A value without a schema: objects field by field, everything else whole."""
 
     form: LayoutForm = "object"
     keys: Keys = ()

@@ -1,11 +1,10 @@
-"""Is an object beyond doubt of the shape its kind promises? A quick yes, or a "look closer".
+"""A quick check of an object's types: right beyond doubt, or in need of a close look.
 
-Place in the flow: nearly every body is in order, so `check` asks here first and walks the object
-itself only to find out what is wrong. The definitions are compiled to `msgspec` types once, on
-first use.
+Place in the flow: nearly every body is right, so `check` asks here first. `check` walks the object
+only to find its errors. The definitions are compiled to `msgspec` types once, on first use.
 
-The answer yes is exact: all types right, nothing unknown or null, times as the server writes
-them. The answer no may mean only that a value is spelled in a way too rare to be known here.
+True is exact: all types are right, nothing is unknown or null, and times are as the server writes
+them. False may also mean a correct value in a spelling too rare for this check.
 """
 
 from __future__ import annotations
@@ -45,17 +44,17 @@ _SCALARS: Mapping[str, Any] = {
     "bytes": Annotated[str, msgspec.Meta(pattern=_BASE64)],
     **dict.fromkeys(sorted(OPEN), Any),
 }
-# No value is of this type: what contains itself has to be looked at closely.
+# No value is of this type: a definition that contains itself needs the close look.
 _NOTHING = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
 
 
 def fits(resource: ResourceType, obj: Any) -> bool:
-    """Whether an object is surely in order; False when it has to be looked at closely.
+    """Whether an object is right beyond doubt; False when it needs a close look.
 
     Parameters
     ----------
     resource
-        What the object claims to be.
+        Kind in the object's ``apiVersion`` and ``kind``.
     obj
         Decoded JSON.
     """
@@ -71,7 +70,7 @@ def fits(resource: ResourceType, obj: Any) -> bool:
 def _struct(name: str) -> type[msgspec.Struct]:
     """Compile a definition."""
     fields = list(definition(name).fields.values())
-    # Names such as `default` and `from` would not do for attributes.
+    # Names such as `default` and `from` cannot be the names of attributes.
     names = {f"f{index}": field.name for index, field in enumerate(fields)}
     members = [(f"f{index}", _type(field.type), None) for index, field in enumerate(fields)]
     return msgspec.defstruct(
