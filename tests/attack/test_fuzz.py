@@ -149,8 +149,10 @@ TEXTS = [
 
 
 def _kept_from_clients(found: Any) -> bool:
-    """Whether a 500 is one of upstream's own: what has been stored is created again."""
-    return str(found.get("message", "")).startswith("resourceVersion should not be set")
+    """Whether a 500 is one of upstream's own: it has no reason."""
+    return str(found.get("message", "")).startswith(
+        ("resourceVersion should not be set", "failed to create typed patch object")
+    )
 
 
 async def _send(cluster: Cluster, rng: Any) -> tuple[int, Any, Any]:
@@ -177,7 +179,7 @@ async def _send(cluster: Cluster, rng: Any) -> tuple[int, Any, Any]:
         close: Any = getattr(reply.body, "aclose", None)
         await close()
         return reply.status, {}, body
-    found = json.loads(reply.body) if reply.content_type == "application/json" else {}
+    found = read_yaml(reply.body)[0] if reply.body[:1] not in b"{" else json.loads(reply.body)
     return reply.status, found, (method, path, query, form, body)
 
 

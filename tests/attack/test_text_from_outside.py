@@ -15,7 +15,7 @@ from moorage.client.kubeconfig_file import parse_kubeconfig
 from moorage.config.load import parse_config
 from moorage.nodeagent.templates import load_nodes
 from tests.apiserver.crd import CARS, DEFINITIONS, definition
-from tests.apiserver.harness import JSON_PATCH, MERGE, Cluster
+from tests.apiserver.harness import JSON_PATCH, MERGE, Cluster, pod
 
 YAML = "application/yaml"
 APPLY = "application/apply-patch+yaml"
@@ -161,3 +161,29 @@ def test_a_kind_that_is_no_text_is_refused(kind: Any, tmp_path: Path):
     # Found by the fuzzer of files.
     with pytest.raises(UsageError):
         _nodes(json.dumps({"kind": kind, "items": []}).encode(), tmp_path)
+
+
+def test_half_a_character_in_a_configuration_is_refused():
+    # Found by the fuzzer of files.
+    body = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    with pytest.raises(ConfigError, match="half of a surrogate pair"):
+        parse_config(json.dumps({**body, "profiles": [{"schedulerName": "\ud800"}]}))
+
+
+_DEPLOYMENT = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]},
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["metadata", "spec", "status"])
+async def test_a_scale_whose_parts_are_no_objects_is_refused(name: str):
+    # Found by the fuzzer of calls.
+    cluster = Cluster()
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    await cluster.ok("POST", path, _DEPLOYMENT)
+    status, found = await cluster.call("PUT", f"{path}/a/scale", {name: "x"})
+    assert status == 400, found

@@ -138,6 +138,12 @@ def _wanted(scale: Obj, request: Request) -> Obj:
         raise unsupported_media_type(offered)
     if not isinstance(sent, dict) or sent.get("kind", "Scale") != "Scale":
         raise bad_request("the object provided is unrecognized (must be of type Scale)")
+    for name in ("metadata", "spec", "status"):
+        if not isinstance(sent.get(name) or {}, dict):
+            raise bad_request(
+                'Scale in version "v1" cannot be handled as a Scale: '
+                f"json: cannot unmarshal {name}: not an object"
+            )
     return sent
 
 

@@ -65,8 +65,12 @@ def _parse_json(text: str, source: str) -> Any:
     value = json.loads(text, object_pairs_hook=collect)
     try:
         check_bounds(value, OF_FILE)
+        # Half a character, spelt as an escape, is no text.
+        json.dumps(value, ensure_ascii=False).encode()
     except DecodeError as error:
         raise ConfigError([str(error)], source=source) from error
+    except UnicodeEncodeError as error:
+        raise ConfigError(["not UTF-8: half of a surrogate pair"], source=source) from error
     if duplicates:
         raise ConfigError(duplicates, source=source)
     return value

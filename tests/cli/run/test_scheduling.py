@@ -28,13 +28,6 @@ def kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
-def test_a_server_that_does_not_answer_ends_it_with_1(bare: Type, tmp_path: Path) -> None:
-    config = kubeconfig(tmp_path / "k", "http://127.0.0.1:1")
-    result = bare("run", "--kubeconfig", str(config))
-    assert result.exit_code == 1
-    assert result.stderr.startswith("moorage: GET http://127.0.0.1:1/version: ")
-
-
 @pytest.mark.parametrize(
     ("flag", "in_config", "server"),
     [

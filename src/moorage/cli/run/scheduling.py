@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,9 +14,9 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from moorage.base.aio import TaskOwner
+from moorage.base.aio import TaskOwner, sleep
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import UsageError
+from moorage.base.errors import ApiError, TransportError, UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.cli.plugins import with_plugins
@@ -25,6 +26,7 @@ from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.cli.run.serving import health_server, metric_pages, serving_of
 from moorage.client.auth import ServerAccess
+from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
@@ -110,7 +112,7 @@ async def schedule(
     guard = None if elector is None else WriteGuard(elector.check)
     transport = scheduler_transport(config.scheduler, access, clock, guard, told=calls)
     try:
-        await look_at_server(transport, streams)
+        await look_at_server(transport, streams, clock)
         scheduler = assemble(
             known.config,
             known.registry,
@@ -245,6 +247,35 @@ def scheduler_transport(
     )
 
 
-async def look_at_server(transport: Transport, streams: Streams) -> None:
-    """Call the server once, so that a server that cannot be used shows at once."""
-    await Client(transport, rng=streams.stream("client")).read("/version")
+async def look_at_server(transport: Transport, streams: Streams, clock: Clock) -> None:
+    """Call the server until it answers, saying so while it does not.
+
+    Raises
+    ------
+    ApiError, TransportError
+        The server cannot be used, and waiting does not help: credentials, certificates, a path.
+    """
+    client = Client(transport, rng=streams.stream("client"))
+    backoff = Backoff(BackoffRule(), clock=clock, rng=streams.stream("first call"))
+    waited = False
+    while True:
+        try:
+            await client.read("/version")
+        except (ApiError, TransportError) as error:
+            if not _may_pass(error):
+                raise
+            seconds = backoff.next_seconds()
+            click.echo(f"moorage: {error}; trying again in {seconds:.0f} s", err=True)
+            waited = True
+            await sleep(seconds)
+        else:
+            break
+    if waited:
+        click.echo("moorage: the server answers", err=True)
+
+
+def _may_pass(error: ApiError | TransportError) -> bool:
+    """Whether a failure may end by itself: a server that is down, busy or starting."""
+    if isinstance(error, ApiError):
+        return error.code >= 500 or error.code == 429
+    return not isinstance(error.__cause__, ssl.SSLError)
