@@ -17,6 +17,7 @@ import pytest
 from moorage.apiserver.journal import kept as kept_module
 from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureError
 from moorage.apiserver.journal.kept import Journal
+from moorage.apiserver.record import Record
 from moorage.apiserver.store import Store, Write
 from moorage.base.errors import UsageError
 from tests.attack.disk import Fault, FaultyDisk, KilledError
@@ -228,6 +229,74 @@ def _found_or_salvaged(run: Run, disk: FaultyDisk, what: str) -> str:
         return "whole"
     assert found in run.told, f"{what}: a state that never was"
     return "older"
+
+
+def _full_disk() -> tuple[FaultyDisk, Journal, Store, list[Write]]:
+    """Return a disk on which no write has room any more, and what keeps objects on it."""
+    disk = FaultyDisk()
+    journal, store = Journal(disk), Store()
+    held: list[Write] = []
+    journal.fill([], store.version)
+    store.hold_back(held.append)
+    for number in range(3):
+        _put(store, f"c{number}")
+    _commit(journal, store, held)
+    disk.room_bytes = sum(disk.contents().values())
+    return disk, journal, store, held
+
+
+def _put(store: Store, name: str) -> None:
+    store.put("things", {"metadata": {"namespace": "default", "name": name}, "x": PADDING}, {})
+
+
+def _commit(journal: Journal, store: Store, held: list[Write]) -> bool:
+    """Commit what is held; whether there was room for it."""
+    try:
+        journal.commit(held)
+    except NoRoomError:
+        store.undo(held)
+        return False
+    else:
+        store.publish(held)
+        return True
+    finally:
+        held.clear()
+
+
+def test_deletes_have_room_on_a_full_disk_and_other_writes_have_not():
+    disk, journal, store, held = _full_disk()
+    _put(store, "d")
+    assert not _commit(journal, store, held)
+    store.remove("things", ("default", "c0"))
+    assert _commit(journal, store, held)
+    _put(store, "d")
+    assert not _commit(journal, store, held)
+    # The reserve has been given; it has room for more of them, and then it is used up.
+    store.remove("things", ("default", "c1"))
+    assert _commit(journal, store, held)
+    disk.room_bytes = sum(disk.contents().values())
+    store.remove("things", ("default", "c2"))
+    assert not _commit(journal, store, held)
+    names = [each.name for _, each in _restored(disk)]
+    assert names == [record.name for record in store.shelf("things").records()] == ["c2"]
+
+
+def test_a_pod_that_begins_to_stop_counts_as_a_delete_on_a_full_disk():
+    _, journal, store, held = _full_disk()
+    record = store.shelf("things").get(("default", "c0"))
+    assert record is not None
+    obj = record.decode()
+    obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    # The reserve of these tests is small.
+    obj["x"] = ""
+    store.put("things", obj, {})
+    assert _commit(journal, store, held)
+
+
+def _restored(disk: FaultyDisk) -> list[tuple[str, Record]]:
+    """Return what the next server finds, once there is room again."""
+    disk.room_bytes = None
+    return list(Journal(disk, served=True).records())
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -253,10 +253,8 @@ class Journal:
         try:
             self._append(entries, version)
         except NoRoomError:
-            if not self._has_reserve or not any(_makes_room(write) for write in writes):
+            if not any(_makes_room(write) for write in writes) or not self._give_reserve():
                 raise
-            self._files.remove(RESERVE)
-            self._has_reserve = False
             self._append(entries, version)
         # One log at a time waits for being worked in.
         if self._log_bytes >= self._log_bytes_max and self._mark.snapshot == self._mark.log:
@@ -400,6 +398,18 @@ class Journal:
         except OSError:
             # There is none to set aside.
             self._files.remove(RESERVE)
+
+    def _give_reserve(self) -> bool:
+        """Give up the room that was set aside; whether there was any."""
+        if not self._has_reserve:
+            return False
+        try:
+            self._files.remove(RESERVE)
+        except OSError:
+            # Some file systems want room to remove a file.
+            return False
+        self._has_reserve = False
+        return True
 
     def end(self) -> None:
         """Let a compaction under way give up."""
