@@ -301,7 +301,7 @@ def all_made(snapshot: Snapshot) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_verdicts_equal_the_reference_and_follow_every_change(seed):
+def test_answers_equal_the_reference_after_every_change(seed):
     world = World(seed)
     kept = all_made(world.snapshot)
     for _ in range(12):
@@ -315,7 +315,7 @@ def test_verdicts_equal_the_reference_and_follow_every_change(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_trial_is_seen_and_leaves_no_trace(seed):
+def test_answers_follow_a_trial_and_its_undo(seed):
     world = World(seed)
     kept = all_made(world.snapshot)
     asked, extra = world.pod(), world.pod()

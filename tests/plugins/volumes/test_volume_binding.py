@@ -106,7 +106,7 @@ MISSING = 'persistentvolumeclaim "c" not found'
                 "VolumeZone": unresolvable(MISSING),
                 "VolumeRestrictions": unresolvable(MISSING),
             },
-            id="a claim that is not there",
+            id="a claim that does not exist",
         ),
         pytest.param(
             [],
@@ -117,7 +117,7 @@ MISSING = 'persistentvolumeclaim "c" not found'
                     'persistentvolumeclaim "p-v"'
                 )
             },
-            id="an ephemeral volume whose claim is still to come",
+            id="an ephemeral volume without its claim yet",
         ),
         pytest.param(
             [claim("p-v", meta=OWNED)],
@@ -149,7 +149,7 @@ MISSING = 'persistentvolumeclaim "c" not found'
             ],
             using("c"),
             {"VolumeBinding": unresolvable('persistentvolumeclaim "c" is being deleted')},
-            id="a claim on its way out",
+            id="a claim that is being deleted",
         ),
         pytest.param(
             [claim()],
@@ -169,7 +169,7 @@ MISSING = 'persistentvolumeclaim "c" not found'
                 "VolumeBinding": unresolvable("pod has unbound immediate PersistentVolumeClaims"),
                 "VolumeZone": unresolvable('storageclass.storage.k8s.io "gone" not found'),
             },
-            id="a class that is not there",
+            id="a class that does not exist",
         ),
         pytest.param(
             [claim(storageClassName="now")],
@@ -187,7 +187,7 @@ MISSING = 'persistentvolumeclaim "c" not found'
                 "VolumeBinding": error('VolumeBindingMode not set for StorageClass "odd"'),
                 "VolumeZone": unresolvable('VolumeBindingMode not set for StorageClass "odd"'),
             },
-            id="a class that does not say when it binds",
+            id="a class without volumeBindingMode",
         ),
         pytest.param(
             [claim(storageClassName="late", volumeName="pv"), volume("pv")],
@@ -195,7 +195,9 @@ MISSING = 'persistentvolumeclaim "c" not found'
             {"VolumeBinding": unresolvable("pod has unbound immediate PersistentVolumeClaims")},
             id="a claim that names its volume but is not bound",
         ),
-        pytest.param([claim(storageClassName="late")], using("c"), {}, id="a claim that waits"),
+        pytest.param(
+            [claim(storageClassName="late")], using("c"), {}, id="a claim that waits for a pod"
+        ),
     ],
 )
 def test_pre_filter_rejects(objects, asked, expected):
@@ -222,7 +224,7 @@ def local(name: str, node_name: str) -> PersistentVolume:
     return volume(name, nodeAffinity={"required": {"nodeSelectorTerms": [term]}})
 
 
-def test_an_assumed_volume_is_taken_until_it_is_given_back():
+def test_an_assumed_volume_is_not_free_until_unreserve():
     late = storage_class("late", provisioner="kubernetes.io/no-provisioner")
     claims = [claim("c", storageClassName="late"), claim("d", storageClassName="late")]
     snapshot = with_objects(late, *claims, local("pv-a", "a"), local("pv-b", "b"))
@@ -247,7 +249,7 @@ def test_an_assumed_volume_is_taken_until_it_is_given_back():
     assert find(plugin, snapshot, second)[1] == [True, True]
 
 
-def test_errors_are_counted_by_stage():
+def test_failures_are_counted_by_step():
     late = storage_class("late", provisioner="kubernetes.io/no-provisioner")
     pv = volume("pv", storageClassName="late")
     snapshot = with_objects(late, claim("c", storageClassName="late"), pv)
@@ -290,7 +292,7 @@ def test_a_provisioned_claim_ties_later_pods_to_the_node_until_the_claim_changes
     assert find(plugin, snapshot, using("c", name="q"))[1] == [True, True]
 
 
-def test_what_the_api_has_overtaken_is_not_assumed_for_ever():
+def test_assumptions_overtaken_by_the_api_are_dropped():
     names = [f"c{index}" for index in range(5)]
     snapshot = with_objects(*[claim(name, storageClassName="late") for name in names])
     claims = snapshot.listers.persistent_volume_claims
@@ -337,7 +339,7 @@ def test_a_decision_from_an_older_version_is_an_error_and_assumes_nothing():
     assert find(plugin, snapshot, using("c"))[1] == [True, True]
 
 
-def test_a_pod_in_the_way_of_a_claim_can_be_taken_away_in_a_trial():
+def test_a_trial_can_remove_a_pod_that_uses_a_one_pod_claim():
     one_pod = claim("c", accessModes=["ReadWriteOncePod"])
     snapshot = with_objects(one_pod)
     holder, asked = using("c", name="holder"), using("c", name="asked")
@@ -435,7 +437,7 @@ def test_in_tree_handles(source, labels, handle):
         ),
     ],
 )
-def test_what_cannot_be_translated_says_so_as_upstream_does(source, labels, text):
+def test_untranslatable_handles_fail_with_the_upstream_text(source, labels, text):
     found = source_of(volume("pv", **source))
     assert found is not None
     with pytest.raises(VolumeError) as caught:
@@ -463,44 +465,44 @@ def expressions(**wanted: list[str] | None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("labels", "affinity", "expected"),
     [
-        pytest.param({}, None, None, id="nothing says where: everywhere"),
+        pytest.param({}, None, None, id="no affinity and no labels: every node"),
         pytest.param(
             {ZONE: "a__b"},
             None,
             [(CINDER_ZONE, ["a", "b"])],
-            id="the labels of zones are asked for",
+            id="zone labels become required topology",
         ),
         pytest.param(
             {ZONE: " b __a__ __a"},
             None,
             [(CINDER_ZONE, ["a", "b"])],
-            id="each once, sorted, without spaces and empty ones",
+            id="zones are unique, sorted, stripped and not empty",
         ),
         pytest.param({ZONE: "__"}, None, None, id="a label without a zone adds nothing"),
         pytest.param(
-            {BETA_ZONE: "a"}, None, [(CINDER_ZONE, ["a"])], id="the older label where it is alone"
+            {BETA_ZONE: "a"}, None, [(CINDER_ZONE, ["a"])], id="only the older zone label"
         ),
         pytest.param(
             {ZONE: "new"},
             expressions(beta=["old"], beta_region=["r"]),
             [(CINDER_ZONE, ["old"]), (REGION, ["r"])],
-            id="an affinity comes before labels, and names regions anew",
+            id="affinity replaces labels, and region keys are translated",
         ),
         pytest.param(
             {BETA_ZONE: "old"},
             expressions(zone=["new"], beta_region=["r"]),
             [(CINDER_ZONE, ["new"]), (BETA_REGION, ["r"])],
-            id="regions stay where the zone has its newer name",
+            id="region keys stay when the zone label is the newer one",
         ),
         pytest.param(
             {ZONE: "a"},
             expressions(zone=None),
             [(ZONE, []), (CINDER_ZONE, ["a"])],
-            id="a zone that only has to be there counts for none",
+            id="an Exists requirement on the zone names no zone",
         ),
     ],
 )
-def test_a_migrated_volume_is_where_affinity_or_labels_say(labels, affinity, expected):
+def test_affinity_of_a_migrated_volume_from_affinity_or_labels(labels, affinity, expected):
     more = {} if affinity is None else {"nodeAffinity": affinity}
     disk = volume("pv", labels=labels, cinder={"volumeID": "u"}, **more)
     found = translated_affinity(disk, "kubernetes.io/cinder")
@@ -518,7 +520,7 @@ def test_a_volume_with_no_topology_of_its_driver_keeps_its_affinity():
     assert found == disk.spec.node_affinity.required
 
 
-def test_a_migrated_volume_asks_for_the_drivers_topology():
+def test_a_migrated_volume_requires_the_topology_keys_of_its_driver():
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z"]}]}
     disk = volume(
         "pv",
@@ -540,7 +542,7 @@ def test_a_migrated_volume_asks_for_the_drivers_topology():
     assert find(plugin, snapshot, using("c"))[1] == [True, False]
 
 
-def test_a_volume_that_cannot_be_translated_breaks_the_attempt_only_where_it_matters():
+def test_an_untranslatable_volume_raises_only_when_a_node_migrates_its_plugin():
     disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://z/disk"})
     bound = claim("c", volumeName="pv", annotations=COMPLETED)
     snapshot = with_objects(disk, bound)
@@ -554,7 +556,7 @@ def test_a_volume_that_cannot_be_translated_breaks_the_attempt_only_where_it_mat
         find(plugin, snapshot, using("c"))
 
 
-def test_attach_limits_leave_out_a_volume_that_cannot_be_translated_but_not_an_inline_one():
+def test_attach_limits_skip_untranslatable_volumes_but_not_inline_volumes():
     disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://z/disk"})
     snapshot = with_objects(disk, claim("c", volumeName="pv", annotations=COMPLETED))
     resolver = VolumeResolver(snapshot.listers, "prefix")

@@ -1,4 +1,4 @@
-"""Volumes: where they can be reached, bound or provisioned, and how many a node attaches.
+"""Plugins for volumes: whether a node reaches, binds, provisions and attaches a pod's volumes.
 
 - `volume_binding`: the plugin VolumeBinding.
 - `volume_restrictions`: the plugin VolumeRestrictions.
@@ -9,7 +9,7 @@
 - `free`: unbound volumes by class, and the best one for each node.
 - `nodes`: the nodes that can reach a volume, a class or a piece of storage capacity.
 - `assumed`: volumes and claims as decided, before the API shows them.
-- `writes`: the writes that bind a pod's volumes.
+- `writes`: the API writes that bind a pod's volumes.
 - `hints`: the events that may cure a rejection of VolumeBinding.
 - `resolver`: driver and handle of each volume of a pod.
 - `attached`: volumes that count against the attach limits of a node.

@@ -1,7 +1,7 @@
-"""What VolumeBinding believes about volumes and claims before the API shows it.
+"""Assumed changes of volumes and claims, before the API shows them.
 
-An overlay on the lister of one kind: a decision changes an object here at once, so that the next
-pod sees it, while the API server hears of it in the binding task.
+`Assumed` is an overlay on the lister of one kind. A decision changes an object here at once, so
+the next pod sees the change. The binding task writes the change to the API server later.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/util/assumecache``.
 """
@@ -20,17 +20,17 @@ K = TypeVar("K", bound=HasMetadata)
 class Assumed(Generic[K]):
     """Objects of one kind with assumed changes.
 
-    An assumed object stands until the lister holds another version of it, or none.
+    An assumption ends when the lister holds another version of the object, or no longer holds it.
 
     Parameters
     ----------
     lister
-        What the API showed.
+        The objects as the API showed them.
 
     Attributes
     ----------
     log
-        (namespace, name) of objects whose assumption began or was taken back.
+        (namespace, name) of each object whose assumption began or was taken back.
     """
 
     def __init__(self, lister: Lister[K]) -> None:
@@ -40,7 +40,7 @@ class Assumed(Generic[K]):
         self.log: KeyLog[tuple[str, str]] = KeyLog()
 
     def get(self, name: str, namespace: str = "") -> K | None:
-        """Return the object as assumed, else as the API showed it; None when it is not there."""
+        """Return the assumed object, else the object of the API; None when neither exists."""
         shown = self._lister.get(name, namespace)
         key = (namespace, name)
         if key not in self._overlay:
@@ -52,25 +52,25 @@ class Assumed(Generic[K]):
         return assumed
 
     def shown(self, name: str, namespace: str = "") -> K | None:
-        """Return the object as the API showed it; None when it is not there."""
+        """Return the object as the API showed it; None when the API has no such object."""
         return self._lister.get(name, namespace)
 
     @property
     def shown_log(self) -> KeyLog[tuple[str, str]]:
-        """(namespace, name) of objects the API showed changed or gone."""
+        """(namespace, name) of each object that changed or was deleted in the API."""
         return self._lister.log
 
     def names(self) -> list[str]:
-        """Return the names of all objects, in order of arrival; for cluster-scoped kinds."""
+        """Return the names of all objects of a cluster-scoped kind, in order of arrival."""
         return [obj.metadata.name for obj in self._lister.all()]
 
     def assume(self, obj: K) -> None:
-        """Let an object stand in for the version the API showed.
+        """Use an object instead of the version that the API showed.
 
         Raises
         ------
         VolumeError
-            The object is not there, or has changed since the decision.
+            The object does not exist, or has changed since the decision.
         """
         self._settle()
         metadata = obj.metadata
@@ -84,7 +84,7 @@ class Assumed(Generic[K]):
         self.log.append(key)
 
     def restore(self, obj: K) -> None:
-        """Take an assumption back; nothing happens when another one or none stands."""
+        """Take back the assumption of this object; do nothing when this object is not assumed."""
         key = (obj.metadata.namespace, obj.metadata.name)
         found = self._overlay.get(key)
         if found is not None and found[1] is obj:
@@ -92,7 +92,10 @@ class Assumed(Generic[K]):
             self.log.append(key)
 
     def _settle(self) -> None:
-        """Drop what the API has overtaken: nobody may ever ask for such an object again."""
+        """Drop assumptions that a newer version in the API has overtaken.
+
+        Without this, an object that no caller asks for again would stay in memory.
+        """
         log = self._lister.log
         changed = log.since(self._settled_at)
         self._settled_at = log.position

@@ -1,7 +1,7 @@
-"""Which volumes count against a node's attach limits, kept up to date by node.
+"""Volumes that count against the attach limits of each node, kept up to date.
 
-Between the indexes of `snapshot` and NodeVolumeLimits. A pod's volumes are resolved once and
-resolved again only when a claim, volume, class or CSINode they were resolved with changes.
+This module stands between the indexes of `snapshot` and NodeVolumeLimits. A pod's volumes are
+resolved once. They are resolved again only when their claim, volume, class or CSINode changes.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelimits/csi.go``.
 """
@@ -24,7 +24,7 @@ _ROOM_FOR_ALL: Final = 2**62
 
 
 class _Node:
-    """What is attached to one node."""
+    """The volumes attached to one node."""
 
     __slots__ = ("by_pod", "refs", "used")
 
@@ -63,14 +63,14 @@ class AttachedVolumes:
     # -- questions -----------------------------------------------------------------------------
 
     def limits(self, driver: str) -> NDArray[np.int64]:
-        """Return int64, (n,): how many volumes of a driver each node takes; -1 for any number."""
+        """Return int64, (n,): the attach limit of each node for a driver; -1 for no limit."""
         found = self._limits.get(driver)
         if found is None:
             found = self._limits[driver] = self._build_limits(driver)
         return found
 
     def used(self, driver: str) -> NDArray[np.int64]:
-        """Return int64, (n,): how many volumes of a driver are attached to each node."""
+        """Return int64, (n,): the number of a driver's volumes that are attached to each node."""
         found = self._used.get(driver)
         if found is None:
             found = self._used[driver] = np.zeros(self._snapshot.num_nodes, np.int64)
@@ -81,9 +81,10 @@ class AttachedVolumes:
         return found
 
     def room(self, driver: str) -> NDArray[np.int64]:
-        """Return int64, (n,): how many more volumes of a driver each node takes; not to be changed.
+        """Return int64, (n,): the number of further volumes of a driver each node can attach.
 
-        Below 0 where there are too many already, and very much where nothing limits them.
+        The number is below 0 where the limit is already exceeded, and very large where no limit
+        applies. The caller must not change the array.
         """
         found = self._room.get(driver)
         if found is None:
@@ -93,7 +94,7 @@ class AttachedVolumes:
         return found
 
     def rows_with(self, volume: VolumeId) -> list[int]:
-        """Return the rows to which a volume is attached for some pod."""
+        """Return the rows that have a volume attached for at least one pod."""
         rows = (self._snapshot.row_of(name) for name in self._holders.get(volume, {}))
         return [row for row in rows if row is not None]
 
@@ -102,20 +103,20 @@ class AttachedVolumes:
         return self._has_csi_node
 
     def any_limit(self) -> NDArray[np.bool_]:
-        """Return bool, (n,): whether each node limits any driver."""
+        """Return bool, (n,): whether each node has a limit for at least one driver."""
         csi_nodes = self._snapshot.listers.csi_nodes
         limited = (bool(limits_of(csi_nodes.get(name))) for name in self._snapshot.names)
         return np.fromiter(limited, np.bool_, self._snapshot.num_nodes)
 
     def faults(self) -> dict[int, str]:
-        """Return by row why the volumes there cannot be counted."""
+        """Return, for each row whose volumes cannot be counted, the reason."""
         by_row = ((self._snapshot.row_of(name), text) for name, text in self._faults.items())
         return {row: text for row, text in by_row if row is not None}
 
     # -- following -----------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Take in everything that changed since the last time."""
+        """Apply all changes since the last call."""
         table, listers = self._snapshot.table, self._snapshot.listers
         now = (
             table.volume_pods.log.position,
@@ -142,7 +143,7 @@ class AttachedVolumes:
         self._positions = now
 
     def _dirty_nodes(self) -> tuple[dict[str, None], dict[str, None]] | None:
-        """Return nodes to resolve again and nodes to recount; None to start afresh."""
+        """Return the nodes to resolve again and the nodes to recount; None to rebuild all."""
         if self._positions[0] < 0:
             return None
         table, listers = self._snapshot.table, self._snapshot.listers
@@ -165,7 +166,7 @@ class AttachedVolumes:
         again: dict[str, None] = {}
         recount: dict[str, None] = dict.fromkeys(changed_pods)
         for _, name in changed_volumes:
-            # Resolving the pods again notes them again; a volume that went leaves nothing.
+            # Resolving the pods again adds their entries again; a deleted volume leaves no entry.
             for key in sorted(self._resolver.claims_of_volume.pop(name, ())):
                 changed_claims.append(key)
             recount.update(dict.fromkeys(self._nodes_attaching(name)))
@@ -186,7 +187,7 @@ class AttachedVolumes:
         ]
 
     def _note_attachment(self, name: str) -> list[str]:
-        """Take in one VolumeAttachment; return the nodes whose counts it may change."""
+        """Apply one VolumeAttachment; return the nodes whose counts may change."""
         touched = []
         before = self._node_of_attachment.pop(name, None)
         if before is not None:
@@ -274,7 +275,7 @@ class AttachedVolumes:
                 found = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=True)
             except VolumeError as fault:
                 self._faults[name] = str(fault)
-                continue  # looked at again each time, so the fault ends with its cause
+                continue  # checked again each time, so the fault ends with its cause
             node.by_pod[uid] = tuple(found)
             for volume in found:
                 node.refs[volume] = node.refs.get(volume, 0) + 1

@@ -1,4 +1,4 @@
-"""Claims, volumes and classes as the volume plugins read them; shared by all four.
+"""Functions on claims, volumes and classes that all four volume plugins share.
 
 Rules: scheduling spec, volumes, conventions
 (kubernetes v1.36 ``component-helpers/storage/volume``).
@@ -26,17 +26,17 @@ _STORAGE: Final = "storage"
 
 
 class VolumeError(Exception):
-    """Something about a pod's volumes is broken; the text is the reason of a status."""
+    """A claim, volume or class of a pod is invalid; the text is the reason of a status."""
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """Return the class a claim asks for; "" for none."""
+    """Return the name of the class that a claim asks for; "" for none."""
     beta = claim.metadata.annotations.get(BETA_CLASS)
     return (claim.spec.storage_class_name or "") if beta is None else beta
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """Return the class of a PersistentVolume; "" for none."""
+    """Return the name of the class of a PersistentVolume; "" for none."""
     beta = volume.metadata.annotations.get(BETA_CLASS)
     return volume.spec.storage_class_name if beta is None else beta
 
@@ -47,12 +47,12 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def requested_nano(claim: PersistentVolumeClaim) -> int | None:
-    """Return the storage a claim asks for, nano bytes; None when it names none.
+    """Return the storage that a claim requests, nano bytes; None without a request.
 
     Raises
     ------
     VolumeError
-        It is no quantity.
+        The request is not a valid quantity.
     """
     amount = claim.spec.resources.requests.get(_STORAGE)
     try:
@@ -64,7 +64,7 @@ def requested_nano(claim: PersistentVolumeClaim) -> int | None:
 
 
 def capacity_nano(volume: PersistentVolume) -> int:
-    """Return the size of a volume, nano bytes; one that cannot be read counts as nothing."""
+    """Return the capacity of a volume, nano bytes; an invalid quantity counts as 0."""
     try:
         return parse_quantity(volume.spec.capacity.get(_STORAGE, 0))
     except ValueError:
@@ -72,12 +72,12 @@ def capacity_nano(volume: PersistentVolume) -> int:
 
 
 def delays_binding(claim: PersistentVolumeClaim, listers: Listers) -> bool:
-    """Whether the claim's class waits for a pod before it binds.
+    """Whether binding the claim waits for a pod, by the claim's class.
 
     Raises
     ------
     VolumeError
-        The class does not say when it binds.
+        The class has no volumeBindingMode.
     """
     name = claim_class(claim)
     storage_class = listers.storage_classes.get(name) if name else None
@@ -85,12 +85,12 @@ def delays_binding(claim: PersistentVolumeClaim, listers: Listers) -> bool:
 
 
 def waits_for_consumer(storage_class: StorageClass) -> bool:
-    """Whether a class waits for a pod before it binds.
+    """Whether claims of a class wait for a pod before they are bound.
 
     Raises
     ------
     VolumeError
-        The class does not say when it binds.
+        The class has no volumeBindingMode.
     """
     if storage_class.volume_binding_mode is None:
         raise VolumeError(f'VolumeBindingMode not set for StorageClass "{storage_class.name}"')
@@ -98,24 +98,24 @@ def waits_for_consumer(storage_class: StorageClass) -> bool:
 
 
 def claim_not_found(name: str) -> str:
-    """Return the text of a claim that is not there."""
+    """Return the reason for a claim that does not exist."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_not_found(name: str) -> str:
-    """Return the text of a PersistentVolume that is not there."""
+    """Return the reason for a PersistentVolume that does not exist."""
     return f'persistentvolume "{name}" not found'
 
 
 def class_not_found(name: str) -> str:
-    """Return the text of a StorageClass that is not there."""
+    """Return the reason for a StorageClass that does not exist."""
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
 def ownership_fault(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
-    """Return why the claim of an ephemeral volume is not this pod's; None if it is.
+    """Return why the claim of an ephemeral volume does not belong to this pod; None if it does.
 
-    The pod must control the claim, by uid.
+    The claim's controller reference must have the pod's uid.
     """
     controller = next((o for o in claim.metadata.owner_references if o.controller), None)
     if (
@@ -131,7 +131,7 @@ def ownership_fault(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
 
 def claims_of(pod: PodInfo) -> tuple[ClaimVolume, ...]:
-    """Return the volumes of a pod that are claims, in order."""
+    """Return the volumes of a pod that refer to a claim, in the order of the spec."""
     return pod.part(VOLUMES).value.claims
 
 
@@ -148,14 +148,14 @@ def _references(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> b
 
 
 def used_claim_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod when a claim it uses appears or changes, also one of an ephemeral volume."""
+    """Queue a pod when a claim of one of its volumes, ephemeral ones too, is new or changed."""
     del old
     assert isinstance(new, PersistentVolumeClaim)
     return _references(waiting, new, ephemeral=True)
 
 
 def named_claim_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod when a claim it names appears or changes; ephemeral volumes name none."""
+    """Queue a pod when a claim that its spec names is new or changed; not for ephemeral volumes."""
     del old
     assert isinstance(new, PersistentVolumeClaim)
     return _references(waiting, new, ephemeral=False)

@@ -1,7 +1,7 @@
 """Finds volumes for a pod's claims on every node at once.
 
-Bound claims ask whether the node can reach their volume; claims that wait for a pod ask for a
-free volume, and failing that whether one can be provisioned there.
+For a bound claim, the node must reach the claim's volume. For a claim that waits for a pod, the
+node needs a free volume, or else a place where the class can provision a volume.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding/binder.go``
 ``FindPodVolumes``.
@@ -48,11 +48,14 @@ AFFINITY: Final = 1
 NOT_FOUND: Final = 2
 NO_STORAGE: Final = 4
 NOT_EXISTING: Final = 8
-"""Bits of what a node fails for."""
+"""Bits for the reasons why a node fails."""
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The volumes chosen for one claim: int64, (n,), indexes into `volumes` or -1; None: all -1."""
+    """The volumes chosen for one claim, by row.
+
+    The choice is int64, (n,): an index into `volumes`, or -1 for no volume; None: -1 on every row.
+    """
 
     claim: PersistentVolumeClaim
     chosen_n: RankArray | None
@@ -60,16 +63,16 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What was found for a pod's claims on every row.
+    """The volumes found for a pod's claims on every row.
 
     Parameters
     ----------
     failed_n
-        uint8, (n,): bits of what each row fails for; None when no row fails.
+        uint8, (n,): bits for the reasons why each row fails; None when no row fails.
     matches
-        Claims that were matched with free volumes, smallest first.
+        Claims that were matched with free volumes, smallest request first.
     selected
-        Claims that have their node chosen already, to be provisioned there.
+        Claims whose node is chosen already, to be provisioned on that node.
     """
 
     failed_n: NDArray[np.uint8] | None
@@ -98,7 +101,7 @@ class VolumeFinder:
     snapshot
         The cluster.
     volumes
-        PersistentVolumes with what is assumed about them.
+        PersistentVolumes with their assumed changes.
     """
 
     def __init__(self, snapshot: Snapshot, volumes: Assumed[PersistentVolume]) -> None:
@@ -117,14 +120,14 @@ class VolumeFinder:
         Parameters
         ----------
         bound
-            Claims with a volume, in volume order.
+            Claims that have a volume, in volume order.
         delayed
             Claims that wait for a pod, in volume order.
 
         Raises
         ------
         VolumeError
-            A claim, class or volume is broken.
+            A claim, class or volume is invalid.
         """
         failed_n = np.zeros(self._snapshot.num_nodes, np.uint8)
         self._check_bound(bound, failed_n)
@@ -136,7 +139,7 @@ class VolumeFinder:
     # -- bound claims --------------------------------------------------------------------------
 
     def _check_bound(self, claims: Claims, failed_n: NDArray[np.uint8]) -> None:
-        """Note for each row the first bound claim it fails."""
+        """Record for each row the first bound claim whose volume the row cannot use."""
         first = True
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
@@ -191,7 +194,7 @@ class VolumeFinder:
     def _match_one(
         self, claim: PersistentVolumeClaim, class_name: str, earlier: Sequence[Match]
     ) -> Match:
-        """Choose a volume for one claim on every row, leaving those chosen before."""
+        """Choose a volume for one claim on every row, without volumes chosen for earlier claims."""
         free = self._index.free(class_name)
         reserved = [
             volume
@@ -207,9 +210,7 @@ class VolumeFinder:
         for offset, volume in enumerate(reserved):
             index = len(free.volumes) + offset
             here = open_n & ~_taken(earlier, volume, n)
-            open_n &= (
-                ~here
-            )  # the search ends at a reserved volume, whether it can be reached or not
+            open_n &= ~here  # the search ends at a reserved volume, reachable or not
             reached = self.masks.reached(self.masks.reach(volume))
             chosen_n[here if reached is None else here & reached] = index
         if open_n.any():
@@ -227,23 +228,23 @@ class VolumeFinder:
         judged_n: BoolArray | None,
         failed_n: NDArray[np.uint8],
     ) -> BoolArray | None:
-        """Note the rows where a claim cannot be provisioned; they are judged for good then.
+        """Record the rows where a claim cannot be provisioned; later claims skip these rows.
 
         Parameters
         ----------
         claim
-            To be provisioned.
+            The claim to provision.
         asked_n
-            bool, (n,): rows where it would have to be; None for all.
+            bool, (n,): rows where the claim would need a new volume; None for all.
         judged_n
-            bool, (n,): rows that failed for good; None for none.
+            bool, (n,): rows that have failed already and are skipped; None for none.
         failed_n
-            uint8, (n,): bits of failures, added to.
+            uint8, (n,): bits of failures, changed in place.
 
         Returns
         -------
         BoolArray or None
-            bool, (n,): `judged_n` with the rows that fail here.
+            bool, (n,): `judged_n` and the rows that fail for this claim.
         """
         if judged_n is not None:
             asked_n = ~judged_n if asked_n is None else asked_n & ~judged_n
@@ -259,7 +260,7 @@ class VolumeFinder:
         return judged_n
 
     def _provision(self, claim: PersistentVolumeClaim) -> tuple[BoolArray | None, BoolArray | None]:
-        """Return where the class allows a volume, and where there is room; None: anywhere."""
+        """Return the rows that the class allows, and the rows with capacity; None: every row."""
         class_name = claim_class(claim)
         if not class_name:
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
@@ -308,7 +309,7 @@ class VolumeFinder:
 
 
 def capacity_limit_bytes(capacity: CSIStorageCapacity) -> int | None:
-    """Return the greatest volume there is room for, whole bytes rounded up; None if unknown."""
+    """Return the size of the largest possible volume, bytes rounded up; None if unknown."""
     limit = capacity.maximum_volume_size
     if limit is None:
         limit = capacity.capacity
@@ -319,10 +320,10 @@ def capacity_limit_bytes(capacity: CSIStorageCapacity) -> int | None:
 
 
 def _taken(earlier: Sequence[Match], volume: PersistentVolume, n: int) -> BoolArray:
-    """Return bool, (n,): where a volume was chosen for an earlier claim."""
+    """Return bool, (n,): the rows where a volume was chosen for an earlier claim."""
     taken = np.zeros(n, np.bool_)
     for match in earlier:
-        for index in range(len(match.volumes) - 1, -1, -1):  # reserved ones are at the end
+        for index in range(len(match.volumes) - 1, -1, -1):  # reserved volumes are last
             other = match.volumes[index]
             if other.spec.claim_ref is None:
                 break

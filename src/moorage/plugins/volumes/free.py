@@ -1,8 +1,7 @@
-"""Volumes that a claim could be bound to, by class, and the best of them for every node.
+"""Free volumes by class, and the best free volume for a claim on every node.
 
-Free volumes of a class are ranked by size, so the smallest one that will do is the least rank.
-Volumes that can be reached from the same nodes form a group; a row then needs the least rank of
-its groups only.
+Free volumes of a class are ranked by size. The smallest suitable volume has the lowest rank.
+Volumes that the same nodes can reach form a group. A row needs the lowest rank of its groups only.
 """
 
 from __future__ import annotations
@@ -35,7 +34,10 @@ _Traits = tuple[str, str, frozenset[str], tuple[tuple[str, str], ...], str, bool
 
 
 def fits_request(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume's size, mode and attributes class suit a claim, and it is not going."""
+    """Whether a volume's size, mode and attributes class suit a claim.
+
+    A volume that is being deleted suits no claim.
+    """
     return (
         volume.metadata.deletion_timestamp is None
         and capacity_nano(volume) >= (requested_nano(claim) or 0)
@@ -46,7 +48,7 @@ def fits_request(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 
 
 def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume's claimRef names a claim: name, namespace, and uid where it has one."""
+    """Whether a volume's claimRef names a claim: name, namespace, and uid if the ref has one."""
     reference = volume.spec.claim_ref
     return (
         reference is not None
@@ -57,12 +59,12 @@ def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> b
 
 
 def claim_selector(claim: PersistentVolumeClaim) -> Selector | None:
-    """Compile a claim's selector of volumes; None selects all.
+    """Compile a claim's selector of volumes; None selects all volumes.
 
     Raises
     ------
     VolumeError
-        It cannot be understood.
+        The selector is invalid.
     """
     if claim.spec.selector is None:
         return None
@@ -80,7 +82,7 @@ class FreeVolumes:
     volumes
         PersistentVolumes without a claimRef.
     masks
-        Knows the nodes each can be reached from.
+        Answers which nodes can reach each volume.
     """
 
     def __init__(self, volumes: Sequence[PersistentVolume], masks: NodeMasks) -> None:
@@ -109,11 +111,11 @@ class FreeVolumes:
         self._starts = np.zeros(0, np.int64)
 
     def take(self, name: str) -> None:
-        """Note that a volume is not free any more."""
+        """Record that a volume is no longer free."""
         self._alive[self._rank[name]] = False
 
     def give_back(self, volume: PersistentVolume) -> bool:
-        """Note that a volume is free again; False when it is not the one that was taken."""
+        """Record that a volume is free again; return False unless the same object was taken."""
         rank = self._rank.get(volume.name)
         if rank is None or self.volumes[rank] != volume:
             return False
@@ -121,12 +123,12 @@ class FreeVolumes:
         return True
 
     def suitable(self, claim: PersistentVolumeClaim) -> NDArray[np.bool_]:
-        """Return bool by rank: whether each volume suits a claim, its nodes left aside.
+        """Return bool by rank: whether each volume suits a claim, whatever nodes can reach it.
 
         Raises
         ------
         VolumeError
-            The claim's selector cannot be understood.
+            The claim's selector is invalid.
         """
         selector = claim_selector(claim)
         table = np.fromiter(
@@ -141,16 +143,16 @@ class FreeVolumes:
     def best(
         self, suitable: NDArray[np.bool_], chosen: Sequence[RankArray], n_rows: int
     ) -> RankArray | None:
-        """Return int64, (n,): the least suitable rank for each row; -1 where there is none.
+        """Return int64, (n,): the lowest suitable rank for each row; -1 for none.
 
-        None where no row has any.
+        The result is None when no row has a suitable volume.
 
         Parameters
         ----------
         suitable
-            From `suitable`; used up.
+            The array that `suitable` returned; the call changes the array.
         chosen
-            int64, (n,) each: ranks that are taken already on each row.
+            int64, (n,) each: ranks that earlier claims took on each row.
         n_rows
             Number of nodes.
         """
@@ -162,7 +164,7 @@ class FreeVolumes:
             return None
         best_n = np.full(n_rows, nothing, np.int64)
         least = np.full(len(self._pair_row), nothing, np.int64)
-        # As many of each group as could be taken already, and one more.
+        # Of each group, as many volumes as earlier claims could have taken, and one more.
         for _ in range(len(chosen) + 1):
             first = self._first_of_group(suitable)
             if (first == nothing).all():
@@ -183,11 +185,11 @@ class FreeVolumes:
     def _first_of_group(self, suitable: NDArray[np.bool_]) -> RankArray:
         first = np.full(len(self._groups), len(self.volumes), np.int64)
         ranks = np.flatnonzero(suitable)[::-1]
-        first[self._group_n[ranks]] = ranks  # the last write, the least rank, stays
+        first[self._group_n[ranks]] = ranks  # the last write has the lowest rank and remains
         return first
 
     def _pair(self) -> None:
-        """Pair groups and rows, by row, unless nothing changed since."""
+        """Pair groups and rows, ordered by row; keep the pairs while nothing changes."""
         self._masks.refresh()
         if self._epoch == self._masks.epoch:
             return
@@ -225,14 +227,14 @@ def _traits_suit(traits: _Traits, claim: PersistentVolumeClaim, selector: Select
 
 
 class VolumeIndex:
-    """Free and reserved volumes by class, as assumed; followed through the logs.
+    """Free and reserved volumes by class, with assumed changes, updated from the logs.
 
     Parameters
     ----------
     volumes
-        PersistentVolumes with what is assumed about them.
+        PersistentVolumes with their assumed changes.
     masks
-        Knows the nodes each can be reached from.
+        Answers which nodes can reach each volume.
     """
 
     def __init__(self, volumes: Assumed[PersistentVolume], masks: NodeMasks) -> None:
@@ -245,7 +247,7 @@ class VolumeIndex:
         self._positions = (-1, -1)
 
     def free(self, class_name: str) -> FreeVolumes:
-        """Return the free volumes of a class; follow first."""
+        """Return the free volumes of a class; call `follow` first."""
         found = self._tables.get(class_name)
         if found is None:
             volumes = list(self._free.get(class_name, {}).values())
@@ -260,7 +262,7 @@ class VolumeIndex:
         return self._reserved.get(key, {})
 
     def follow(self) -> None:
-        """Take in what changed since the last time."""
+        """Apply the changes since the last call."""
         shown, assumed = self._volumes.shown_log, self._volumes.log
         now = (shown.position, assumed.position)
         if now == self._positions:

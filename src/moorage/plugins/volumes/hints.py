@@ -1,4 +1,6 @@
-"""Which changes of classes, drivers and capacity may help a pod that VolumeBinding rejected.
+"""Hints: which changes may help a pod that VolumeBinding rejected.
+
+The hints are for StorageClasses, CSINodes, CSIDrivers and CSIStorageCapacities.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding``, the hints.
 """
@@ -12,7 +14,7 @@ from moorage.plugins.volumes.translation import MIGRATED_PLUGINS
 
 
 def class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue for a new class, and for one that allows other topologies than before."""
+    """Queue for a new class, and for a class whose allowed topologies changed."""
     del waiting
     assert isinstance(new, StorageClass)
     if not isinstance(old, StorageClass):
@@ -21,7 +23,7 @@ def class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
 
 
 def csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue for a new CSINode, and for one that lists other migrated plugins than before."""
+    """Queue for a new CSINode, and for a CSINode whose migrated plugins changed."""
     del waiting
     assert isinstance(new, CSINode)
     if not isinstance(old, CSINode):
@@ -31,7 +33,7 @@ def csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
 
 
 def csi_driver_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod with an inline volume of a driver that stopped asking for capacity."""
+    """Queue a pod with an inline volume of a driver that no longer checks capacity."""
     assert isinstance(new, CSIDriver)
     drivers = {volume.csi.driver for volume in waiting.spec.volumes if volume.csi is not None}
     if new.name not in drivers or not isinstance(old, CSIDriver):

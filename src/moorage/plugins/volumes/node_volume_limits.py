@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node can attach so many volumes of a CSI driver.
+"""NodeVolumeLimits: a node can attach a limited number of volumes of a CSI driver.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelimits/csi.go``.
 """
@@ -42,7 +42,7 @@ REASON: Final = "node(s) exceed max volume count"
 
 BoolArray = NDArray[np.bool_]
 _New = tuple[VolumeId, ...] | Status
-"""The volumes a pod brings, or the status it fails with."""
+"""The pod's volumes, or the status that rejects the pod."""
 
 
 class NodeVolumeLimits:
@@ -55,7 +55,7 @@ class NodeVolumeLimits:
         self._snapshot = handle.snapshot
         self._reasons = handle.reasons
         self._reason = handle.reasons.intern(REASON)
-        # What a volume that does not exist yet is called must only differ from real handles.
+        # The handle of a volume that does not exist yet must only differ from all real handles.
         prefix = f"{handle.streams.stream(self.name).getrandbits(64):016x}"
         self._resolver = VolumeResolver(handle.snapshot.listers, prefix)
         self._attached = AttachedVolumes(handle.snapshot, self._resolver)
@@ -67,16 +67,16 @@ class NodeVolumeLimits:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip a pod without volumes that could be attached."""
+        """Skip a pod that has no attachable volume."""
         del state, snapshot
         return None, SUCCESS if pod.part(VOLUMES).value.attachable else SKIP
 
     def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod has no volume that could be attached."""
+        """Whether the pod has no attachable volume."""
         return not pod.part(VOLUMES).value.attachable
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows whose limit for a driver the pod's volumes would exceed."""
+        """Reject rows where the pod's volumes would exceed the limit for a driver."""
         del state
         self._attached.follow()
         failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
@@ -94,7 +94,7 @@ class NodeVolumeLimits:
         return failures.answer(view)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: greater limits, pods or attachments that go, the pod's claims."""
+        """Register higher limits, deleted pods, deleted attachments and the pod's claims."""
         csi_node = ClusterEvent(Resource.CSI_NODE, Action.ADD)
         update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE)
         claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
@@ -118,7 +118,7 @@ class NodeVolumeLimits:
         return tuple(found)
 
     def _judge(self, new: _New, where_n: BoolArray | None, failures: _Failures) -> None:
-        """Judge the rows of a mask, or all, for these new volumes."""
+        """Check the rows of a mask, or all rows, against the limits for the new volumes."""
         if isinstance(new, Status):
             failures.fail(where_n, new.code, new.message)
             return
@@ -135,7 +135,10 @@ class NodeVolumeLimits:
                     failures.fail(np.arange(len(limited)) == row, Code.ERROR, text)
 
     def _too_many(self, driver: str, volumes: Sequence[VolumeId]) -> BoolArray:
-        """Return bool, (n,): nodes with too little room for those volumes they do not have."""
+        """Return bool, (n,): nodes that cannot attach the given volumes.
+
+        Volumes that a node has attached already do not count again.
+        """
         room_n = self._attached.room(driver)
         too_many = room_n < len(volumes)
         there: dict[int, int] = {}
@@ -149,7 +152,7 @@ class NodeVolumeLimits:
 
 
 class _Failures:
-    """Codes and reasons by row, filled step by step; a failure replaces an exceeded limit."""
+    """Codes and reasons by row; a failure replaces an exceeded limit."""
 
     def __init__(self, reasons: ReasonTable, exceeded: int, n: int) -> None:
         self._reasons = reasons

@@ -1,7 +1,7 @@
-"""Which nodes a volume, class or piece of storage capacity can be reached from, for all rows.
+"""Masks of the nodes that can reach a volume, a class or a CSIStorageCapacity.
 
-Node affinities of volumes, allowed topologies of classes and topologies of CSIStorageCapacity
-are answered over the label columns and kept while those do not change.
+The masks come from node affinities of volumes, allowed topologies of classes and topologies of
+CSIStorageCapacity. They are computed from the label columns and kept until the columns change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from moorage.snapshot.snapshot import Snapshot
 BoolArray = NDArray[np.bool_]
 RowArray = NDArray[np.int64]
 Terms = tuple[tuple[Requirement, ...], ...]
-"""Conjunctions of label requirements, of which one must hold; an empty one always does."""
+"""Conjunctions of label requirements; one must hold. An empty conjunction always holds."""
 
 # Guess: a few times the distinct affinities of a large cluster with local disks.
 _KEPT_MAX: Final = 32768
@@ -44,18 +44,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Reach(msgspec.Struct, frozen=True, cache_hash=True):
-    """From where a volume can be reached, as a key to group volumes by.
+    """The conditions under which a node can reach a volume; a key for grouping volumes.
 
     Parameters
     ----------
     terms
-        On the node's labels; None means from everywhere.
+        Requirements on the node's labels; None means that every node reaches the volume.
     plugin
-        In-tree plugin of the volume, "" for other volumes.
+        In-tree plugin of the volume; "" for other volumes.
     migrated
-        The terms on nodes that list the plugin as migrated.
+        The terms that hold on nodes whose CSINode lists the plugin as migrated.
     fault
-        Why the volume cannot be used on those nodes; "" when it can.
+        Why nodes with the migrated plugin cannot use the volume; "" when they can.
     """
 
     terms: Terms | None
@@ -64,7 +64,7 @@ class Reach(msgspec.Struct, frozen=True, cache_hash=True):
     fault: str = ""
 
     def matches(self, labels: dict[str, str], plugins: frozenset[str]) -> bool:
-        """Whether one node will do, given its labels and migrated in-tree plugins.
+        """Whether a node with these labels and migrated in-tree plugins reaches the volume.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class Reach(msgspec.Struct, frozen=True, cache_hash=True):
 def terms_of(selector: NodeSelector | None) -> Terms | None:
     """Return the label terms of a volume's node affinity; None when it has none.
 
-    Well-formed conditions on fields are left out, a term that cannot be understood never holds.
+    Valid conditions on fields are left out. An invalid term never holds.
     """
     if selector is None:
         return None
@@ -110,7 +110,7 @@ def topology_terms(allowed: Sequence[TopologySelectorTerm]) -> Terms | None:
 
 
 def capacity_terms(selector: LabelSelector | None) -> Terms:
-    """Return a CSIStorageCapacity's topology as terms; none, which nothing fulfils, if unset."""
+    """Return a CSIStorageCapacity's topology as terms; no terms, so no node matches, if unset."""
     if selector is None:
         return ()
     try:
@@ -121,7 +121,7 @@ def capacity_terms(selector: LabelSelector | None) -> Terms:
 
 
 class NodeMasks:
-    """Answers for all rows, kept while labels, rows and CSINodes stay what they are.
+    """Masks over all rows, kept until labels, rows or CSINodes change.
 
     Parameters
     ----------
@@ -139,14 +139,14 @@ class NodeMasks:
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._looked_at = (-1, -1, -1)
         self.epoch = 0
-        """Rises when rows kept by `rows` may have changed."""
+        """Increases when the results of `rows` may have changed."""
 
     def mask(self, terms: Terms | None) -> BoolArray | None:
-        """Return bool, (n,): where any term holds; None when every node will do.
+        """Return bool, (n,): rows where any term holds; None for every row.
 
-        Not to be changed: it is kept until a node changes.
+        The caller must not change the mask: the mask is kept until a node changes.
         """
-        if terms is None or not all(terms):  # a term that asks nothing holds everywhere
+        if terms is None or not all(terms):  # an empty term holds everywhere
             return None
         found = self._masks.find(terms)
         if found is not None:
@@ -163,7 +163,7 @@ class NodeMasks:
         return self._masks.keep(terms, result)
 
     def reach(self, volume: PersistentVolume) -> Reach:
-        """Return from where a volume can be reached."""
+        """Return the conditions under which a node reaches a volume."""
         kept = self._reach.get(volume.name)
         if kept is not None and kept[0] is volume:
             return kept[1]
@@ -174,7 +174,7 @@ class NodeMasks:
         return found
 
     def _reach_of(self, volume: PersistentVolume) -> Reach:
-        """Compile a volume's reach; volumes of one zone share it, unless they are in-tree ones."""
+        """Compile a volume's reach; CSI volumes of one zone share one result."""
         if source_of(volume) is not None:
             return reach_of(volume)
         key = _encode(volume.spec.node_affinity)
@@ -186,7 +186,7 @@ class NodeMasks:
         return found
 
     def reached(self, reach: Reach) -> BoolArray | None:
-        """Return bool, (n,): from which nodes; None when from every one.
+        """Return bool, (n,): the nodes that reach a volume; None for every node.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class NodeMasks:
         )
 
     def rows(self, reach: Reach) -> RowArray:
-        """Return the same as ascending row numbers; kept, so ask `refresh` first."""
+        """Return the nodes of `reached` as ascending rows; call `refresh` before this method."""
         found = self._rows.get(reach)
         if found is None:
             mask = self.reached(reach)
@@ -222,7 +222,7 @@ class NodeMasks:
         return found
 
     def refresh(self) -> None:
-        """Forget kept rows if labels that matter, rows or CSINodes changed."""
+        """Forget kept rows if relevant labels, rows or CSINodes changed."""
         table = self._snapshot.table
         csi_nodes = self._snapshot.listers.csi_nodes.generation
         now = (table.columns.structure, table.node_log.position, csi_nodes)
@@ -250,7 +250,7 @@ class NodeMasks:
 
 
 def reach_of(volume: PersistentVolume) -> Reach:
-    """Compile from where a volume can be reached."""
+    """Compile the conditions under which a node reaches a volume."""
     affinity = volume.spec.node_affinity
     terms = terms_of(None if affinity is None else affinity.required)
     source = source_of(volume)

@@ -1,6 +1,6 @@
-"""Which driver and handle each volume of a pod has, as attach limits count them.
+"""Driver and handle of each volume of a pod, as attach limits count volumes.
 
-Between a pod's claims and `attached`, which adds them up by node.
+`attached` adds the resolved volumes up by node.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelimits/csi.go``.
 """
@@ -20,7 +20,7 @@ VolumeId = tuple[str, str]
 
 
 class ClaimMissingError(VolumeError):
-    """A pod's claim is not there."""
+    """A claim of a pod does not exist."""
 
 
 class VolumeResolver:
@@ -31,14 +31,14 @@ class VolumeResolver:
     listers
         Claims, volumes and classes.
     prefix
-        Start of the handles of volumes that do not exist yet; differs from any real handle.
+        Prefix of the handles of volumes that do not exist yet; no real handle starts with it.
     """
 
     def __init__(self, listers: Listers, prefix: str) -> None:
         self._listers = listers
         self._prefix = prefix
         self.claims_of_volume: dict[str, set[tuple[str, str]]] = {}
-        """PersistentVolume name to the claims that were resolved through it."""
+        """PersistentVolume name to the claims that were resolved through this volume."""
 
     def resolve(
         self, pod: PodInfo, *, has_csi_node: bool, skip_missing: bool
@@ -52,14 +52,14 @@ class VolumeResolver:
         has_csi_node
             Whether the node has a CSINode, so that in-tree volumes count as CSI volumes.
         skip_missing
-            Whether claims that are not there are passed over.
+            Whether to ignore claims that do not exist.
 
         Raises
         ------
         ClaimMissingError
-            A claim is not there.
+            A claim does not exist.
         VolumeError
-            A claim has no name or is not the pod's, or a volume cannot be translated.
+            A claim has no name or belongs to another pod, or a volume cannot be translated.
         """
         found: dict[VolumeId, None] = {}
         for volume in pod.part(VOLUMES).value.attachable:
@@ -95,7 +95,7 @@ class VolumeResolver:
         return self._future(claim_class(claim), has_csi_node, f"{pod.namespace}/{name}")
 
     def _future(self, class_name: str, has_csi_node: bool, claim_key: str) -> VolumeId | None:
-        """Return the volume that will be made for a claim of a class."""
+        """Return the volume that will be provisioned for a claim of a class."""
         storage_class = self._listers.storage_classes.get(class_name) if class_name else None
         if storage_class is None:
             return None
@@ -117,7 +117,7 @@ def _existing(volume: PersistentVolume, has_csi_node: bool) -> VolumeId | None:
     try:
         return (DRIVER_OF[found[0]], handle_of(found[1], volume.metadata.labels))
     except VolumeError:
-        return None  # upstream logs it and does not count the volume
+        return None  # upstream logs the error and does not count the volume
 
 
 def _inline(volume: Volume) -> VolumeId | None:

@@ -1,7 +1,7 @@
-"""In-tree volumes as the CSI volumes they became: driver, handle and topology.
+"""Translation of in-tree volumes to CSI volumes: driver, handle and topology.
 
 Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/csi-translation-lib/plugins``, for the
-in-tree types whose drivers took over for good.
+in-tree types whose migration to CSI drivers is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DRIVER_OF: Final[Mapping[str, str]] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
-"""In-tree plugin or provisioner to the CSI driver that took over."""
+"""In-tree plugin or provisioner to the CSI driver that replaced it."""
 
 COUNTED: Final = frozenset(
     {
@@ -55,7 +55,7 @@ COUNTED: Final = frozenset(
         "kubernetes.io/portworx-volume",
     }
 )
-"""In-tree plugins whose volumes count as those of their CSI driver wherever there is a CSINode."""
+"""In-tree plugins whose volumes count as CSI volumes on every node that has a CSINode."""
 
 _TOPOLOGY_KEY: Final = {
     "kubernetes.io/aws-ebs": "topology.ebs.csi.aws.com/zone",
@@ -87,12 +87,12 @@ def handle_of(source: InTreeSource, labels: Mapping[str, str]) -> str:
     source
         The in-tree source.
     labels
-        Labels of the PersistentVolume, where a Google disk's zone is written; none if inline.
+        Labels of the PersistentVolume, with the zone of a Google disk; empty for an inline volume.
 
     Raises
     ------
     VolumeError
-        It cannot be translated.
+        The volume cannot be translated.
     """
     if isinstance(source, AWSElasticBlockStore):
         return _ebs_handle(source.volume_id)
@@ -104,7 +104,7 @@ def handle_of(source: InTreeSource, labels: Mapping[str, str]) -> str:
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """Return the in-tree plugins a node lists as migrated."""
+    """Return the in-tree plugins that a CSINode lists as migrated."""
     if csi_node is None:
         return frozenset()
     text = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
@@ -112,7 +112,7 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
 
 
 def translated_affinity(volume: PersistentVolume, plugin: str) -> NodeSelector | None:
-    """Return the node affinity of an in-tree volume in the words of its CSI driver.
+    """Return the node affinity of an in-tree volume with the topology keys of its CSI driver.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _gce_place(labels: Mapping[str, str]) -> str:
 
 
 def _gce_region(zones: Iterable[str]) -> str:
-    """Return the one region of zones named ``<locale>-<region>-<zone>``."""
+    """Return the single region of zones named ``<locale>-<region>-<zone>``."""
     regions = set()
     for zone in zones:
         parts = zone.split("-")
@@ -188,7 +188,7 @@ def _gce_region(zones: Iterable[str]) -> str:
 
 
 def _zone_key(volume: PersistentVolume, required: NodeSelector | None) -> str:
-    """Return which of the two labels of a zone a volume uses; its affinity comes first."""
+    """Return which of the two zone labels a volume uses; its affinity is checked first."""
     for key in (_ZONE, _BETA_ZONE):
         if _names(required, key):
             return key

@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod runs where its volumes are, can be bound, or can be made.
+"""VolumeBinding: a pod's volumes must be reachable, bindable or provisionable on its node.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding``.
 """
@@ -73,18 +73,18 @@ _COMBINATIONS: Final = 16
 
 
 class _Claims(msgspec.Struct):
-    """A pod's claims, what was found for them, and what was decided; one for each attempt.
+    """A pod's claims, the volumes found and the volumes assumed, in one attempt.
 
     Parameters
     ----------
     bound, delayed
-        Claims by what they need, in volume order.
+        Claims that have a volume, and claims that wait for a pod; in volume order.
     found
-        What was found on every row; None until Filter asks.
+        The volumes found on every row; None until Filter runs.
     structure
-        Of the columns when it was found: rows mean other nodes once that changed.
+        Structure number of the columns for `found`: after a change, rows mean other nodes.
     plan
-        What Reserve assumed; None when it had nothing to do.
+        The writes that Reserve assumed; None when there is nothing to write.
     """
 
     bound: tuple[PersistentVolumeClaim, ...]
@@ -103,7 +103,7 @@ class VolumeBinding:
     Raises
     ------
     ConfigError
-        The arguments ask for what is not built.
+        The arguments ask for a feature that is not supported.
     """
 
     name = "VolumeBinding"
@@ -117,7 +117,7 @@ class VolumeBinding:
         self._claims = Assumed(snapshot.listers.persistent_volume_claims)
         self._finder = VolumeFinder(snapshot, self._volumes)
         self.stage_errors: Counter[Labels] = Counter()
-        """How often finding volumes (predicate), assuming and binding them failed: for metrics."""
+        """For metrics: the number of failures to find (predicate), assume and bind volumes."""
         self._writer: VolumeWriter | None = None
         if handle.client is not None:
             self._writer = VolumeWriter(
@@ -136,7 +136,7 @@ class VolumeBinding:
         )
 
     def capabilities(self) -> Capabilities:
-        """Declare which pods PreFilter skips, that PreBind minds no neighbour, and a counter."""
+        """Declare which pods PreFilter skips, that PreBind may run in parallel, and a counter."""
         return Capabilities(
             skips_spec=self.skips_spec,
             pre_bind_parallel=True,
@@ -146,7 +146,7 @@ class VolumeBinding:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Sort the pod's claims by what they need; reject where nothing on a node can help."""
+        """Split the pod's claims into bound and delayed; reject a pod that fits no node."""
         del snapshot
         volumes = claims_of(pod)
         if not volumes:
@@ -182,14 +182,14 @@ class VolumeBinding:
         return not claims_of(pod)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows that cannot reach, bind or make the pod's volumes.
+        """Reject rows that cannot reach, bind or provision the pod's volumes.
 
         Raises
         ------
         StateMissingError
             PreFilter of this plugin is not enabled.
         VolumeError
-            A claim, class or volume is broken.
+            A claim, class or volume is invalid.
         """
         del pod
         try:
@@ -201,13 +201,13 @@ class VolumeBinding:
             return None
         failed_n = view.take(failed_n)
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        if int(failed_n.max(initial=0)) == AFFINITY:  # the lowest bit alone: 0 or 1
+        if int(failed_n.max(initial=0)) == AFFINITY:  # only the lowest bit is set: 0 or 1
             return answer_where(failed_n.view(np.bool_), code, int(self._reason_of[AFFINITY]))
         code_n = (failed_n != 0).astype(np.uint8) * np.uint8(code)
         return FilterAnswer(code_n, self._reason_of.take(failed_n))
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
-        """Skip: scoring by storage capacity belongs to a feature gate that is off."""
+        """Skip: the feature gate for scoring by storage capacity is off."""
         del state, pod, feasible
         return SKIP
 
@@ -217,7 +217,7 @@ class VolumeBinding:
         return np.zeros(len(view), np.int64)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Assume the bindings and provisions of the chosen node.
+        """Assume the volumes to bind and to provision on the chosen node.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class VolumeBinding:
             bindings, provisions = self._found(claims).on_row(row)
             for claim, volume in bindings:
                 changed = with_claim(volume, claim)
-                if changed != volume:  # else another pod with the claim assumed it
+                if changed != volume:  # else another pod assumed this claim
                     self._volumes.assume(changed)
                 plan.volumes.append((changed, claim))
             for claim in provisions:
@@ -250,7 +250,7 @@ class VolumeBinding:
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take the assumptions back; what was written to the API stays."""
+        """Take the assumptions back; writes to the API remain."""
         del pod, node_name
         claims = state.find(_STATE)
         if claims is None or claims.plan is None:
@@ -275,7 +275,7 @@ class VolumeBinding:
         return SKIP if state.read(_STATE).plan is None else SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write what Reserve assumed and wait until every claim is bound."""
+        """Write the changes that Reserve assumed and wait until every claim is bound."""
         claims = state.find(_STATE)
         if claims is None or claims.plan is None:
             return SUCCESS
@@ -294,7 +294,7 @@ class VolumeBinding:
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: classes, the pod's claims, volumes, nodes, drivers, more capacity."""
+        """Register classes, the pod's claims, volumes, nodes, drivers and more capacity."""
         changed = Action.ADD | Action.UPDATE
         return (
             EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, changed), class_hint),
@@ -309,7 +309,7 @@ class VolumeBinding:
         )
 
     def _found(self, claims: _Claims) -> Found:
-        """Return what was found for the claims, finding it unless it is known for these rows."""
+        """Return the volumes found for the claims; search only when the rows have changed."""
         structure = self._snapshot.table.columns.structure
         if claims.found is None or claims.structure != structure:
             claims.found = self._finder.find(claims.bound, claims.delayed)
@@ -317,7 +317,7 @@ class VolumeBinding:
         return claims.found
 
     def _claim_fault(self, pod: PodInfo, volumes: Sequence[ClaimVolume]) -> str | None:
-        """Return what is wrong with the pod's claims as the API showed them."""
+        """Return the first fault of the pod's claims as the API shows them; None for no fault."""
         for volume in volumes:
             name = volume.name_for(pod.name)
             claim = self._claims.shown(name, pod.namespace)

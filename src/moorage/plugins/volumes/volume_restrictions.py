@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks one node may mount, and claims one pod may use.
+"""VolumeRestrictions: disks that conflict on a node, and claims that only one pod may use.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumerestrictions``.
 """
@@ -42,16 +42,16 @@ _ONE_POD: Final = "ReadWriteOncePod"
 
 
 class _Restrictions(msgspec.Struct, frozen=True):
-    """What PreFilter found.
+    """The result of PreFilter.
 
     Parameters
     ----------
     disks
-        The pod's inline volumes that may clash.
+        The pod's inline volumes that may conflict with volumes of other pods.
     claims
-        Names of its claims that only one pod may use.
+        Names of the pod's claims that only one pod may use.
     conflicts
-        How many of them are in use; may fall below 0 in a trial, where only > 0 counts.
+        Number of `claims` in use by other pods. It may fall below 0 in a trial; only > 0 matters.
     """
 
     disks: tuple[Volume, ...]
@@ -80,7 +80,7 @@ class VolumeRestrictions:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Count the pod's one-pod claims that are in use; skip when nothing can clash."""
+        """Count the pod's one-pod claims in use; skip a pod whose volumes cannot conflict."""
         volumes = pod.part(VOLUMES).value
         if not volumes.disks and not volumes.claims:
             return None, SKIP
@@ -101,22 +101,22 @@ class VolumeRestrictions:
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod has no volume that could clash."""
+        """Whether the pod has no volume that could conflict."""
         volumes = pod.part(VOLUMES).value
         return not volumes.disks and not volumes.claims
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
-        """Count the claims of a pod that is put on a row."""
+        """Count the claims of a pod that is added to a row."""
         del pod, row
         _count(state, added, +1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, *, row: int) -> None:
-        """Stop counting the claims of a pod that is taken off a row."""
+        """Stop counting the claims of a pod that is removed from a row."""
         del pod, row
         _count(state, removed, -1)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows where a disk clashes, and every row while a one-pod claim is in use.
+        """Reject rows with a conflicting disk, and every row while a one-pod claim is in use.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class VolumeRestrictions:
         return FilterAnswer(np.full(len(view), Code.UNSCHEDULABLE, np.uint8), reason_n)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: a pod that frees a disk or claim, a new node, the pod's claims."""
+        """Register deleted pods with the disk or claim, new nodes and the pod's claims."""
         return (
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
@@ -164,7 +164,7 @@ class VolumeRestrictions:
 
 def _count(state: CycleState, moved: PodInfo, sign: int) -> None:
     found = state.read(_STATE)
-    # The namespace is not compared, as upstream does not.
+    # Upstream does not compare the namespace either.
     touched = sum(
         not volume.ephemeral and volume.claim_name in found.claims for volume in claims_of(moved)
     )
@@ -174,7 +174,7 @@ def _count(state: CycleState, moved: PodInfo, sign: int) -> None:
 
 
 def volumes_clash(wanted: Volume, used: Volume) -> bool:
-    """Whether a node that mounts one inline volume cannot mount the other."""
+    """Whether two inline volumes cannot be mounted on the same node."""
     one, other = wanted.gce_persistent_disk, used.gce_persistent_disk
     if one is not None and other is not None:
         return one.pd_name == other.pd_name and not (one.read_only and other.read_only)

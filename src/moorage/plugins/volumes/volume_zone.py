@@ -1,4 +1,4 @@
-"""VolumeZone: a volume labelled with a zone or region can only be used there.
+"""VolumeZone: a volume with zone or region labels is usable only on nodes with those labels.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumezone``.
 """
@@ -54,12 +54,12 @@ _GA_OF: Final = {
 _KEYS: Final = (*_GA_OF, *_GA_OF.values())
 _DELIMITER: Final = "__"
 
-# Sets of zones that pods ask for; a guess: 1 MB of answers at 5000 nodes.
+# Number of kept masks, one for each set of zones. A guess: 1 MB of masks at 5000 nodes.
 _KEPT_MAX: Final = 256
 
 BoolArray = NDArray[np.bool_]
 ZoneEntry = tuple[str, frozenset[str]]
-"""Label key, and the values that will do."""
+"""Label key and the allowed values."""
 
 _STATE: StateKey[tuple[ZoneEntry, ...]] = StateKey("PreFilterVolumeZone")
 
@@ -84,7 +84,7 @@ class VolumeZone:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Collect the zones of the pod's volumes; skip when they have none."""
+        """Collect the zone and region labels of the pod's volumes; skip a pod without any."""
         if not claims_of(pod):
             return None, SKIP
         try:
@@ -97,18 +97,18 @@ class VolumeZone:
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod has no claims, whose volumes might have zones."""
+        """Whether the pod has no claims, and so no volume with zone labels."""
         return not claims_of(pod)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows that have zone or region labels, but not those of every volume.
+        """Reject rows with zone or region labels that do not match every volume.
 
-        Without the state of PreFilter, what it would have found is looked up here.
+        When PreFilter is not enabled, this method collects the labels of the volumes.
 
         Raises
         ------
         VolumeError
-            PreFilter is not enabled, and it would have turned the pod away.
+            PreFilter is not enabled and would have rejected the pod.
         """
         entries = state.find(_STATE)
         if entries is None:
@@ -121,7 +121,7 @@ class VolumeZone:
         return answer_where(view.take(failed_n), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: classes that wait, nodes, the pod's claims, volumes elsewhere."""
+        """Register new classes, nodes, the pod's claims and volumes."""
         node = Action.ADD | Action.UPDATE_NODE_LABEL
         changed = Action.ADD | Action.UPDATE
         return (
@@ -134,7 +134,7 @@ class VolumeZone:
         )
 
     def _failing(self, entries: tuple[ZoneEntry, ...]) -> BoolArray:
-        """Return bool, (n,): nodes that have zone or region labels, but not all of these."""
+        """Return bool, (n,): nodes with zone or region labels that do not match all entries."""
         ids = {key: self._snapshot.label_column(key).ids for key in _KEYS}
         outside = np.zeros(self._snapshot.num_nodes, np.bool_)
         for key, wanted in entries:
@@ -156,7 +156,7 @@ class VolumeZone:
 
 
 def _table(column: LabelColumn, wanted: frozenset[str]) -> BoolArray:
-    """Return by value id whether a value is wanted; last, for the absent label, False."""
+    """Return bool by value id: whether a value is wanted; the last entry, no label, is False."""
     table = np.zeros(column.size + 1, np.bool_)
     known = (column.lookup(value) for value in sorted(wanted))
     table[[value_id for value_id in known if value_id >= 0]] = True
@@ -169,7 +169,7 @@ def _entries(pod: PodInfo, listers: Listers) -> tuple[ZoneEntry, ...]:
     Raises
     ------
     VolumeError
-        Why the pod cannot be placed on any node.
+        The pod cannot be placed on any node.
     """
     entries: list[ZoneEntry] = []
     for claim_volume in claims_of(pod):
@@ -188,7 +188,7 @@ def _entries(pod: PodInfo, listers: Listers) -> tuple[ZoneEntry, ...]:
 
 
 def _volume_name(namespace: str, claim_name: str, listers: Listers) -> str | None:
-    """Return the volume a claim names; None when it may still wait for a pod."""
+    """Return the name of a claim's volume; None while the claim waits for a pod."""
     claim = listers.persistent_volume_claims.get(claim_name, namespace)
     if claim is None:
         raise VolumeError(claim_not_found(claim_name))
@@ -206,7 +206,7 @@ def _volume_name(namespace: str, claim_name: str, listers: Listers) -> str | Non
 
 
 def zone_entries(volume: PersistentVolume) -> list[ZoneEntry]:
-    """Return the zone and region labels of a volume, each with its set of values."""
+    """Return the zone and region labels of a volume, each with its allowed values."""
     found: list[ZoneEntry] = []
     for key in _KEYS:
         text = volume.metadata.labels.get(key)

@@ -1,4 +1,6 @@
-"""What binding a pod's volumes changes: assumed at once, written and waited for in PreBind.
+"""The API writes that bind a pod's volumes.
+
+Reserve assumes the changes at once. PreBind writes them and waits until the API shows them.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding/binder.go``
 (``AssumePodVolumes``, ``BindPodVolumes``, ``checkBindings``) and
@@ -35,14 +37,14 @@ _POLL_SECONDS = 1.0
 
 
 class Plan(msgspec.Struct):
-    """What is to be written for one pod.
+    """The changes to write for one pod.
 
     Parameters
     ----------
     volumes
-        PersistentVolumes with their new claimRef, and the claims they are for.
+        PersistentVolumes with their new claimRef, each with the claim it will bind.
     claims
-        Claims with the chosen node, to be provisioned.
+        Claims to provision, with the chosen node.
     """
 
     volumes: list[tuple[PersistentVolume, PersistentVolumeClaim]] = []
@@ -50,7 +52,7 @@ class Plan(msgspec.Struct):
 
 
 def with_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return a volume bound to a claim, marked as done by a controller unless pre-bound."""
+    """Return a volume bound to a claim, marked as bound by a controller unless pre-bound."""
     reference = volume.spec.claim_ref
     pre_bound = reference is not None
     wanted = ObjectReference(
@@ -66,7 +68,7 @@ def with_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persis
         annotations.setdefault(BOUND_BY_CONTROLLER, "yes")
     replace = msgspec.structs.replace
     if reference is not None and reference.uid == claim.metadata.uid:
-        return replace(volume)  # a copy, so that taking it back leaves another pod's alone
+        return replace(volume)  # a copy: taking it back must not touch another pod's
     return replace(
         volume,
         metadata=replace(volume.metadata, annotations=annotations),
@@ -75,25 +77,25 @@ def with_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persis
 
 
 def with_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """Return a claim that is to be provisioned for a node."""
+    """Return a claim marked to be provisioned for a node."""
     annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
     metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
     return msgspec.structs.replace(claim, metadata=metadata)
 
 
 class VolumeWriter:
-    """Writes a plan and waits until the API shows it carried out.
+    """Writes a plan and waits until the API shows its volumes and claims bound.
 
     Parameters
     ----------
     snapshot
-        What the API showed.
+        The cluster as the API shows it.
     volumes, claims
-        With what is assumed about them.
+        Objects with their assumed changes.
     client
-        The verbs of the binding task.
+        Client verbs of the binding task.
     clock
-        Measures the wait.
+        Clock for the timeout.
     """
 
     def __init__(
@@ -112,14 +114,14 @@ class VolumeWriter:
         self._clock = clock
 
     async def write(self, plan: Plan) -> Plan:
-        """Write a plan; return it with the versions the server gave.
+        """Write a plan; return the plan with the versions from the server.
 
         Raises
         ------
         ApiError
-            The server refused; what was written before stays.
+            The server rejected a write; earlier writes remain.
         TransportError
-            No answer.
+            The server did not answer.
         """
         written = Plan([], [])
         for volume, claim in plan.volumes:
@@ -141,7 +143,7 @@ class VolumeWriter:
         Raises
         ------
         VolumeError
-            It cannot happen any more, or did not in time.
+            The claims can no longer be bound, or were not bound in time.
         """
         deadline_ns = self._clock.monotonic_ns() + timeout_seconds * NS_PER_SECOND
         while True:
@@ -157,7 +159,7 @@ class VolumeWriter:
             raise VolumeError(f'pod does not exist any more: pod "{pod.name}" not found')
         if self._snapshot.row_of(node_name) is None:
             raise VolumeError(f'failed to get node "{node_name}": node "{node_name}" not found')
-        # Every part is looked at, so that what broke is found at once.
+        # Every volume and claim is checked each time, so a fault is found at once.
         bound = [self._is_bound(volume, claim, node_name) for volume, claim in plan.volumes]
         provisioned = [self._is_provisioned(claim, node_name) for claim in plan.claims]
         return all(bound) and all(provisioned)
@@ -212,7 +214,7 @@ def _at_version(obj: K, version: str) -> K:
 
 
 def _is_older(shown: str, written: str) -> bool:
-    """Whether what the API showed is from before what was written."""
+    """Whether the version that the API shows is older than the version written."""
     try:
         return int(shown) < int(written)
     except ValueError:
