@@ -187,3 +187,15 @@ async def test_a_scale_whose_parts_are_no_objects_is_refused(name: str):
     await cluster.ok("POST", path, _DEPLOYMENT)
     status, found = await cluster.call("PUT", f"{path}/a/scale", {name: "x"})
     assert status == 400, found
+
+
+async def test_a_client_whose_name_is_no_text_manages_fields():
+    # Found by the fuzzer of calls: the name stands in managedFields.
+    cluster = Cluster()
+    applied = {"apiVersion": "v1", "kind": "Pod", **pod()}
+    path = "/api/v1/namespaces/default/pods/a"
+    await cluster.ok("PATCH", path, applied, query={"fieldManager": "m"}, content_type=APPLY)
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    found = await cluster.ok("PATCH", path, labels, content_type=MERGE, user_agent="\udcff/1")
+    managers = [each["manager"] for each in found["metadata"]["managedFields"]]
+    assert managers == ["m", "\ufffd\ufffd\ufffd"]

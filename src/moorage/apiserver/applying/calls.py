@@ -11,7 +11,7 @@ import msgspec
 from moorage.apiserver.applying.managers import LAST_APPLIED
 from moorage.apiserver.bodies import OF_BODY, Sent, decode_json
 from moorage.apiserver.kind import FieldError, Obj, forbidden, required
-from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.requests import Query, Request, readable
 from moorage.apiserver.status import StatusError, bad_request, invalid_options
 from moorage.base.errors import DecodeError
 
@@ -54,7 +54,7 @@ def _read_yaml(body: bytes) -> Sent:
 
 def manager_name(request: Request, query: Query) -> str:
     """Return the field manager: the parameter, or the name in the User-Agent header."""
-    agent = request.headers.get("user-agent", "").partition("/")[0]
+    agent = readable(request.headers.get("user-agent", "")).partition("/")[0]
     return query.text("fieldManager") or agent[:_MANAGER_LENGTH_MAX] or "unknown"
 
 
