@@ -110,6 +110,10 @@ def _yielding(work: Callable[[], T]) -> T:
             gc.enable()
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class Aside:
     """One thread, for one call at a time."""
 
@@ -117,15 +121,23 @@ class Aside:
         self._thread: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home = 0
+        self._changed: Callable[[], None] = _nothing
         # Held by whoever writes, and by the heavy call that is being answered.
         self._lock = asyncio.Lock()
         # Heavy calls wait here before they wait for the lock: one of them at a time does that, so
         # that the writes that wait are done in between.
         self._turns = FairMutex()
 
-    def start(self) -> None:
-        """Answer heavy calls in a thread from now on; called in the loop that answers the rest."""
+    def start(self, changed: Callable[[], None] = _nothing) -> None:
+        """Answer heavy calls in a thread from now on; called in the loop that answers the rest.
+
+        Parameters
+        ----------
+        changed
+            Called in the loop after each piece of work that the thread has done there.
+        """
         if self._thread is None:
+            self._changed = changed
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heavy call")
             self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
 
@@ -187,7 +199,9 @@ class Aside:
 
         def run() -> None:
             try:
-                done.set_result(work())
+                result = work()
+                self._changed()
+                done.set_result(result)
             except BaseException as error:
                 done.set_exception(error)
 

@@ -25,23 +25,40 @@ from moorage.base.errors import MoorageError
 _log = logging.getLogger(__name__)
 
 
-class _Group:
-    """Writes committed together, and who waits for that."""
+class Group:
+    """Writes that are committed together, and the calls that wait for the commit."""
 
     def __init__(self) -> None:
         self.writes: list[Write] = []
-        self.waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._settled = False
+        self._error: StatusError | None = None
 
     def settle(self, error: StatusError | None) -> None:
-        """Tell everybody who waits."""
-        for future in self.waiting:
-            # Whoever hung up meanwhile is done.
-            if future.done():
+        """Tell every call that waits, and every call that will ask."""
+        self._settled, self._error = True, error
+        for future in self._waiting:
+            if future.done():  # its client has hung up
                 continue
             if error is None:
                 future.set_result(None)
             else:
                 future.set_exception(error)
+
+    async def kept(self) -> None:
+        """Wait until the writes are on the disk.
+
+        Raises
+        ------
+        StatusError
+            As `Persistence.durable`.
+        """
+        if not self._settled:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+        elif self._error is not None:
+            raise self._error
 
 
 class Persistence:
@@ -66,8 +83,8 @@ class Persistence:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
         self._tasks = TaskOwner()
         # What gathers, and what is being committed.
-        self._next = _Group()
-        self._current: _Group | None = None
+        self._next = Group()
+        self._current: Group | None = None
         self._committing = False
         self._refusing = False
         # What is answered to everybody once nobody knows what is on the disk.
@@ -105,12 +122,13 @@ class Persistence:
         """
         if self._stopped is not None:
             raise self._stopped
-        group = self._next if self._next.writes else self._current
-        if group is None:
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        group.waiting.append(future)
-        await future
+        group = self.group_of_last_write()
+        if group is not None:
+            await group.kept()
+
+    def group_of_last_write(self) -> Group | None:
+        """Return the group that the last write is in; None where every write is on the disk."""
+        return self._next if self._next.writes else self._current
 
     async def close(self) -> None:
         """Commit what is left and let the files go."""
@@ -139,7 +157,7 @@ class Persistence:
         loop = asyncio.get_running_loop()
         try:
             while self._next.writes and self._stopped is None:
-                group, self._next = self._next, _Group()
+                group, self._next = self._next, Group()
                 self._current = group
                 try:
                     await loop.run_in_executor(self._thread, self._journal.commit, group.writes)
@@ -162,7 +180,7 @@ class Persistence:
         finally:
             self._compacting = False
 
-    def _accept(self, group: _Group) -> None:
+    def _accept(self, group: Group) -> None:
         self._current = None
         if self._refusing:
             self._refusing = False
@@ -173,9 +191,9 @@ class Persistence:
             self._compacting = True
             self._tasks.spawn(self._compact(), name="compact the journal")
 
-    def _stop(self, group: _Group, error: Exception) -> None:
+    def _stop(self, group: Group, error: Exception) -> None:
         """Give up writing: nobody knows what of a group is on the disk."""
-        above, self._next, self._current = self._next, _Group(), None
+        above, self._next, self._current = self._next, Group(), None
         self._stopped = StatusError(
             500,
             "InternalError",
@@ -188,9 +206,9 @@ class Persistence:
         above.settle(self._stopped)
         self._failed.set()
 
-    def _refuse(self, group: _Group, error: NoRoomError) -> None:
+    def _refuse(self, group: Group, error: NoRoomError) -> None:
         """Take back a group and everything written on top of it."""
-        above, self._next, self._current = self._next, _Group(), None
+        above, self._next, self._current = self._next, Group(), None
         undone = group.writes + above.writes
         if not self._refusing:
             self._refusing = True
@@ -200,7 +218,7 @@ class Persistence:
         if self._next.writes:
             # What the server itself wrote to settle things would be refused as well, for ever.
             self._store.undo(self._next.writes)
-            self._next = _Group()
+            self._next = Group()
         refusal = StatusError(
             507,
             "InsufficientStorage",

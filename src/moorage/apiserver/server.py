@@ -39,7 +39,7 @@ from moorage.apiserver.openapi_frame import (
     openapi_frame,
     takes_only_openapi_protobuf,
 )
-from moorage.apiserver.persistence import Persistence
+from moorage.apiserver.persistence import Group, Persistence
 from moorage.apiserver.protobuf.calls import (
     call_from_protobuf,
     has_message,
@@ -139,6 +139,8 @@ class ApiServer:
         self._streams = streams
         self._persistence: Persistence | None = None
         self._undone_times = 0
+        # The groups of writes of the heavy call that is being answered.
+        self._heavy_groups: list[Group] = []
         self._aside = Aside()
         self._judge = Judge()
         self._audit: AuditLog | None = None
@@ -230,8 +232,10 @@ class ApiServer:
 
     async def _heavy(self, request: Request) -> Reply:
         """Answer a call beside the loop."""
+        groups: list[Group] = []
 
         def work() -> Reply:
+            self._heavy_groups = groups
             with evaluated_by(self._judge):
                 return self._reply(request)
 
@@ -239,8 +243,17 @@ class ApiServer:
         reply = await self._aside.heavy(request.user.name if request.user else "", work)
         if request.method in _READS or undone == self._undone_times:
             return reply
-        # The write was in the store while others were taken back; it may be one of them.
+        refusals = [refusal for group in groups if (refusal := await _refusal_of(group))]
+        if refusals and len(refusals) == len(groups):
+            return status_reply(refusals[0])
+        # The call was answered while other writes were taken back; some of its own may be, too.
         return status_reply(internal("writes were taken back; look before you try again"))
+
+    def _note_group(self) -> None:
+        """Note the group of a write that a heavy call has just done."""
+        group = self._persistence.group_of_last_write() if self._persistence is not None else None
+        if group is not None and group not in self._heavy_groups[-1:]:
+            self._heavy_groups.append(group)
 
     def _reply(self, request: Request) -> Reply:
         reply = reply_in_protobuf(request, self._reply_in_json(request))
@@ -329,7 +342,7 @@ class ApiServer:
 
     def use_thread(self) -> None:
         """Answer calls that take long in a thread from now on; called in the loop of the rest."""
-        self._aside.start()
+        self._aside.start(self._note_group)
         self._world.at_home = self._aside.at_home
 
     def close(self) -> None:
@@ -507,6 +520,15 @@ class ApiServer:
             one = Target(served=target.served, namespace=record.namespace, name=record.name)
             records.append(self._deleter.delete(one, options).record)
         return deleted_reply(renderer, records, self._store.version)
+
+
+async def _refusal_of(group: Group) -> StatusError | None:
+    """Return why a group of writes was taken back; None where it is on the disk."""
+    try:
+        await group.kept()
+    except StatusError as refusal:
+        return refusal
+    return None
 
 
 def _allowed(target: Target, verb: str) -> bool:
