@@ -1,8 +1,8 @@
-"""CustomResourceDefinitions at work: what is written to them changes what the server serves.
+"""CustomResourceDefinitions at work: a write to a definition changes the served kinds.
 
-Place in the flow: `world` tells of every write to a definition; this puts its kinds into the
-catalog, takes them out, and empties a definition that is being deleted, as `namespaces` does with
-namespaces: at once and in order, and a definition waits for objects that have finalizers.
+Place in the flow: `world` reports every write to a definition. This module puts the definition's
+kinds into the catalog and takes them out. It deletes the objects of a definition that is being
+deleted, at once and in order, as `namespaces` does. A definition waits for objects with finalizers.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from moorage.base.clock import rfc3339
 
 
 class Definitions:
-    """Serves the kinds that definitions define.
+    """Serves the kinds of the stored definitions.
 
     Parameters
     ----------
     world
-        Where the definitions are.
+        Holds the definitions.
     deleter
-        Deletes the objects of a definition that goes.
+        Deletes the objects of a definition that is being deleted.
     """
 
     def __init__(self, world: World, deleter: Deleter) -> None:
         self._world = world
         self._deleter = deleter
         self._served = world.catalog.by_plural("customresourcedefinitions")
-        # Definitions being emptied: their objects' deletions are told here, too.
+        # Definitions whose objects are being deleted: deletions of their objects are reported here,
+        # too.
         self._emptying: set[str] = set()
         world.on_write(DEFINITIONS, self._written)
 
     def load(self) -> None:
-        """Serve what the stored definitions define; after a store has been restored."""
+        """Serve the kinds of all stored definitions; called after a store has been restored."""
         for record in self._world.store.shelf(DEFINITIONS).records():
             self._written(self._served, None, record)
 
@@ -69,14 +70,14 @@ class Definitions:
             if version.get("served"):
                 kind = stored if version.get("storage") else custom_kind(definition, version)
                 served.append(Served(kind, stored, custom=True))
-        # Built here, which may take long; taken up where the catalog is read.
+        # Built here, which may take long; used where the catalog is read.
         self._world.at_home(lambda: self._world.catalog.put_custom(name, served, shelf))
 
     def _drop(self, name: str) -> None:
         self._world.at_home(lambda: self._world.catalog.drop_custom(name))
 
     def _empty(self, definition: Obj) -> None:
-        """Delete all objects of a definition, then the definition when none is left."""
+        """Delete all objects of a definition, then the definition when no object is left."""
         name = definition["metadata"]["name"]
         shelf = self._world.catalog.custom_shelf(name)
         self._emptying.add(name)
@@ -87,13 +88,13 @@ class Definitions:
                 try:
                     self._deleter.delete(target, DeleteOptions())
                 except StatusError as error:
-                    # Deleting one may have removed another; everything else is a fault.
+                    # Deleting one object may have removed another; every other error is a bug.
                     if error.code != 404:
                         raise
         self._settle(name, None)
 
     def _settle(self, name: str, written: Record | None) -> None:
-        """Let a definition go when nothing of it is left; say what it waits for until then."""
+        """Remove a definition without objects; until then, write the reason into its conditions."""
         record = self._world.store.shelf(DEFINITIONS).get(("", name))
         if written is not None or record is None or name not in self._emptying:
             return

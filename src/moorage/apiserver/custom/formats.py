@@ -1,8 +1,8 @@
 """The values of ``format`` that custom resources are checked against.
 
-Place in the flow: asked by `validation`. The list is that of kubernetes v1.36
-apiextensions-apiserver pkg/apiserver/validation/formats.go, as far as clusters use it; a format
-that is not in it accepts everything, there as here.
+Place in the flow: used by `validation`. The list is that of kubernetes v1.36
+apiextensions-apiserver pkg/apiserver/validation/formats.go, as far as clusters use it. A format
+that is not in the list accepts every value, as upstream.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _NUMBERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 
 
 def has_format(name: str, value: Any) -> bool:
-    """Whether a value is of a format; true for formats that are not known."""
+    """Whether a value has a format; true for formats that are not in the list."""
     if isinstance(value, str):
         check = _TEXT.get(name)
         return check is None or check(value)

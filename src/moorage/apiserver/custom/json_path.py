@@ -1,8 +1,9 @@
 """The part of JSONPath that definitions of custom resources use.
 
-Place in the flow: printer columns, selectable fields and the scale subresource name their values
-so. Members (``.spec.a``, ``['a.b']``), indexes, ``[*]`` and filters that compare a member
-(``[?(@.type=="Ready")]``) are known; anything else is refused when the definition is written.
+Place in the flow: printer columns, selectable fields and the scale subresource name their values by
+such paths. Supported are members (``.spec.a``, ``['a.b']``), indexes, ``[*]``, and filters that
+compare a member (``[?(@.type=="Ready")]``). Anything else is refused when the definition is
+written.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def compile_path(text: str) -> tuple[Step, ...]:
     Raises
     ------
     ValueError
-        The path is malformed, or uses more of JSONPath than is known here.
+        The path is malformed, or uses a part of JSONPath that is not supported here.
     """
     steps: list[Step] = []
     place = 0
@@ -50,7 +51,7 @@ def compile_path(text: str) -> tuple[Step, ...]:
 
 
 def find(text: str, obj: Any) -> list[Any]:
-    """Return every value a path leads to, in document order."""
+    """Return every value that a path leads to, in document order."""
     found = [obj]
     for step in compile_path(text):
         found = [value for each in found for value in step(each)]
@@ -58,7 +59,7 @@ def find(text: str, obj: Any) -> list[Any]:
 
 
 def simple_path(text: str) -> tuple[str, ...]:
-    """Return the members of a path that consists of nothing else.
+    """Return the members of a path that consists of members only.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """From one version of a CustomResourceDefinition to the rules of a kind.
 
-Place in the flow: `definitions` builds these and puts them into the catalog.
+Place in the flow: `definitions` builds these kinds and puts them into the catalog.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.status import StatusError
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-# Errors that mean an object is not what rules were written for (strategy.go ``hasBlockingErr``).
+# Errors after which the rules are not evaluated, as in strategy.go ``hasBlockingErr``.
 _BLOCKING = frozenset(
     {
         "FieldValueNotSupported",
@@ -42,7 +42,7 @@ _ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": T
 
 
 def custom_resource(definition: Obj, version: Mapping[str, Any]) -> ResourceType:
-    """Return what ``kubectl api-resources`` shows of one version of a definition."""
+    """Return the row that ``kubectl api-resources`` shows for one version of a definition."""
     spec = definition["spec"]
     names = definition.get("status", {}).get("acceptedNames") or spec["names"]
     return ResourceType(

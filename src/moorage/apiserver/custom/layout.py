@@ -1,7 +1,7 @@
-"""How custom resources merge under server-side apply: as their structural schema says.
+"""How custom resources merge under server-side apply, by their structural schema.
 
-Place in the flow: `applying` takes custom resources apart by these layouts, as it takes built-in
-kinds apart by those of `moorage.apiserver.schema.layout`.
+Place in the flow: `applying` takes custom resources apart by these layouts. Built-in kinds have
+the layouts of `moorage.apiserver.schema.layout`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class SchemaLayout:
     Parameters
     ----------
     schema
-        Its node of a structural schema.
+        The value's node of a structural schema.
     whole
-        It is an object with metadata.
+        The value is an object with metadata.
     """
 
     def __init__(self, schema: Schema, *, whole: bool = False) -> None:

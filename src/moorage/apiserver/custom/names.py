@@ -1,4 +1,4 @@
-"""May a definition have the names it asks for? Not those another one of its group has.
+"""Check that the names of a definition are free within its group.
 
 Place in the flow: `moorage.apiserver.kinds.check_definition` writes the answer into the condition
 ``NamesAccepted``. Mirrors kubernetes v1.36 apiextensions-apiserver

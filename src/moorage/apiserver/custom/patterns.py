@@ -1,8 +1,8 @@
 """Regular expressions of definitions, matched in linear time.
 
-Place in the flow: ``pattern`` of schemas and the functions of rules come here. The engine is RE2:
-its language is that of Go's regexp, for which these expressions are written, and no expression
-makes it try for long. It is imported with the first expression.
+Place in the flow: ``pattern`` of schemas and the functions of rules are compiled here. The engine
+is RE2, whose language is that of Go's regexp, and these expressions are written for Go. RE2 matches
+in linear time. It is imported with the first expression.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-# How many characters an expression may have (a guess: the longest in wide use has 400).
+# Longest expression in characters (a guess: the longest in wide use has 400).
 _LENGTH_MAX = 10_000
 
 
@@ -21,12 +21,12 @@ def compile_pattern(pattern: str) -> Any:
     Returns
     -------
     Any
-        With ``search`` and ``finditer`` as `re.Pattern` has them.
+        With ``search`` and ``finditer`` of `re.Pattern`.
 
     Raises
     ------
     ValueError
-        It is too long, or not an expression to Go; the message is RE2's.
+        The expression is too long, or not one that Go accepts; the message is RE2's.
     """
     import re2
 

@@ -1,4 +1,4 @@
-"""Dropping what a structural schema does not know, and filling in its defaults.
+"""Dropping the fields that a structural schema does not declare, and filling in its defaults.
 
 Place in the flow: the first step of every write of a custom resource, before validation. Mirrors
 kubernetes v1.36 apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting}.
@@ -35,7 +35,7 @@ def unknown_fields(schema: Schema, obj: dict[str, Any]) -> list[str]:
 def _unknown(
     schema: Schema, value: Any, path: str = "", *, whole: bool = False
 ) -> Iterator[tuple[tuple[dict[str, Any], str], str]]:
-    """Yield ((the object it is in, path of that object), key) of each unknown field."""
+    """Yield ((object with the field, path of this object), key) of each unknown field."""
     if isinstance(value, list):
         items = schema.get("items") or {}
         for index, element in enumerate(value):
@@ -60,7 +60,7 @@ def _unknown(
 
 
 def fill_defaults(schema: Schema, value: Any) -> None:
-    """Fill in what is absent, or null where null is no value, in place."""
+    """Set a default where a field is absent, or null where null is not allowed, in place."""
     if isinstance(value, list):
         for element in value:
             fill_defaults(schema.get("items") or {}, element)

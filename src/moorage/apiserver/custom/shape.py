@@ -1,7 +1,7 @@
 """The shape of a custom resource: its definition's schema, and the metadata of any object.
 
-Place in the flow: the verbs ask it as `moorage.apiserver.kind.Shape`. Wrong types inside the
-schema's part are faults of validation (422), as upstream; only metadata fails to decode (400).
+Place in the flow: the verbs use this shape as `moorage.apiserver.kind.Shape`. Wrong types in fields
+of the schema are errors of validation (422), as upstream. Only metadata fails to decode (400).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _V2_UNKNOWN = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kuber
 
 
 class CustomShape:
-    """What one version of a definition says its objects look like.
+    """The form of objects that one version of a definition declares.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class CustomShape:
     schema
         Its structural schema.
     list_kind
-        Kind of a list of them.
+        Kind of the list of these objects.
     """
 
     merges_strategically = False
@@ -42,11 +42,11 @@ class CustomShape:
         self.list_kind = list_kind
 
     def fits(self, obj: Obj) -> bool:
-        """Say that every object has to be looked at closely."""
+        """Return False: every object needs the close look."""
         return False
 
     def type_errors(self, obj: Obj) -> list[str]:
-        """Return what cannot be decoded of the metadata."""
+        """Return the type errors of the metadata."""
         return check.definition_type_errors(
             definition(OBJECT_META), obj.get("metadata") or {}, "metadata."
         )
@@ -82,7 +82,7 @@ class CustomShape:
 
 
 def _rendered(schema: Mapping[str, Any], *, v3: bool) -> dict[str, Any]:
-    """Return a schema as OpenAPI of one version has it; version 2 knows less."""
+    """Return a schema as OpenAPI of one version has it; version 2 has fewer keywords."""
     if v3:
         return dict(schema)
     rendered = {key: value for key, value in schema.items() if key not in _V2_UNKNOWN}

@@ -1,8 +1,8 @@
-"""Which schemas a CustomResourceDefinition may have: structural ones.
+"""Structural schemas: the only schemas that a CustomResourceDefinition may have.
 
 Place in the flow: part of the validation of a definition. Mirrors kubernetes v1.36
-apiextensions-apiserver pkg/apiserver/schema (NewStructural, ValidateStructural): every value has a
-type, and the logical combinations only restrict what the skeleton around them declares.
+apiextensions-apiserver pkg/apiserver/schema (NewStructural, ValidateStructural). Every value has a
+type. Logical combinations only restrict values that the skeleton around them declares.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NOT_INSIDE = (
 
 
 def check_schema(schema: Any, field: str) -> list[FieldError]:
-    """Return what keeps a schema from being served.
+    """Return the faults that keep a schema from being served.
 
     Parameters
     ----------
     schema
         ``openAPIV3Schema`` of one version.
     field
-        Where it stands, for messages.
+        Path of the schema, for messages.
     """
     if not isinstance(schema, dict):
         return [invalid(field, schema, "must be a schema")]
@@ -188,7 +188,7 @@ def _check_inside(skeleton: Mapping[str, Any], sub: Any, field: str) -> list[Fie
     """Check a schema inside a logical combination: it may only restrict the skeleton."""
     if not isinstance(sub, dict):
         return [invalid(field, sub, "must be a schema")]
-    # The one way to spell integer-or-string names types there.
+    # Only this spelling of integer-or-string names types inside a combination.
     exempt = "type" if skeleton.get(INT_OR_STRING) else ""
     errors = [
         forbidden(f"{field}.{key}", "must be empty to be structural")
@@ -227,7 +227,7 @@ def _check_default(schema: Mapping[str, Any], field: str, *, root: bool) -> list
 
 
 def _broken_by_default(schema: Mapping[str, Any], field: str) -> list[FieldError]:
-    """Return the rules a default breaks; it is its own old value, as upstream."""
+    """Return the rules that a default breaks; the default is also its old value, as upstream."""
     bare = {key: each for key, each in schema.items() if key != "default"}
     value, where = schema["default"], f"{field}.default"
     whole = schema.get(pruning.EMBEDDED) is True

@@ -1,6 +1,6 @@
-"""Holding a custom resource against the schema of its definition.
+"""Validation of a custom resource by the schema of its definition.
 
-Place in the flow: validation of custom resources, after defaulting. Words and paths follow
+Place in the flow: validation of custom resources, after defaulting. Messages and paths follow
 kubernetes v1.36: kube-openapi pkg/validation and the translation of its results into field errors
 in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL come after it, see `rules`.
 """
@@ -23,16 +23,16 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def validate(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
-    """Return every fault of a value.
+    """Return every error of a value.
 
     Parameters
     ----------
     schema
-        What it should be.
+        Schema of the value.
     value
         Decoded JSON.
     path
-        Where it is, ``spec.replicas``; empty for the object itself.
+        Path of the value, ``spec.replicas``; empty for the object itself.
     """
     if value is None:
         if schema.get("nullable"):
@@ -84,7 +84,7 @@ def _type_name(value: Any) -> str:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two JSON values are equal; Python takes true for 1."""
+    """Whether two JSON values are equal; in Python true equals 1."""
     return _encode(left) == _encode(right) or (
         _type_name(left) == _type_name(right) == "integer" and left == right
     )
@@ -236,5 +236,5 @@ def _check_combined(schema: Schema, value: Any, path: str) -> list[FieldError]:
 
 
 def _shortest(found: list[list[FieldError]]) -> list[FieldError]:
-    """Return the faults of the choice that came nearest."""
+    """Return the errors of the alternative with the closest match."""
     return sorted(found, key=len)[0]

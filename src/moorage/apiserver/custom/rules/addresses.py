@@ -1,7 +1,7 @@
-"""Addresses and networks in CEL: the functions Kubernetes adds to it for them.
+"""IP addresses and networks in CEL: the functions that Kubernetes adds for them.
 
 Place in the flow: part of `functions`. Mirrors kubernetes v1.36 apiserver pkg/cel/library ``ip.go``
-and ``cidr.go``. Both travel through CEL as bytes, ``i`` or ``n`` and the text.
+and ``cidr.go``. CEL holds both as bytes: ``i`` or ``n``, and the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from moorage.api.cel_functions import CelFunction
 
 TEXT_OF: Final = "__addressText"
-"""What ``string()`` of an address is replaced by: the runtime would take it for bytes."""
+"""Replacement for ``string()`` of an address, which the runtime would apply to the bytes."""
 
 _Address = IPv4Address | IPv6Address
 _Network = IPv4Interface | IPv6Interface

@@ -1,10 +1,10 @@
-"""What a rule costs at least, judged by how large objects may be.
+"""The lowest possible cost of a rule, computed from the largest size of objects.
 
-Place in the flow: `compiled` asks for each rule that compiles. Mirrors kubernetes v1.36
+Place in the flow: `compiled` checks each rule that compiles. Mirrors kubernetes v1.36
 apiextensions-apiserver pkg/apis/apiextensions/validation (the estimated cost of a rule) and
-apiserver pkg/cel/common (how many elements fit into a request). Upstream adds up the cost of each
-operation; here only the number of evaluations counts, and the steps of a loop over the value
-itself. So no rule is refused here that upstream accepts.
+apiserver pkg/cel/common (the number of elements that fit into a request). Upstream adds up the cost
+of each operation. Here only two numbers count: the evaluations, and the steps of a loop over the
+value itself. So no rule is refused here that upstream accepts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from moorage.apiserver.kind import FieldError, forbidden
 
 _REQUEST_BYTES: Final = 3 * 2**20
 _COST_MAX: Final = 10_000_000
-"""What one rule of a definition may cost (StaticEstimatedCostLimit)."""
+"""Highest cost of one rule of a definition (StaticEstimatedCostLimit)."""
 _OVER_SELF: Final = re.compile(r"\bself\.(?:all|exists|exists_one|filter|map)\(")
 # Bytes around a value in a map: a key of one letter, quotation marks, colon and comma.
 _ENTRY_BYTES: Final = 5
 
 
 def elements_max(schema: Schema) -> int:
-    """Return how many elements a list or map has at most; 1 for other values."""
+    """Return the highest possible number of elements of a list or map; 1 for other values."""
     rest, items = schema.get("additionalProperties"), schema.get("items")
     if isinstance(items, dict):
         return int(schema.get("maxItems") or _REQUEST_BYTES // (_bytes_min(items) + 1))
@@ -47,7 +47,7 @@ def _bytes_min(schema: Schema) -> int:
 
 
 def over_budget(rule: str, schema: Schema, values: int, where: str) -> list[FieldError]:
-    """Return the fault of a rule that costs too much; nothing where it may be affordable.
+    """Return the error of a rule that costs too much; nothing where the rule may be affordable.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def over_budget(rule: str, schema: Schema, values: int, where: str) -> list[Fiel
     schema
         Schema of the value that the rule is about.
     values
-        How many such values an object has at most.
+        Highest number of such values in an object.
     where
         Path of the rule.
     """

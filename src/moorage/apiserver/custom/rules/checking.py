@@ -1,11 +1,11 @@
-"""What the runtime's type checker does not know of a rule: the fields of objects.
+"""Type checks of rules that the runtime lacks: the fields of objects.
 
-Place in the flow: `runtime` asks for every expression it has compiled. To the runtime an object is
-a map; here each selection is followed through the forms of the schema, so that a field that does
-not exist is told when the definition is written, in the words of cel-go's checker.
+Place in the flow: `runtime` checks every compiled expression here. To the runtime an object is a
+map. Here each selection is followed through the forms of the schema. A field that does not exist is
+therefore reported when the definition is written, in the words of cel-go's checker.
 
-A moment or duration of the object travels as text (`values`). Where a rule uses one, the tree is
-changed: the call that reads the text is put around it.
+A timestamp or duration of the object is text (`values`). Where a rule uses one, the tree is
+changed: the call that parses the text is put around it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SLOW: Final = {"matches"} | {function.name for function in rule_functions()}
 
 
 class Seen(NamedTuple):
-    """What is known of an expression: its form, and whether that is inside an optional value."""
+    """The type of an expression: its form, and whether it is inside an optional value."""
 
     form: Form | None = None
     optional: bool = False
@@ -50,8 +50,8 @@ class Seen(NamedTuple):
 _NOTHING: Final = Seen()
 _CARRIED: Final = Form("carried")
 _NUMBERS: Final = {"int", "double"}
-# Of cel-go ext/strings.go: those whose result may be as long as one text times another, and those
-# that make a new text of one, or count its characters.
+# Functions of cel-go ext/strings.go. The first group's result may be as long as one text times
+# another. The second group makes a new text of one, or counts its characters.
 _PRODUCTS: Final = {"replace", "join"}
 _TEXT_READERS: Final = {
     *("size", "split", "substring", "lowerAscii", "upperAscii", "trim", "reverse", "charAt"),
@@ -60,32 +60,32 @@ _TEXT_READERS: Final = {
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What was found in an expression.
+    """The result of checking an expression.
 
     Parameters
     ----------
     faults
-        What is wrong with it, as a compiler would say it.
+        Errors of the expression, in the words of a compiler.
     references
-        How often ``oldSelf`` is named.
+        Number of uses of ``oldSelf``.
     depth
-        How many loops are inside one another at most.
+        Largest depth of nested loops.
     slow_calls
-        How often it matches a regular expression or calls one of `functions`, each in loops
-        counted once.
+        Number of regular expression matches and of calls of `functions`; a call in a loop counts
+        once.
     list_calls
-        How many of these go over a whole list.
+        Number of these calls that go over a whole list.
     sums, products
-        How often two texts or lists are put together, and how often a text can become as long as
-        two texts multiplied.
+        Number of concatenations of two texts or lists, and of calls after which a text can be as
+        long as two texts multiplied.
     reads_text
-        A call goes over the whole of a text.
+        A call reads the whole of a text.
     form
-        What it evaluates to, as far as the schema says.
+        Form of the result, as far as the schema declares it.
     changed
-        The tree now reads moments or durations.
+        Whether the tree has changed: it now parses timestamps or durations.
     missing
-        What it needs that is not here; empty for nothing.
+        Library that the expression needs and this server lacks; empty for none.
     """
 
     faults: tuple[str, ...]
@@ -107,13 +107,13 @@ def check_tree(tree: Message, text: str, variables: Mapping[str, Form], first_li
     Parameters
     ----------
     tree
-        The expression, compiled.
+        The compiled expression.
     text
-        What was compiled, for the places of faults.
+        The compiled text, for the positions of errors.
     variables
-        The forms of the variables it may name.
+        Forms of the variables that the expression may name.
     first_line
-        Where the text people wrote begins.
+        Line where the author's text begins.
     """
     walk = _Walk(positions(tree))
     expression = root(tree)
@@ -139,7 +139,7 @@ class _Walk:
     def __init__(self, places: Mapping[int, int]) -> None:
         self._places = places
         self._next_id = max(places, default=0) + 1
-        # What is known of expressions already looked at, by their number.
+        # Types of expressions already visited, by their number.
         self._known: dict[int, Seen] = {}
         self.faults: list[tuple[int, str]] = []
         self.references = 0
@@ -152,7 +152,7 @@ class _Walk:
         self.missing = ""
 
     def look(self, expression: Message, scope: Mapping[str, Seen]) -> Seen:
-        """Return what is known of an expression, and note what is wrong inside it."""
+        """Return the type of an expression, and note the errors inside it."""
         if IDENT in expression:
             seen = self._ident(expression, scope)
         elif SELECT in expression:
@@ -166,7 +166,7 @@ class _Walk:
                 self.look(each, scope)
             seen = _NOTHING
         if seen.form is not None and not seen.optional and seen.form.kind in MOMENTS:
-            # Put the call that reads the text around it.
+            # Put the call that parses the text around it.
             self._make_call(expression, MOMENTS[seen.form.kind], dict(expression))
             seen = _NOTHING
         self._known[_number(expression)] = seen
@@ -239,7 +239,7 @@ class _Walk:
         return seen[0] if function == "or" else _NOTHING
 
     def _check_operands(self, function: str, seen: list[Seen]) -> None:
-        """Note calls that the runtime takes for others: lists that are sets, moments as text."""
+        """Note calls that the runtime resolves wrongly: lists that are sets, timestamps as text."""
         lists = [_holds_moments(each.form) for each in seen]
         read = function in _READS_LISTS or (function in _EQUALITY and all(lists))
         kind = seen[0].form.kind if seen and seen[0].form is not None else None
@@ -299,10 +299,10 @@ def _holds_moments(form: Form | None) -> bool:
 
 
 def _either(left: Seen, right: Seen) -> Seen:
-    """Return what is known of a value that is one of two."""
+    """Return the type of a conditional expression with two possible values."""
     if left == right:
         return left
-    # The other one is `optional.none()`, or nothing is known of it.
+    # The other value is `optional.none()`, or its type is unknown.
     if left.optional != right.optional:
         return left if left.optional else right
     return _NOTHING
@@ -315,7 +315,7 @@ def _depth(expression: Message) -> int:
 
 
 def _is_binding(loop: Message) -> bool:
-    """Whether a loop is one over nothing, which is how `cel.bind` names a value."""
+    """Whether a loop has an empty range, which is how `cel.bind` names a value."""
     over = loop[2][0]
     return LIST in over and not over[LIST][0]
 

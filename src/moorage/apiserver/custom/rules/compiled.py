@@ -1,9 +1,10 @@
 """The rules of a schema, compiled once.
 
-Place in the flow: a definition is refused for `CompiledRules.refusals` and warned of
-`CompiledRules.left_out`; `evaluation` walks `CompiledRules.node`. What is compiled is kept for the
-schema, whoever asks. Mirrors kubernetes v1.36 apiextensions-apiserver
-pkg/apiserver/schema/cel/compilation.go and what pkg/apis/apiextensions/validation says of rules.
+Place in the flow: `CompiledRules.refusals` are the errors of a definition, `CompiledRules.left_out`
+its warnings. `evaluation` walks `CompiledRules.node`. Compiled rules are kept for each schema and
+shared by all callers. Mirrors kubernetes v1.36 apiextensions-apiserver
+pkg/apiserver/schema/cel/compilation.go and the checks of rules in
+pkg/apis/apiextensions/validation.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ REASONS: Final = (
     "FieldValueRequired",
 )
 RULE_LENGTH_MAX: Final = 5000
-"""Characters of an expression: the runtime compiles so many in 40 ms, and cannot be interrupted."""
+"""Longest expression in characters: 40 ms to compile, which cannot be interrupted."""
 _TOO_LONG: Final = f"may not be more than {RULE_LENGTH_MAX} bytes"
 _SCHEMAS_MAX: Final = 512
-"""Schemas whose rules are kept; a guess: a cluster with all of a large platform has some 300."""
+"""Number of schemas whose rules are kept; a guess: a cluster with a large platform has 300."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class StoredRule(msgspec.Struct, frozen=True, rename="camel"):
-    """A rule as it stands in a schema."""
+    """A rule as the schema contains it."""
 
     rule: str = ""
     message: str = ""
@@ -56,21 +57,21 @@ class Rule:
     Parameters
     ----------
     shown
-        What messages call it: its message, or its text.
+        Name of the rule in messages: its message, or its text.
     detail
-        What is said when it is broken, unless ``told`` has more to say.
+        Message for a broken rule, unless ``told`` yields a message.
     program
         The rule; None where it does not compile.
     compile_error
-        Why it does not.
+        Error of the compiler.
     told
-        Its ``messageExpression``.
+        The rule's ``messageExpression``.
     reason
-        One of `REASONS`; empty for the usual one.
+        One of `REASONS`; empty for the default reason.
     field
-        The field below its own that it is about, as messages show it.
+        The field, below the value, that the rule is about; in the form of messages.
     optional_old
-        It is asked without an old value, too.
+        The rule is evaluated without an old value, too.
     """
 
     shown: str
@@ -85,22 +86,22 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The rules at one place of a schema, and those below.
+    """The rules of one node of a schema, and the rules below the node.
 
     Parameters
     ----------
     form
-        What rules see of a value there.
+        Form of a value as rules see it.
     type_name
         The ``type`` of its schema.
     rules
-        Those of the value itself.
+        Rules of the value itself.
     restrictions
-        Those of the members of its ``allOf``.
+        Rules of the members of its ``allOf``.
     fields
-        Of an object: name in JSON -> node; those with rules only.
+        Of an object: name in JSON -> node, for nodes with rules only.
     element
-        Of a map or list.
+        Of a map or list: the node of its elements.
     """
 
     form: Form
@@ -112,18 +113,18 @@ class Node:
 
 
 class CompiledRules(msgspec.Struct, frozen=True):
-    """What became of the rules of a schema.
+    """The result of compiling the rules of a schema.
 
     Parameters
     ----------
     node
-        Those that can be evaluated; None when there is none.
+        Rules that can be evaluated; None when there are none.
     refused
-        What is wrong with the others; fields are below the schema's own.
+        Errors of the other rules; their fields are below the schema's own field.
     left_out
-        (place, what is missing) of those that cannot be evaluated here.
+        (path, what is missing) of each rule that cannot be evaluated here.
     programs
-        All that may be evaluated.
+        All programs that may be evaluated.
     """
 
     node: Node | None = None
@@ -132,7 +133,7 @@ class CompiledRules(msgspec.Struct, frozen=True):
     programs: tuple[Program, ...] = ()
 
     def refusals(self, where: str) -> list[FieldError]:
-        """Return what is wrong with the rules of the schema that stands somewhere."""
+        """Return the errors in the rules of a schema at a path."""
         return [
             msgspec.structs.replace(
                 each, field=where + each.field, detail=each.detail.replace(_HERE, where)
@@ -141,12 +142,12 @@ class CompiledRules(msgspec.Struct, frozen=True):
         ]
 
 
-# Stands for the place of the schema where a message names it.
+# Placeholder for the path of the schema in a message.
 _HERE: Final = "\x00"
 
 
 def has_rules(schema: Any) -> bool:
-    """Whether there are rules anywhere in a schema, be it in order or not."""
+    """Whether a schema contains any rules, valid or not."""
     return RULES.encode() in _encode(schema)
 
 
@@ -158,7 +159,7 @@ def compiled_rules(schema: Schema, *, whole: bool = True) -> CompiledRules:
     schema
         A structural schema.
     whole
-        It is that of an object with ``apiVersion``, ``kind`` and ``metadata``.
+        The schema is of an object with ``apiVersion``, ``kind`` and ``metadata``.
     """
     encoded = _encode(schema)
     return _compiled(encoded, whole) if RULES.encode() in encoded else _NO_RULES
@@ -177,20 +178,20 @@ def _compiled(encoded: bytes, whole: bool) -> CompiledRules:
 
 
 class _Compiler:
-    """Walks a schema and collects what it finds."""
+    """Walks a schema and collects rules and errors."""
 
     def __init__(self) -> None:
         self.refused: list[FieldError] = []
         self.left_out: list[tuple[str, str]] = []
         self.programs: list[Program] = []
-        # How many values there are at most at the place that is looked at.
+        # Highest possible number of values at the current node.
         self._values = 1
 
     def node(self, schema: Schema, form: Form | None, path: str, apart: str = "") -> Node | None:
         """Return the rules of a schema and below; None when there are none.
 
-        ``apart`` is the place above from which on old and new values cannot be told to belong
-        together; empty where they can.
+        ``apart`` is the path of the nearest enclosing value from which old and new values cannot
+        be matched; empty where they can.
         """
         rules = self._rules(schema, form, schema, path, apart)
         if form is None:
@@ -214,7 +215,7 @@ class _Compiler:
     def _fields(self, schema: Schema, form: Form, path: str, apart: str) -> dict[str, Node]:
         fields = {}
         for name, sub in (schema.get("properties") or {}).items():
-            # A name that rules cannot spell may have rules of its own.
+            # A field with a name that rules cannot spell may have rules of its own.
             known = form.fields.get(name)
             inner = known[1] if known is not None else form_of(sub)
             node = self.node(sub, inner, f"{path}.properties[{name}]", apart)
@@ -237,7 +238,7 @@ class _Compiler:
         return found
 
     def _leave_out_logic(self, schema: Schema, path: str) -> None:
-        """Note rules that would hold for some values only: nobody evaluates those."""
+        """Note rules that would hold for some values only: these are not evaluated."""
         choices = [
             (f"{path}.{key}[{index}]", sub)
             for key in ("anyOf", "oneOf")
@@ -295,7 +296,7 @@ class _Compiler:
         return tuple(rules)
 
     def _written(self, holder: Schema, path: str) -> Iterator[tuple[str, StoredRule]]:
-        """Yield place and content of the rules of a schema; refuse what is none."""
+        """Yield path and content of the rules of a schema; refuse malformed entries."""
         found = holder.get(RULES) or []
         if not isinstance(found, list):
             self.refused.append(invalid(f"{path}.{RULES}", found, "must be a list of rules"))
@@ -352,7 +353,7 @@ class _Compiler:
 
 
 def _check_rule(each: StoredRule, schema: Schema, where: str) -> list[FieldError]:
-    """Check what can be said of a rule without compiling it."""
+    """Check the parts of a rule that need no compiler."""
     rule, message = each.rule.strip(), each.message
     if not rule:
         return [required(f"{where}.rule", "rule is not specified")]
@@ -397,7 +398,7 @@ def _check_field_path(path: str, schema: Schema, where: str) -> list[FieldError]
 
 
 def _check_old(each: StoredRule, program: Program, where: str, apart: str) -> list[FieldError]:
-    """Check that there can be an old value where a rule asks for one."""
+    """Check that a rule that uses an old value can have one."""
     if program.uses_old and apart:
         text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {apart}"
         return [invalid(f"{where}.rule", each.rule, text)]

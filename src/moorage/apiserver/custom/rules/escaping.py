@@ -1,6 +1,6 @@
-"""Names of properties as rules spell them.
+"""Names of properties in the spelling of rules.
 
-Place in the flow: asked by `forms`. Mirrors kubernetes v1.36 apiserver pkg/cel/escaping.go.
+Place in the flow: used by `forms`. Mirrors kubernetes v1.36 apiserver pkg/cel/escaping.go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ESCAPES: Final = {
 
 
 def escaped(name: str) -> str | None:
-    """Return how a rule spells a property; None for one it cannot name."""
+    """Return the spelling of a property in rules; None for a name that rules cannot spell."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):

@@ -1,9 +1,9 @@
-"""Holding a custom resource against the rules of its definition.
+"""Evaluating the rules of a definition on a custom resource.
 
 Place in the flow: the last step of the validation of a custom resource, after its schema. Mirrors
 kubernetes v1.36 apiextensions-apiserver pkg/apiserver/schema/cel/validation.go: which old value a
-rule sees, what a broken rule is called, and that an update is not held to rules about values it
-leaves alone.
+rule sees, and the error for a broken rule. An update is not checked against rules about values that
+it leaves unchanged.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from moorage.apiserver.custom.rules.values import Size, cel_value, in_order_of, 
 from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 
 COST_MAX: Final = 5_000_000
-"""What the rules of one object may cost, in steps of loops; a step takes half a microsecond."""
+"""Most that the rules of one object may cost, in steps of loops of half a microsecond each."""
 
-# In steps, measured: to ask a rule, to turn a value into CEL's or back, to match a regular
-# expression (the runtime compiles it every time), and how much text takes as long as a step.
+# Measured costs in steps: evaluating a rule, converting a value to CEL or back, matching a regular
+# expression (the runtime compiles it every time), and the number of characters that cost one step.
 _QUESTION: Final = 50
 _VALUE: Final = 4
 _SLOW_CALL: Final = 60
@@ -37,19 +37,19 @@ _MESSAGE_BYTES_MAX: Final = 5 * 1024
 USED_UP: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
-"""What is said of an object whose rules cost too much."""
+"""Message for an object whose rules cost too much."""
 
 
 class Before(NamedTuple):
-    """The value as it was.
+    """The old value.
 
     Parameters
     ----------
     value
-        None when there was none.
+        None where there was no old value.
     kept
-        The nearest value around that can be told to belong to an old one, and that old one; an
-        error inside is let pass if they are equal. None where no error is.
+        The nearest enclosing value that has an old counterpart, and this counterpart. An error
+        inside is let pass if the two are equal. None where no error is let pass.
     """
 
     value: Any = None
@@ -64,15 +64,15 @@ def broken_rules(
     Parameters
     ----------
     node
-        The rules of its schema.
+        Rules of the value's schema.
     new
         The value, which has passed its schema.
     old
-        What it was; None when it is new.
+        The old value; None when the value is new.
     path
-        Where it is; empty for the object itself.
+        Path of the value; empty for the object itself.
     forgiving
-        Whether a value that is as it was may break rules that do not compare it with that.
+        Whether an unchanged value may break rules that do not compare it with its old value.
     """
     evaluation = _Evaluation()
     kept = (new, old) if forgiving and old is not None else None
@@ -81,14 +81,14 @@ def broken_rules(
 
 
 class _Evaluation:
-    """One object's rules; the cost is counted over all of them."""
+    """The evaluation of one object's rules; the cost is counted over all rules."""
 
     def __init__(self) -> None:
         self.errors: list[FieldError] = []
         self._cost_left = COST_MAX
 
     def visit(self, node: Node, value: Any, before: Before, path: str) -> None:
-        """Ask the rules of a value, then those of the values inside it."""
+        """Evaluate the rules of a value, then the rules of the values inside it."""
         if value is None or self._cost_left < 0:
             return
         if node.rules:
@@ -127,7 +127,7 @@ class _Evaluation:
             self.visit(inner, each, Before(old, kept), f"{path}[{index}]")
 
     def _ask(self, node: Node, value: Any, before: Before, path: str) -> None:
-        """Ask the rules of one value."""
+        """Evaluate the rules of one value."""
         size = Size()
         try:
             variables = _variables(node, value, before.value, size)
@@ -159,7 +159,7 @@ class _Evaluation:
 
 
 def _variables(node: Node, value: Any, old: Any, size: Size) -> Any:
-    """Return the variables of a value's rules, and tell how large they are."""
+    """Return the variables of a value's rules, and their size."""
     known = {"self": cel_value(node.form, value, size), HAS_OLD: old is not None}
     if old is not None and any(rule.program and rule.program.uses_old for rule in node.rules):
         known["oldSelf"] = cel_value(node.form, _aligned(node.form, old, value), size)
@@ -171,15 +171,15 @@ def _aligned(form: Form, old: Any, value: Any) -> Any:
 
 
 def _unchanged(before: Before) -> bool:
-    """Whether an update leaves a value, or the nearest one that can be compared, as it was."""
+    """Whether an update leaves a value, or the nearest comparable value around it, unchanged."""
     return before.kept is not None and bool(before.kept[0] == before.kept[1])
 
 
 def _cost(rule: Rule, size: Size) -> int:
-    """Return what asking a rule may cost at most, in steps of loops.
+    """Return the highest cost of evaluating a rule, in steps of loops.
 
-    A guess upwards: every loop goes over all there is, and in every step all functions are called,
-    with a text of average length or with a list of all there is.
+    The estimate is an upper bound: every loop goes over the whole value. Each step calls all
+    functions, with a text of average length or with a list of all values.
     """
     cost = _QUESTION
     length = size.characters // max(size.nodes, 1)
@@ -192,7 +192,7 @@ def _cost(rule: Rule, size: Size) -> int:
 
 
 def _failed(node: Node, rule: Rule, failure: Failure, path: str) -> FieldError:
-    """Say that a rule has no result."""
+    """Return the error of a rule that has no result."""
     why = failure.message
     if failure.too_long:
         text = (
@@ -210,7 +210,7 @@ def _failed(node: Node, rule: Rule, failure: Failure, path: str) -> FieldError:
 
 
 def _broken(node: Node, rule: Rule, variables: Any, path: str) -> FieldError:
-    """Say that a rule does not hold, in the words of whoever wrote it."""
+    """Return the error of a rule that does not hold, with the message of the rule."""
     detail = _told(rule, variables) or rule.detail
     at = ".".join(part for part in (path, rule.field) if part) or "<nil>"
     if rule.reason == "FieldValueForbidden":
@@ -223,7 +223,7 @@ def _broken(node: Node, rule: Rule, variables: Any, path: str) -> FieldError:
 
 
 def _told(rule: Rule, variables: Any) -> str:
-    """Return what the rule's ``messageExpression`` says; empty for nothing that can be shown."""
+    """Return the result of the rule's ``messageExpression``; empty where it cannot be shown."""
     if rule.told is None:
         return ""
     answer = evaluate(rule.told, variables)

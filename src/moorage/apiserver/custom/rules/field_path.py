@@ -1,6 +1,6 @@
-"""``fieldPath`` of a rule: which field below its own a broken rule is about.
+"""``fieldPath`` of a rule: the field, below the value, that a broken rule is about.
 
-Place in the flow: read by `compiled`. Mirrors kubernetes v1.36 apiextensions-apiserver
+Place in the flow: `compiled` reads paths here. Mirrors kubernetes v1.36 apiextensions-apiserver
 pkg/apiserver/schema/cel ``ValidFieldPath``: names with a dot before them, or quoted in brackets.
 """
 
@@ -34,12 +34,12 @@ def read_field_path(text: str, schema: Schema) -> str:
     text
         ``.limits.cpu`` or ``.limits['cpu']``.
     schema
-        Where the rule stands.
+        Schema of the value with the rule.
 
     Raises
     ------
     ValueError
-        It is malformed, or leads to no field.
+        The path is malformed, or leads to no field.
     """
     shown, place = "", 0
     while place < len(text):

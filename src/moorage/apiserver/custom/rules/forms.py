@@ -1,8 +1,8 @@
-"""What rules see of a schema: its form, built once and asked for types, values and fields.
+"""Schemas as rules see them: a form is built once and gives types, values and fields.
 
-Place in the flow: `compiled` builds one for each schema with rules. Mirrors kubernetes v1.36
-apiserver pkg/cel/common/schemas.go: what has no declared type does not exist for a rule, and of the
-metadata of an object a rule sees the names alone.
+Place in the flow: `compiled` builds one form for each schema with rules. Mirrors kubernetes v1.36
+apiserver pkg/cel/common/schemas.go. A value without a declared type does not exist for a rule. Of
+an object's metadata a rule sees only the names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOMENTS: Final[Mapping[FormKind, str]] = {
     "date-time": "timestamp",
     "duration": "duration",
 }
-"""Forms that travel as text, and the function of CEL that reads it."""
+"""Forms that are text in CEL, and the function of CEL that parses the text."""
 
 _TEXTS: Final[Mapping[str, FormKind]] = {
     "byte": "bytes",
@@ -46,21 +46,21 @@ _NAMES: Final[Schema] = {
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a rule sees of one value.
+    """One value as a rule sees it.
 
     Parameters
     ----------
     kind
-        ``any`` is an integer or a string; ``set`` and ``keyed`` are lists; ``carried`` is what a
-        function made that CEL has no type for, such as an address.
+        ``any`` is an integer or a string; ``set`` and ``keyed`` are lists; ``carried`` is the
+        result of a function for which CEL has no type, such as a URL.
     nullable
-        Null is a value.
+        Null is a valid value.
     fields
         Of an object: name in JSON -> (name in rules, form), for the fields rules can name.
     element
-        Of a map or list: the form of what is in it.
+        Of a map or list: the form of its elements.
     keys
-        Of a keyed list: the names that tell its items apart, each with its default.
+        Of a keyed list: the names of its key fields, each with its default.
     """
 
     kind: FormKind
@@ -82,7 +82,7 @@ def form_of(schema: Schema, *, whole: bool = False) -> Form | None:
     schema
         A node of a structural schema.
     whole
-        It is an object with ``apiVersion``, ``kind`` and ``metadata``.
+        The value is an object with ``apiVersion``, ``kind`` and ``metadata``.
     """
     nullable = schema.get("nullable") is True
     if schema.get(INT_OR_STRING):
@@ -128,7 +128,7 @@ def _list_form(schema: Schema, nullable: bool) -> Form | None:
 def cel_type(form: Form) -> str:
     """Return the name of a form's type in CEL.
 
-    Objects are maps to the runtime, `checking` knows their fields; a number may be compared with
+    Objects are maps to the runtime; `checking` knows their fields. A number may be compared with
     an integer, which only an undeclared type allows here.
     """
     if form.kind in MOMENTS:

@@ -1,9 +1,9 @@
-"""Functions Kubernetes adds to CEL for rules, as far as they can be had here.
+"""The functions that Kubernetes adds to CEL for rules, as far as they are available here.
 
-Place in the flow: `runtime` puts them into its environments, together with those of
-`moorage.api.cel_functions`. Mirrors kubernetes v1.36 apiserver pkg/cel/library ``regex.go``,
-``lists.go`` and ``urls.go``, and cel-go ext/sets.go. An address on the web travels through CEL as
-bytes, ``u`` and its parts in JSON, which makes equal ones equal there, too.
+Place in the flow: `runtime` adds these functions to its environments, together with the functions
+of `moorage.api.cel_functions`. Mirrors kubernetes v1.36 apiserver pkg/cel/library ``regex.go``,
+``lists.go`` and ``urls.go``, and cel-go ext/sets.go. CEL holds a URL as bytes: ``u`` and its parts
+in JSON. Equal URLs are therefore equal in CEL, too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from moorage.api.cel_functions import CelFunction, cel_functions
 from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.rules.addresses import address_functions
 
-# A scheme and then authority and path, a path, or what is opaque; or a path alone. Go's parser for
-# requests, which is meant here, knows no fragment.
+# A scheme followed by authority and path, a path, or an opaque part; or a path alone. Mirrors Go's
+# parser for request URIs, which knows no fragment.
 _URL: Final = re.compile(
     r"(?:(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):"
     r"(?://(?:[^/?@]*@)?(?P<host>\[[0-9a-fA-F:.%]+\]|[^/?:\[\] <>\"]*)(?P<port>:[0-9]*)?(?=[/?]|$)"
@@ -31,7 +31,7 @@ _URL: Final = re.compile(
     r"(?P<path>[^?\x00-\x1f\x7f]*)(?:\?(?P<query>[^\x00-\x1f\x7f]*))?"
 )
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-# What stands in a path as it is (Go net/url ``validEncoded``).
+# Characters that stay unescaped in a path (Go net/url ``validEncoded``).
 _IN_PATHS: Final = "!$&'()*+,;=:@[]/%-._~"
 
 
@@ -41,13 +41,13 @@ LIST_FUNCTIONS: Final = frozenset(
 """Functions that go over a whole list at once."""
 
 CARRIED: Final = frozenset({"ip", "cidr", "masked", "url", "quantity", "semver"})
-"""Functions whose results are bytes to the runtime, and something else to whoever wrote a rule."""
+"""Functions whose results are bytes to the runtime, and another type to the author of a rule."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class _Url(msgspec.Struct, frozen=True):
-    """The parts of an address."""
+    """The parts of a URL."""
 
     scheme: str
     host: str
@@ -148,7 +148,7 @@ def _intersects(left: Sequence[Any], right: Sequence[Any]) -> bool:
 
 
 def _key(value: Any) -> Any:
-    """Return what is equal for values that are equal to CEL; Python takes true for 1."""
+    """Return a key that is equal for values equal in CEL; in Python true equals 1."""
     return _encode(value) if isinstance(value, bool | dict | list) else value
 
 

@@ -1,13 +1,13 @@
-"""Where rules are evaluated: here if that is certainly short, else in a process that can be ended.
+"""Where rules are evaluated: in this process if certainly fast, else in a process of its own.
 
-Place in the flow: validation of custom resources and of defaults in definitions comes here. A rule
-can make 2 GB of 1 MB with ten sums, and the CEL runtime can neither be interrupted nor be told how
-much memory it may use. So what may take long by an estimate upwards is sent to a process of its
-own, the judge, which has a deadline and a limit of memory. An object that exceeds them is refused
-in the words of kube-apiserver, whose cost budget does the same.
+Place in the flow: validation of custom resources and of defaults in definitions evaluates rules
+here. A rule can make 2 GB out of 1 MB with ten sums. The CEL runtime can neither be interrupted nor
+limited in memory. Rules that may take long, by an upper estimate, are sent to a process of their
+own, the judge, with a deadline and a memory limit. An object that exceeds them is refused in the
+words of kube-apiserver, whose cost budget has the same purpose.
 
-Whoever waits for the judge waits without the loop: in the loop `LATER` has the call moved to the
-thread of heavy calls. Under a virtual clock there is no judge, and everything is evaluated here.
+The loop never waits for the judge: in the loop, `LATER` moves the call to the thread of heavy
+calls. Under a virtual clock there is no judge, and every rule is evaluated in this process.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from moorage.apiserver.custom.rules.evaluation import USED_UP, broken_rules
 from moorage.apiserver.custom.rules.runtime import ITERATIONS_MAX
 from moorage.apiserver.kind import FieldError, invalid
 
-# Characters that are handled in about 50 ms (measured: 35 ns each to add two texts).
+# Characters that take about 50 ms (measured: 35 ns each to concatenate two texts).
 _CHARACTERS_MAX: Final = 1_500_000
-# How many characters a value has at least, its key included (a guess), and how much quicker a text
-# is compared than added.
+# Smallest size of a value in characters, its key included (a guess), and how many times faster
+# comparing a text is than concatenating it.
 _CHARACTERS_OF_VALUE: Final = 8
 _QUICK: Final = 100
-# How long the judge may think of one object, and how much memory it may have.
+# Deadline of the judge for one object, and its memory limit.
 JUDGE_SECONDS: Final = 3.0
 _JUDGE_BYTES: Final = 1536 * 1024 * 1024
-# How long the judge may take to start: the import of the runtime, on a busy machine.
+# Deadline for the start of the judge: the import of the runtime, on a busy machine.
 _START_SECONDS: Final = 30.0
 _LENGTH: Final = struct.Struct("!Q")
 _PROGRAM: Final = f"from {__name__} import serve; serve()"
@@ -51,13 +51,13 @@ class TooLongHere(Exception):  # noqa: N818
 
 
 class Judge:
-    """A process that evaluates rules; started when it is first needed, and again after its end."""
+    """A process that evaluates rules; started on first use, and again after its end."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def broken(self, question: Any) -> list[FieldError] | None:
-        """Have rules evaluated; None if that takes too long or too much memory."""
+        """Have rules evaluated; None if the judge exceeds its deadline or its memory limit."""
         try:
             process = self._running()
             assert process.stdin is not None
@@ -101,7 +101,7 @@ _where: ContextVar[Where] = ContextVar("where", default=None)
 
 @contextmanager
 def evaluated_by(where: Where) -> Iterator[None]:
-    """Say where rules that may take long are evaluated inside the context; None is here."""
+    """Set the judge for rules that may take long, inside the context; None is this process."""
     token = _where.set(where)
     try:
         yield
@@ -125,13 +125,13 @@ def rules_broken_by(
     schema
         A structural schema.
     new, old
-        The value, and what it was; None when it is new.
+        The value, and its old value; None when the value is new.
     path
-        Where it is; empty for the object itself.
+        Path of the value; empty for the object itself.
     whole
-        It is an object with ``apiVersion``, ``kind`` and ``metadata``.
+        The value is an object with ``apiVersion``, ``kind`` and ``metadata``.
     forgiving
-        Whether a value that is as it was may break rules that do not compare it with that.
+        Whether an unchanged value may break rules that do not compare it with its old value.
 
     Raises
     ------
@@ -153,11 +153,12 @@ def rules_broken_by(
 
 
 def _may_take_long(compiled: CompiledRules, new: Any, old: Any) -> bool:
-    """Whether evaluating may take more than about 50 ms, by an estimate upwards."""
+    """Whether evaluating may take more than about 50 ms, by an upper estimate."""
     characters = len(pickle.dumps((new, old)))
     largest = 0
     for program in compiled.programs:
-        # Each sum may double a text, a product takes it times another, and a loop does all again.
+        # Each sum may double a text, a product multiplies two sizes, and a loop repeats all of
+        # this.
         steps = min((characters // _CHARACTERS_OF_VALUE) ** program.depth, ITERATIONS_MAX)
         text = (characters + program.length) ** (1 + program.products)
         if not (program.sums or program.products or program.reads_text):
@@ -167,7 +168,7 @@ def _may_take_long(compiled: CompiledRules, new: Any, old: Any) -> bool:
 
 
 def serve() -> None:
-    """Be the judge: answer one question after the other from standard input."""
+    """Run the judge: answer one question after the other from standard input."""
     with contextlib.suppress(OSError, ValueError):  # Not every system has this limit.
         resource.setrlimit(resource.RLIMIT_AS, (_JUDGE_BYTES, _JUDGE_BYTES))
     source, target = os.fdopen(0, "rb", 0), os.fdopen(1, "wb", 0)
@@ -190,7 +191,7 @@ def _write(target: IO[bytes], value: Any) -> None:
 
 
 def _read(source: IO[bytes], seconds: float | None) -> Any:
-    """Read one value; within so many seconds of silence, for ever where that is None."""
+    """Read one value; give up after so many seconds without data, never where that is None."""
     length = _LENGTH.unpack(_exactly(source, _LENGTH.size, seconds))[0]
     return pickle.loads(_exactly(source, length, seconds))
 

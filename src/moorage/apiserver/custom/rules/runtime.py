@@ -1,10 +1,10 @@
-"""The CEL runtime: the only module of this server that knows it.
+"""The CEL runtime: the only module of this server that imports it.
 
-Place in the flow: `compiled` has rules compiled here, `evaluation` runs them. The runtime is an
+Place in the flow: `compiled` compiles rules here, `evaluation` runs them. The runtime is an
 extra of the package (``moorage[dra]``) and is imported with the first rule.
 
-Its environment is that of kubernetes v1.36 ``apiserver/pkg/cel/environment`` as far as the runtime
-has it; a rule that needs one of the libraries in `_MISSING` is told apart from a faulty one.
+The environment is that of kubernetes v1.36 ``apiserver/pkg/cel/environment`` as far as the runtime
+supports it. A rule that needs one of the libraries in `_MISSING` gets an error of its own.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 ITERATIONS_MAX: Final = 10_000
-"""Steps of all loops of one evaluation; fixed in the runtime, which then gives up."""
+"""Most steps of all loops of one evaluation; the runtime has a fixed limit and stops there."""
 
 HAS_OLD: Final = "__hasOldSelf"
-"""The variable that says whether there is an old value, for rules to which it is optional."""
+"""The variable that says whether there is an old value, for rules with an optional old value."""
 
 _OPTIONAL_OLD: Final = f"cel.bind(oldSelf, {HAS_OLD} ? optional.of(oldSelf) : optional.none(),\n"
 _SCALARS: Final = ("BOOL", "BYTES", "DOUBLE", "DYN", "INT", "STRING")
@@ -58,13 +58,13 @@ class Program(msgspec.Struct, frozen=True):
     Parameters
     ----------
     expression
-        The runtime's.
+        Expression of the runtime.
     uses_old
-        It names ``oldSelf``.
+        The expression names ``oldSelf``.
     length
-        Characters of its text.
+        Length of its text in characters.
     depth, slow_calls, list_calls, sums, products, reads_text
-        As `moorage.apiserver.custom.rules.checking.Checked` tells them.
+        As in `moorage.apiserver.custom.rules.checking.Checked`.
     """
 
     expression: Any
@@ -79,14 +79,14 @@ class Program(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why an expression is none: the compiler's message, or what is ``missing`` here."""
+    """The reason why an expression did not compile: an error, or what is ``missing`` here."""
 
     message: str
     missing: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why an evaluation has no result, in the words of cel-go."""
+    """The reason why an evaluation has no result, in the words of cel-go."""
 
     message: str
     too_long: bool = False
@@ -97,7 +97,7 @@ _NO_OVERLOAD: Final = Failure("no such overload")
 
 @cache
 def is_installed() -> bool:
-    """Whether there is a CEL runtime."""
+    """Whether the CEL runtime is installed."""
     try:
         _runtime()
     except ImportError:
@@ -113,9 +113,9 @@ def compile_text(text: str, form: Form, wanted: str, *, optional_old: bool) -> P
     text
         The expression.
     form
-        What both variables are.
+        Form of both variables.
     wanted
-        The type it must evaluate to, ``bool`` or ``string``.
+        Type of the result that the rule needs, ``bool`` or ``string``.
     optional_old
         ``oldSelf`` is an optional value.
     """
@@ -154,7 +154,7 @@ def _refusal(message: str, first_line: int) -> Refusal:
     if missing:
         return Refusal("", missing=missing[0])
     if _TOO_DEEP.search(message):
-        # cel-go goes down to 250.
+        # cel-go allows a depth of 250.
         return Refusal("", missing="room for an expression nested so deep")
     if first_line:
         message = _LINE.sub(lambda found: str(int(found[0]) - first_line), message)
@@ -167,7 +167,7 @@ def activation(values: Mapping[str, Any]) -> Any:
 
 
 def evaluate(program: Program, variables: Any) -> Any:
-    """Return what an expression evaluates to, a bool or text; or a `Failure`.
+    """Return the result of an expression, a bool or text; or a `Failure`.
 
     Parameters
     ----------
@@ -179,13 +179,13 @@ def evaluate(program: Program, variables: Any) -> Any:
     try:
         answer = program.expression.eval(variables)
     except RuntimeError:
-        # The only reason not to answer at all: the steps of its loops are used up.
+        # An evaluation without an answer has used up the steps of its loops.
         return Failure("operation cancelled: actual cost limit exceeded", too_long=True)
     try:
         value = answer.value()
     except TypeError:  # it is nothing Python knows, such as an optional value
         return _NO_OVERLOAD
-    # Asking for the type takes as long as the evaluation of a usual rule.
+    # Asking for the type takes as long as evaluating a typical rule.
     if value is True or value is False:
         return value
     if isinstance(value, str):
@@ -218,7 +218,7 @@ def _checking_environment(type_name: str) -> cel.Env:
 
 
 def _type(name: str) -> cel.Type:
-    """Return the type of a name made by `cel_type`; the runtime takes nested names for unknown."""
+    """Return the type of a name made by `cel_type`; the runtime does not resolve nested names."""
     kinds = _runtime().Type
     if name.startswith("map("):
         return kinds.Map(kinds.STRING, _type(name.removeprefix("map(string, ")[:-1]))
@@ -229,7 +229,7 @@ def _type(name: str) -> cel.Type:
 
 @cache
 def _environment() -> cel.Env:
-    """Return where expressions run: types were checked before, and moments are text."""
+    """Return the environment of evaluations: types are already checked, timestamps are text."""
     return _new_environment(_runtime().Type.DYN)
 
 

@@ -1,10 +1,10 @@
-"""Compiled expressions as trees: read from, and written back to, what the runtime serializes.
+"""Compiled expressions as trees, parsed from the runtime's serialized form and written back.
 
-Place in the flow: `runtime` reads a tree of each compiled rule for `checking`, and gives the tree
-back to the runtime where checking has changed it.
+Place in the flow: `runtime` reads a tree of each compiled rule for `checking`. The changed tree
+goes back to the runtime.
 
-A message is a dictionary from field number to the list of its values; messages inside messages are
-read where `_INNER` names them and kept as bytes elsewhere. Field numbers are those of cel-spec
+A message is a dictionary from field number to the list of its values. Messages inside messages are
+parsed where `_INNER` names them and kept as bytes elsewhere. Field numbers are those of cel-spec
 ``cel/expr/{checked,syntax}.proto``.
 """
 
@@ -25,7 +25,7 @@ CALL: Final = 6
 LIST: Final = 7
 STRUCT: Final = 8
 COMPREHENSION: Final = 9
-"""Fields of an expression: its number, and what it is."""
+"""Fields of an expression: its number, and one field for each sort of expression."""
 
 _INNER: Final[Mapping[str, Mapping[int, str]]] = {
     "any": {2: "checked"},
@@ -53,12 +53,12 @@ _FIXED32: Final = 5
 
 
 def read_tree(serialized: bytes) -> Message:
-    """Read what the runtime serialized, the envelope included."""
+    """Parse the runtime's serialized form, the envelope included."""
     return _read(serialized, "any")
 
 
 def write_tree(tree: Message) -> bytes:
-    """Write what `read_tree` read."""
+    """Serialize a tree of `read_tree`."""
     return _write(tree)
 
 
@@ -69,19 +69,19 @@ def root(tree: Message) -> Message:
 
 
 def positions(tree: Message) -> dict[int, int]:
-    """Return number of an expression -> place in the text, in characters."""
+    """Return number of an expression -> offset in the text, in characters."""
     source = tree[2][0][5][0]
     return {each[1][0]: each.get(2, [0])[0] for each in source.get(4, ())}
 
 
 def text_field(message: Message, number: int) -> str:
-    """Return a text in a message; empty when it is not there."""
+    """Return a text in a message; empty when the field is absent."""
     values = message.get(number)
     return values[0].decode() if values else ""
 
 
 def text_constant(expression: Message) -> str | None:
-    """Return the text a constant is; None for every other expression."""
+    """Return the text of a text constant; None for every other expression."""
     constant: bytes = expression.get(_CONSTANT, [b""])[0]
     if not constant.startswith(_TEXT):
         return None

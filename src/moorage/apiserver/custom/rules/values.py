@@ -1,11 +1,11 @@
-"""Values as rules see them: decoded JSON turned into what the CEL runtime takes.
+"""Values as rules see them: decoded JSON converted for the CEL runtime.
 
-Place in the flow: `evaluation` asks for ``self`` and ``oldSelf`` here. Mirrors kubernetes v1.36
-apiserver pkg/cel/common/values.go: a null field of an object is an absent one, fields no rule can
-name only count when objects are compared.
+Place in the flow: `evaluation` converts ``self`` and ``oldSelf`` here. Mirrors kubernetes v1.36
+apiserver pkg/cel/common/values.go. A null field of an object counts as absent. A field that no rule
+can name counts only when objects are compared.
 
-Moments and durations stay text, in one spelling each: the runtime takes no others from outside, so
-`checking` puts the call that reads them where a rule uses one.
+Timestamps and durations stay text, in one spelling each, because the runtime takes no others from
+outside. `checking` adds the call that parses the text where a rule uses one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from moorage.base.clock import parse_rfc3339, rfc3339_micro
 
 _INT64: Final = 2**63
 _UNSEEN: Final = "\x01"
-"""Begins the keys of fields no rule can name: no identifier of CEL does."""
+"""Prefix of the keys of fields that no rule can name: no identifier of CEL begins with it."""
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµ]+)")
-# Each unit by its spellings, the last of which may go on: "day", "days" (strfmt, go-openapi).
+# Each unit by its spellings, the last of which is a prefix: "day", "days" (strfmt, go-openapi).
 _UNITS: Final[tuple[tuple[tuple[str, ...], int], ...]] = (
     (("ns", "nano"), 1),
     (("us", "µs", "micro"), 10**3),
@@ -40,14 +40,14 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Size(msgspec.Struct):
-    """How large values are; grows as they are turned into CEL's.
+    """Size of values; grows as they are converted.
 
     Parameters
     ----------
     nodes
-        Values, counting those inside others.
+        Number of values, including values inside others.
     characters
-        Of all texts.
+        Characters of all texts.
     """
 
     nodes: int = 0
@@ -55,21 +55,21 @@ class Size(msgspec.Struct):
 
 
 def cel_value(form: Form, value: Any, size: Size) -> Any:
-    """Return a value as the CEL runtime takes it.
+    """Return a value converted for the CEL runtime.
 
     Parameters
     ----------
     form
-        What the value is; it has been held against its schema.
+        Form of the value; the value has passed its schema.
     value
         Decoded JSON.
     size
-        Is told of every value in it.
+        Counter that every value in it is added to.
 
     Raises
     ------
     ValueError
-        It is not what the schema says.
+        The value does not have the type in the schema.
     """
     size.nodes += 1
     if value is None:
@@ -112,7 +112,7 @@ def _object(form: Form, value: Mapping[str, Any], size: Size) -> dict[str, Any]:
 
 
 def _whole(text: str) -> str:
-    """Return a text that the runtime sees whole."""
+    """Return a text that the runtime does not cut."""
     if "\x00" in text:
         raise ValueError("a text with a null character, which rules cannot read here")
     return text
@@ -131,7 +131,7 @@ def _text(form: Form, value: str) -> str | bytes:
 
 
 def _duration_ns(text: str) -> int:
-    """Return nanoseconds of what format ``duration`` accepts, ``1h30m`` or ``2 days``."""
+    """Return nanoseconds of a text in the format ``duration``, ``1h30m`` or ``2 days``."""
     sign = -1 if text.startswith("-") else 1
     rest = text.lstrip("+-")
     if rest == "0":
@@ -152,7 +152,7 @@ def _unit_ns(unit: str, text: str) -> int:
 def in_order_of(form: Form, old: Any, new: Any) -> Any:
     """Return an old value with the items of sets and keyed lists in the order of a new one.
 
-    For rules these are equal in any order; the runtime knows lists only.
+    For rules sets and keyed lists are equal in any order; the runtime has only lists.
     """
     element = form.element
     if isinstance(old, dict) and isinstance(new, dict):
@@ -173,7 +173,7 @@ def _items_in_order(form: Form, element: Form, old: list[Any], new: list[Any]) -
 
 
 def item_key(form: Form, item: Any) -> bytes:
-    """Return what tells an item of a set or a keyed list from the others."""
+    """Return the identity of an item of a set or a keyed list."""
     if form.kind == "keyed" and isinstance(item, dict):
         return _encode([item.get(name, default) for name, default in form.keys])
     return _encode(item)
