@@ -1,12 +1,12 @@
-"""A Kubernetes API server in memory: what a cluster is to its clients.
+"""A Kubernetes API server in memory: a cluster as its clients see it.
 
 A call passes `http`, `server`, `auth`, `rbac`, `routes` and then one verb: `reading`, `writing`,
 `applying`, `deleting` or `watching`, or a subresource: `binding`, `eviction`, `scaling`. A verb
-asks the rules of the kind (`kind`, `kinds`, `custom`) and `admission`, writes to `store`, and
-`watch_log` feeds the watch streams. `facts` and `schema` say what the Kubernetes API looks like;
-`journal` keeps the cluster on disk. Objects are plain dictionaries, as on the wire. Only `api` and
-`base` are shared with the scheduler, so no knowledge of the scheduler can hide a bug here.
+applies the rules of the kind (`kind`, `kinds`, `custom`) and of `admission`, and writes to `store`.
+`watch_log` feeds the watch streams. `facts` and `schema` describe the Kubernetes API; `journal`
+keeps the cluster on disk. Objects are plain dictionaries, as on the wire. Only `api` and `base` are
+shared with the scheduler, so no knowledge of the scheduler can hide a bug here.
 
-Belongs here: the REST protocol and what a real API server adds to objects. Controllers and node
-agents have rooms of their own and are API clients like any other.
+Belongs here: the REST protocol and the fields that a real API server adds to objects. Controllers
+and node agents have rooms of their own and are API clients like any other.
 """

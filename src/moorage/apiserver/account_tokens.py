@@ -1,8 +1,8 @@
-"""Tokens of service accounts: made for ``serviceaccounts/NAME/token``, and known again.
+"""Tokens of service accounts: issued for ``serviceaccounts/NAME/token``, and verified.
 
-Place in the flow: `server` has them made, `auth` asks whose they are. A token is a JSON Web Token
-as upstream's (kubernetes v1.36 pkg/serviceaccount), signed with a secret of the cluster (HS256):
-nobody but this server has to check it.
+Place in the flow: `server` issues tokens here, `auth` verifies them. A token is a JSON Web Token as
+upstream's (kubernetes v1.36 pkg/serviceaccount). It is signed with a secret of the cluster (HS256),
+because only this server has to verify it.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32
 
 
 class AccountTokens:
-    """Makes and reads the tokens of one cluster.
+    """Issues and verifies the tokens of one cluster.
 
     Parameters
     ----------
     secret
-        What they are signed with.
+        Key of the signatures.
     store
-        Where the service accounts are; a token ends with its account.
+        Holds the service accounts; a token becomes invalid when its account is deleted.
     clock
-        Says when they run out.
+        Time of issue and expiry.
     """
 
     def __init__(self, secret: bytes, store: Store, clock: Clock) -> None:
@@ -66,7 +66,7 @@ class AccountTokens:
         Raises
         ------
         StatusError
-            400: not such a request, or a token bound to an object. 404: no such account. 422: a
+            400: not a TokenRequest, or a token bound to an object. 404: no such account. 422: a
             duration that is too short or too long.
         """
         record = get_record(self._store, target)
@@ -105,21 +105,21 @@ class AccountTokens:
         }
 
     def user(self, token: str) -> User | None:
-        """Return whose token it is; None for one that is not ours, or not valid any more."""
+        """Return the user of a token; None for a foreign or invalid token."""
         claims = self._known(token)
         if claims is None or ISSUER not in claims["aud"]:
             return None
         return User(claims["sub"], account_groups(claims["sub"]))
 
     def reviewed(self, token: str, audiences: Sequence[str]) -> Obj:
-        """Return the status of a ``TokenReview``: whose token it is, and for which audiences.
+        """Return the status of a ``TokenReview``: the user of the token, and its audiences.
 
         Parameters
         ----------
         token
-            What somebody sent to the one who asks.
+            Token to review.
         audiences
-            Whom the token may be for; none for this server.
+            Audiences to accept; empty for this server.
 
         Notes
         -----
@@ -139,9 +139,9 @@ class AccountTokens:
         return {"authenticated": True, "user": user, "audiences": common}
 
     def _known(self, token: str) -> dict[str, Any] | None:
-        """Return what a token says, if it is one of ours and still valid."""
+        """Return the claims of a token if this server issued it and it is still valid."""
         signed, _, signature = token.rpartition(".")
-        # In bytes: compared in constant time, and what a stranger sends may be no ASCII.
+        # As bytes: the comparison takes constant time, and a stranger's token may not be ASCII.
         sent = signature.encode(errors="surrogateescape")
         if not hmac.compare_digest(sent, self._signature(signed)):
             return None
@@ -165,7 +165,7 @@ class AccountTokens:
 
 
 def _quoted(words: Sequence[str]) -> str:
-    """Write texts as Go's ``%q`` does a list of them."""
+    """Return texts as Go's ``%q`` formats a list of them."""
     return f"[{' '.join(msgspec.json.encode(each).decode() for each in words)}]"
 
 

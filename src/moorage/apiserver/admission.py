@@ -1,6 +1,6 @@
-"""Last question before an object is stored: may it be, and do its namespace's limits allow it.
+"""The last check before an object is stored: rights, and the limits of its namespace.
 
-Place in the flow: `writing` asks once an object is known to be valid. Admission that changes
+Place in the flow: `writing` calls it once an object is known to be valid. Admission that changes
 objects belongs to the kinds (``prepare_create``).
 """
 
@@ -17,16 +17,16 @@ from moorage.apiserver.world import World
 
 
 class Admission:
-    """Holds objects against limit ranges and quotas.
+    """Checks objects against limit ranges and quotas.
 
     Parameters
     ----------
     world
-        Where these are.
+        Holds the limit ranges and quotas.
     quotas
-        What is counted.
+        Counts the quotas.
     escalation
-        Asked about what grants something.
+        Checks objects that grant rights.
     """
 
     def __init__(self, world: World, quotas: Quotas, escalation: Escalation) -> None:
@@ -45,7 +45,7 @@ class Admission:
         self._escalation.check_apply_creates()
 
     def check(self, served: Served, new: Obj, old: Obj | None) -> None:
-        """Refuse what breaks a bound; ``old`` is None for a new object.
+        """Refuse an object that breaks a bound; ``old`` is None for a new object.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class Admission:
         self._escalation.check(served, new, old)
         if not served.kind.resource.namespaced:
             return
-        # A bound holds from when it is set: what is there already may stay.
+        # A bound holds from when it is set: objects stored before may stay.
         if old is None and served.shelf in ("pods", "persistentvolumeclaims"):
             faults = limit_faults(served.shelf, new, self._world)
             if faults:

@@ -1,8 +1,8 @@
-"""Who did what: one line of JSON for each call, as kube-apiserver's audit log has it.
+"""The audit log: one line of JSON for each call, as in kube-apiserver's audit log.
 
 Level Metadata, stage ResponseComplete (kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/audit):
 the caller, the object and the outcome, no bodies. A log that cannot be written does not stop the
-server: what is missing is counted, and told once when it begins and once when it ends.
+server. Missing lines are counted; a message reports their begin, another one their end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AuditLog:
     Parameters
     ----------
     path
-        The file; what is in it stays.
+        The file; its content is kept.
     clock
         Time stamps.
     rng
@@ -57,7 +57,7 @@ class AuditLog:
             raise UsageError(f"cannot write the audit log to {path}: {error.strerror}") from error
 
     def now(self) -> str:
-        """Return the time to be given as that of a call's arrival."""
+        """Return the time that `write` takes as the arrival of the call."""
         return rfc3339_micro(self._clock.now_ns())
 
     def note(self, request: Request, reply: Reply, received: str) -> None:
@@ -65,7 +65,7 @@ class AuditLog:
         try:
             self._append(_line(self._event(request, reply, received)))
         except Exception as error:
-            # The call has been answered for: no fault in here may turn it into a failure.
+            # The call has been answered, so an error in here must not turn it into a failure.
             if not self._missing:
                 _log.error("the audit log cannot be written, events are missing: %s", error)
             self._missing += 1
@@ -75,7 +75,7 @@ class AuditLog:
             self._missing = 0
 
     def _append(self, line: bytes) -> None:
-        # What is left of a line that did not fit is ended, so that this one stands on its own.
+        # An incomplete line is ended, so that this line stands on its own.
         wanted = b"\n" + line if self._torn else line
         written = self._file.write(wanted)
         if written != len(wanted):
@@ -84,7 +84,7 @@ class AuditLog:
         self._torn = False
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._file.close()
 
     def _event(self, request: Request, reply: Reply, received: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _line(event: dict[str, Any]) -> bytes:
     try:
         return _encode(event) + b"\n"
     except UnicodeEncodeError:
-        # A name or header that is no UTF-8.
+        # A name or header that is not UTF-8.
         return _encode(_readable(event)) + b"\n"
 
 

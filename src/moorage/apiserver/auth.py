@@ -1,7 +1,8 @@
-"""Who is calling: a bearer token or a client certificate becomes a `User`.
+"""Authentication: a bearer token or a client certificate becomes a `User`.
 
-There is no authorization here: whoever is known may do everything, as the one administrator of a
-cluster on his own machine. Whoever is not known gets 401, except on health paths.
+Authorization is the subject of `rbac`. Without roles every authenticated user may do everything, as
+the only administrator of a local cluster. A call without valid credentials gets a 401, except on
+health paths.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ _BEARER = "bearer "
 
 
 class Authenticator:
-    """Knows the tokens; trusts the TLS layer to have checked certificates.
+    """Authenticates by token; trusts the TLS layer to have checked certificates.
 
     Parameters
     ----------
     tokens
         Token -> user.
     accounts
-        Says whose token one of a service account is; None where there are none.
+        Returns the user of a service account's token; None where there are no accounts.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Authenticator:
     def user(
         self, headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None
     ) -> User | None:
-        """Return who sends these headers over this connection, None when nobody known.
+        """Return the user of these headers and this connection, None without valid credentials.
 
         Parameters
         ----------
@@ -55,7 +56,7 @@ class Authenticator:
         if not value.lower().startswith(_BEARER):
             return None
         token = value[len(_BEARER) :].strip()
-        # Bytes of a header that are no UTF-8 come as surrogates.
+        # Bytes of a header that are not UTF-8 are decoded as surrogates.
         found = self._token_user(token.encode(errors="surrogateescape"))
         if found is None and self._accounts is not None:
             return self._accounts(token)

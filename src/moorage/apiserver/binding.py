@@ -1,7 +1,7 @@
-"""The binding subresource: the one write by which a scheduler places a pod.
+"""The binding subresource: the one write by which a scheduler assigns a pod to a node.
 
-Rules and their order follow kubernetes v1.36 pkg/registry/core/pod/storage (BindingREST). This is
-the busiest write of a scheduler's life, so it goes past the general update.
+Rules and their order follow kubernetes v1.36 pkg/registry/core/pod/storage (BindingREST). A
+scheduler makes this write more often than any other, so it bypasses the general update.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
 
 BINDINGS = resource_type("v1", "bindings")
-"""The collection that bindings can be sent to, instead of to the pod."""
+"""The collection that accepts bindings, instead of the pod's subresource."""
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -53,7 +53,7 @@ class _Binding(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def pod_target(request: Request, catalog: Catalog) -> Target | None:
-    """Return the pod that a Binding sent to the collection ``bindings`` is about.
+    """Return the pod of a Binding that was sent to the collection ``bindings``.
 
     Returns
     -------
@@ -83,8 +83,8 @@ def bind(world: World, target: Target, request: Request, *, dry_run: bool) -> No
     Raises
     ------
     StatusError
-        400: not a Binding, or for another pod. 404: no such pod. 409: the pod is not the one
-        meant, is being deleted, is bound already or is gated. 422: no node is named.
+        400: not a Binding, or for another pod. 404: no such pod. 409: the pod has another uid, is
+        being deleted, is bound already or is gated. 422: no node is named.
     """
     binding = _read(request)
     if binding.metadata.name != target.name:
@@ -124,7 +124,7 @@ def _read(request: Request) -> _Binding:
 
 
 def _check_target(binding: _Binding, name: str) -> None:
-    """Check what is bound to; upstream answers these two with a bare 500, we with a 422."""
+    """Check the target; upstream answers both errors with a plain 500, this server with a 422."""
     errors = []
     if binding.target.kind not in {"", "Node"}:
         errors.append(not_supported("target.kind", binding.target.kind, ["<empty>", "Node"]))
@@ -154,7 +154,7 @@ def _check_preconditions(meta: _Meta, target: Target, found: tuple[str, str]) ->
 
 
 def _why_not(pod: Obj, name: str) -> str:
-    """Return why a pod cannot be bound, or an empty string."""
+    """Return the reason why a pod cannot be bound, or an empty string."""
     spec = pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"

@@ -1,7 +1,7 @@
-"""From the bytes of a body to an object of the kind the path asks for.
+"""From the bytes of a body to an object of the kind in the path.
 
-Checked here: JSON, apiVersion and kind, unknown fields (``fieldValidation``), wrong types. What
-the values mean is checked later, by the kind.
+Checked here: JSON, apiVersion and kind, unknown fields (``fieldValidation``), wrong types. The
+kind checks the values later.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from moorage.base.errors import DecodeError
 BODY_LIMIT_BYTES = 3 * 1024 * 1024
 
 OF_BODY = Bounds(bytes_max=BODY_LIMIT_BYTES, depth_max=DEPTH_MAX, values_max=100_000)
-"""For bodies of calls. The largest definitions of custom resources have 20,000 values."""
+"""Most values of a body. The largest definitions of custom resources have 20,000 values."""
 
-# A text of JSON, perhaps without its end; never tried from a second place (``*+``).
+# A string of JSON, perhaps without its end; the match never backtracks (``*+``).
 _TEXT = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 _PIECE = re.compile(rb'(?:[^"]+|"(?:[^"\\]+|\\.)*+"?){1,5000}+', re.DOTALL)
 
@@ -40,7 +40,7 @@ _decoder = msgspec.json.Decoder()
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A body as it came, and what it was decoded to.
+    """A body as sent, and its decoded value.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Sent(msgspec.Struct, frozen=True):
     decoded
         The value of the body.
     repeated
-        A sentence for each key of a YAML body that is given twice.
+        A sentence for each key that a YAML body gives twice.
     """
 
     body: bytes
@@ -94,12 +94,12 @@ def decode_json(request: Request) -> Any:
 
 
 def _check_count(body: bytes) -> None:
-    """Refuse too many values before they are decoded: that cannot be interrupted."""
+    """Refuse too many values before decoding, because decoding cannot be interrupted."""
     count = place = 0
     # Piece by piece, so that other threads get their turns.
     while piece := _PIECE.match(body, place):
         bare = _TEXT.sub(b"", piece[0])
-        # Every value but the first comes behind one of these.
+        # Every value but the first follows one of these characters.
         count += bare.count(b"{") + bare.count(b"[") + bare.count(b",")
         if count > OF_BODY.values_max:
             raise DecodeError(f"more than {OF_BODY.values_max} values")
@@ -107,13 +107,13 @@ def _check_count(body: bytes) -> None:
 
 
 def decode_object(request: Request, resource: ResourceType) -> tuple[Obj, Sent]:
-    """Decode a body that must be one object of a kind; return it, and what was sent.
+    """Decode a body that must be one object of a kind; return the object and the body.
 
     Raises
     ------
     StatusError
-        415: another form than JSON; bodies in other forms that are read have become JSON before.
-        413: too large. 400: cannot be read, or another kind.
+        415: the body is not JSON; YAML and protobuf have been converted before. 413: too large.
+        400: the body cannot be read, or has another kind.
     """
     form = content_type(request.headers.get("content-type", ""))
     if form not in {"", JSON}:
@@ -146,7 +146,7 @@ def check_kind(obj: Any, resource: ResourceType) -> Obj:
             f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
             f'expected kind "{resource.kind}" of version "{resource.api_version}"'
         )
-    # Key order is what people see in `-o yaml` of other tools; kind and version lead.
+    # People see the order of keys in `-o yaml` of other tools; kind and version come first.
     typed = {"apiVersion": version, "kind": kind, **obj}
     typed["apiVersion"], typed["kind"] = version, kind
     meta = typed["metadata"] = {} if typed.get("metadata") is None else typed["metadata"]
@@ -160,31 +160,31 @@ def check_fields(
 ) -> list[str]:
     """Check an object against the schema; drop unknown fields, and return warnings.
 
-    Nulls are dropped too; what is left is of the right shape in every part.
+    Nulls are dropped too; every remaining value has the right type.
 
     Parameters
     ----------
     obj
         The object that would be stored.
     kind
-        The kind that the object claims to be.
+        The kind in the object's ``apiVersion`` and ``kind``.
     query
-        Parameters of the call; ``fieldValidation`` counts.
+        Parameters of the call; only ``fieldValidation`` is read.
     sent
-        The body, which may give a field twice.
+        The body, in which a field may occur twice.
     applied
-        The object is a configuration to apply, whose fields all have to be in the schema.
+        The object is a configuration to apply, and all its fields have to be in the schema.
 
     Returns
     -------
     list of str
-        Warnings for unknown fields and for fields that were given twice.
+        Warnings for unknown fields and for fields given twice.
 
     Raises
     ------
     StatusError
-        400: a value of a wrong type; under ``fieldValidation=Strict`` an unknown field or one
-        that was given twice; an unknown value of ``fieldValidation``. 500: a field of an applied
+        400: a value of a wrong type; under ``fieldValidation=Strict`` an unknown field or a field
+        given twice; an unknown value of ``fieldValidation``. 500: a field of an applied
         configuration is not in the schema.
     """
     mode = query.text("fieldValidation") or "Warn"
@@ -236,7 +236,7 @@ def _check_declared(obj: Obj, kind: Kind) -> None:
 
 
 def _strict(found: list[str], kind: Kind) -> list[str]:
-    """Refuse what was found wrong with the fields of a body; return it where it is nothing."""
+    """Raise a 400 for errors in a body's fields; return the empty list without errors."""
     if found:
         text = f"strict decoding error: {', '.join(found)}"
         raise _cannot_be_handled(kind.resource, text)
@@ -255,7 +255,7 @@ def _unrecognized(resource: ResourceType, why: str) -> str:
 
 
 def _summary(body: bytes) -> str:
-    """Return the beginning of a body as kube-apiserver shows it: as hexadecimal bytes."""
+    """Return the beginning of a body in kube-apiserver's form, as hexadecimal bytes."""
     if not body:
         return "<empty>"
     shown = body[:30].hex()

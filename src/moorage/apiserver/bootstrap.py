@@ -1,6 +1,6 @@
-"""What a new cluster contains before anybody has written to it.
+"""The objects of a new cluster.
 
-Kept small: what Kubernetes itself makes at its first start and something would miss.
+Only objects that Kubernetes itself makes at its first start and that clients depend on.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _SYSTEM_PRIORITY_CLASSES = (
 def bootstrap(
     server: ApiServer, *, authority_certificate: bytes = b"", missing: bool = False
 ) -> list[str]:
-    """Put into a server what every cluster has.
+    """Create the objects that every cluster has.
 
     Parameters
     ----------
     server
-        Without objects so far.
+        A server without objects.
     authority_certificate
-        What signs client certificates, PEM; where it is given, components that check their own
-        callers against it (a real kube-scheduler does) find it where they look, and users the
-        service of the API server.
+        Certificate of the authority that signs client certificates, PEM. Where it is given,
+        components that check their own callers (a real kube-scheduler does) find it in its usual
+        place. Clients also find the service of the API server.
     missing
-        The server has objects, perhaps not all of these; what is there stays as it is.
+        Create only missing objects; existing objects stay as they are.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
 
 
 def _own_service() -> Obj:
-    """Return the service ``kubernetes``, which people see first; nothing routes to it here.
+    """Return the service ``kubernetes``, the first that people see; nothing routes to it here.
 
     Notes
     -----
@@ -105,9 +105,9 @@ def _own_service() -> Obj:
 
 
 def shipped_definitions() -> list[Obj]:
-    """Return the custom resources that schedulers' users have: pod groups and elastic quotas.
+    """Return the custom resources of scheduler-plugins: pod groups and elastic quotas.
 
-    They are those of kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``), and
+    Source: kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``). They are
     ordinary definitions: a client may change or delete them.
     """
     manifests = files("moorage.apiserver").joinpath("manifests")

@@ -1,7 +1,7 @@
-"""The resource types of every built-in kind, and what the facts say about each.
+"""The resource types of every built-in kind, and the facts about each type.
 
-Place in the flow: `moorage.apiserver.kinds` serves one kind for each of `stored_resources`;
-`discovery` and `openapi` list the verbs and subresources that stand here.
+Place in the flow: `moorage.apiserver.kinds` serves one kind for each of `stored_resources`.
+`discovery` and `openapi` list the verbs and subresources of this module.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def resource_type(api_version: str, plural: str) -> ResourceType:
 
 
 def fact_of(resource: ResourceType, subresource: str = "") -> ResourceFact | None:
-    """Return the facts about a resource or subresource; None for what is not built in."""
+    """Return the facts about a resource or subresource; None for a type that is not built in."""
     return _facts().get((resource.api_version, resource.plural, subresource))
 
 
@@ -97,7 +97,7 @@ def verbs_of(fact: ResourceFact) -> tuple[str, ...]:
 def subresource_body(resource: ResourceType, name: str) -> tuple[ResourceType, tuple[str, ...]]:
     """Return the type of the body of a subresource, and the verbs.
 
-    Custom resources have ``status`` and ``scale``, like those of built-in kinds.
+    Custom resources have the same ``status`` and ``scale`` as built-in kinds.
     """
     fact = fact_of(resource, name) or (fact_of(DEPLOYMENTS, name) if name == "scale" else None)
     if fact is None:
@@ -122,9 +122,9 @@ _VERSION = re.compile("v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
 def version_rank(api_version: str) -> tuple[bool, str, int, int, int, str]:
-    """Order API versions: by group, and as upstream prefers them in it.
+    """Order API versions: by group, and within a group by upstream's preference.
 
-    That is v2, v1, v1beta2, v1beta1, v1alpha1, others.
+    The preference is v2, v1, v1beta2, v1beta1, v1alpha1, others.
     """
     group, _, version = api_version.rpartition("/")
     match = _VERSION.fullmatch(version)

@@ -1,8 +1,8 @@
-"""The cluster's own certificate authority, and what it signs: the server and the clients.
+"""The cluster's own certificate authority, and the certificates of the server and the clients.
 
-Made anew for each cluster and kept nowhere but in the kubeconfig, so there is nothing to leak
-later; only a cluster with a data directory keeps its authority there. Elliptic keys, because
-making an RSA key takes longer than starting the server.
+Made anew for each cluster and kept only in the kubeconfig, so no other copy can leak later. A
+cluster with a data directory keeps its authority there. Keys are elliptic, because making an RSA
+key takes longer than starting the server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default")
 # Long enough for any sandbox, short enough not to be mistaken for a real cluster's.
 VALID_DAYS = 365
-# As kubeadm's authorities: it may live on in a data directory.
+# As long as kubeadm's authorities: the authority may be kept in a data directory.
 AUTHORITY_DAYS = 3650
 # Clocks of machines differ; a certificate is valid a little before it was made.
 _BACKDATED = timedelta(hours=1)
@@ -47,14 +47,14 @@ class Authority:
     Parameters
     ----------
     clock
-        Says when certificates begin to be valid.
+        Time at which certificates become valid.
     kept
-        The authority's own certificate and key, where it was made before.
+        Certificate and key of an authority made before.
 
     Raises
     ------
     ValueError
-        ``kept`` is no certificate and key.
+        ``kept`` is not a certificate and key.
     """
 
     def __init__(self, clock: Clock, *, kept: KeyPair | None = None) -> None:
@@ -78,7 +78,7 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """The authority's own certificate, PEM: what clients trust."""
+        """The authority's own certificate, PEM, which clients trust."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
@@ -125,18 +125,19 @@ class Authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         builder = builder.add_extension(_usage(signs_certificates=False), True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), False)
-        # Newer OpenSSL (Python 3.13 and up, strict mode) insists on knowing the signer's key.
+        # Newer OpenSSL (Python 3.13 and up, strict mode) requires the identifier of the signer's
+        # key.
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return builder.add_extension(identifier, False)
 
 
 def server_context(pair: KeyPair, authority_certificate: bytes) -> ssl.SSLContext:
-    """Build the TLS context of the server: client certificates are welcome, not required."""
+    """Build the TLS context of the server: client certificates are optional."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=authority_certificate.decode())
-    # The ssl module reads keys from files only; this one is gone again right away.
+    # The ssl module reads keys from files only; this file is removed right away.
     with tempfile.TemporaryDirectory(prefix="moorage-") as folder:
         path = Path(folder) / "server.pem"
         path.touch(mode=0o600)
@@ -160,11 +161,11 @@ def kubeconfig(
     server
         URL of the server.
     authority_certificate
-        What to trust, PEM.
+        Certificate to trust, PEM.
     client
-        Client certificate to show, if any.
+        Client certificate, if any.
     token
-        Bearer token to show, if any.
+        Bearer token, if any.
     cluster
         Name of cluster, context and user.
     """

@@ -1,7 +1,7 @@
 """The verbs delete and deletecollection: at once, after a grace period, or after finalizers.
 
-Only pods have a grace period: one that runs on a node is marked, and its node's agent deletes it
-for good when it has stopped.
+Only pods have a grace period: a pod on a node is marked, and the node agent deletes it for good
+after it has stopped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})
 
 
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
-    """What must hold of an object for it to be deleted; empty means anything."""
+    """Conditions that an object must meet to be deleted; empty means none."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -53,13 +53,13 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     Parameters
     ----------
     grace_period_seconds
-        None for the object's own.
+        None for the default of the object.
     preconditions
-        Checked first.
+        Conditions checked first.
     propagation_policy
-        What becomes of dependents; a finalizer tells the garbage collector, which is a client.
+        Treatment of dependents; a finalizer tells the garbage collector, which is a client.
     orphan_dependents
-        The same in the words of old clients; `options_of` turns it into a policy.
+        The older form of the policy; `options_of` turns it into a policy.
     dry_run
         ``("All",)``: change nothing.
     """
@@ -72,7 +72,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """What became of a delete: the last state, and whether the object is gone."""
+    """The result of a delete: the last state, and whether the object is gone."""
 
     record: Record
     gone: bool
@@ -105,12 +105,12 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
 
 
 def options_of(raw: dict[str, Any]) -> DeleteOptions:
-    """Read DeleteOptions that have been decoded.
+    """Read decoded DeleteOptions.
 
     Raises
     ------
     StatusError
-        400: not DeleteOptions. 422: they contradict each other.
+        400: not DeleteOptions. 422: its fields contradict each other.
     """
     raw = {name: value for name, value in raw.items() if value is not None}
     try:
@@ -138,12 +138,12 @@ def options_of(raw: dict[str, Any]) -> DeleteOptions:
 
 
 def check_dry_run(values: tuple[str, ...]) -> bool:
-    """Return whether nothing is to be stored.
+    """Return whether the call is a dry run.
 
     Raises
     ------
     StatusError
-        400: something else than ``All`` was sent.
+        400: ``dryRun`` has another value than ``All``.
     """
     for value in values:
         if value != "All":
@@ -157,7 +157,7 @@ class Deleter:
     Parameters
     ----------
     world
-        What is deleted from.
+        Holds the objects.
     """
 
     def __init__(self, world: World) -> None:
@@ -186,13 +186,13 @@ class Deleter:
         if _note_propagation(served, meta, options) and _only_waits(meta, grace):
             return self._store(served, record, obj, options)
         if grace and meta.get("deletionTimestamp") and not _shorter(meta, options):
-            # Already on its way, and this call does not hurry it.
+            # The deletion has begun, and this call does not shorten its grace period.
             return Deleted(record, gone=False)
         finalizers = meta.get("finalizers")
         if not grace and not finalizers:
             return self._remove(served, record, obj, dry_run=bool(options.dry_run))
         if not grace and meta.get("deletionGracePeriodSeconds") == 0:
-            # Waits for its finalizers only.
+            # The object waits for its finalizers only.
             return Deleted(record, gone=False)
         self._mark(meta, grace)
         return self._store(served, record, obj, options)
@@ -203,7 +203,7 @@ class Deleter:
         return Deleted(self._world.put(served, obj), gone=False)
 
     def finish(self, served: Served, record: Record, stored: Obj) -> Record:
-        """Remove an object whose last finalizer an update took away."""
+        """Remove an object after an update removed its last finalizer."""
         gone = self._world.remove(served, record.key, stored)
         self.on_gone(record.namespace)
         return gone
@@ -219,7 +219,7 @@ class Deleter:
         return Deleted(gone, gone=True)
 
     def _mark(self, meta: Obj, grace_seconds: int) -> None:
-        """Set the deletion time, in place: when the grace period ends."""
+        """Set the deletion time, in place: the end of the grace period."""
         now_ns = self._world.clock.now_ns()
         if meta.get("deletionTimestamp"):
             # A shorter period counts from when the deletion was first asked for.
@@ -227,7 +227,7 @@ class Deleter:
             now_ns = old_ns - int(meta.get("deletionGracePeriodSeconds") or 0) * NS_PER_SECOND
         meta["deletionTimestamp"] = rfc3339(now_ns + grace_seconds * NS_PER_SECOND)
         meta["deletionGracePeriodSeconds"] = grace_seconds
-        # A generation counts changes of what is wanted, and being gone is one.
+        # A generation counts changes of the desired state, and a deletion is such a change.
         if "generation" in meta:
             meta["generation"] += 1
 
@@ -245,18 +245,18 @@ class Deleter:
                 return Deleted(record, gone=False)
             record = self._world.put(served, obj)
         if not dry_run:
-            # Asked again, too: what was left may be free to go by now.
+            # Asked again, too: the remaining finalizers may have gone by now.
             self.on_terminating(record.name)
         return Deleted(record, gone=False)
 
 
 def _note_propagation(served: Served, meta: Obj, options: DeleteOptions) -> bool:
-    """Say in the finalizers what is to become of the dependents; return whether that is new.
+    """Set the finalizers for the treatment of dependents; return whether they are new.
 
     Notes
     -----
     kubernetes v1.36 staging/src/k8s.io/apiserver registry/generic/registry/store.go
-    (deletionFinalizersForGarbageCollection): without a policy, one asked for before stays.
+    (deletionFinalizersForGarbageCollection): without a policy, the policy of an earlier call stays.
     """
     before = list(meta.get("finalizers") or [])
     policy = options.propagation_policy or ""
@@ -276,7 +276,7 @@ def _note_propagation(served: Served, meta: Obj, options: DeleteOptions) -> bool
 
 
 def _only_waits(meta: Obj, grace_seconds: int) -> bool:
-    """Whether an object is being deleted already, and only its finalizers keep it."""
+    """Whether an object is being deleted already, and waits only for its finalizers."""
     return bool(not grace_seconds and meta.get("deletionTimestamp") and meta.get("finalizers"))
 
 
@@ -310,7 +310,7 @@ def _grace_seconds(pod: Obj, options: DeleteOptions) -> int:
 
 
 def _shorter(meta: Obj, options: DeleteOptions) -> bool:
-    """Whether a repeated delete asks for less time than is granted already."""
+    """Whether a repeated delete shortens the grace period."""
     asked = options.grace_period_seconds
     if asked is None:
         return False

@@ -1,7 +1,7 @@
-"""What tells clients what there is: versions, groups, resources, OpenAPI.
+"""Discovery documents for clients: versions, groups, resources, OpenAPI.
 
-Answers are built once and kept as bytes, until a definition of custom resources changes what is
-served; of the OpenAPI documents only those of its group are built again.
+Documents are built once and kept as bytes, until a definition of custom resources changes the
+served kinds. Of the OpenAPI documents only those of its group are built again.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Discovery:
     Parameters
     ----------
     catalog
-        What is served.
+        The served kinds.
     asked
-        Kinds that are sent, answered and never stored.
+        Kinds that are sent and answered, but never stored.
     computed
         Types that are only read and never stored; no OpenAPI document describes them.
     """
@@ -45,13 +45,13 @@ class Discovery:
         self._asked = tuple(asked)
         self._computed = tuple(computed)
         self._kept: dict[str, bytes] = {}
-        # API version -> its kinds, and the OpenAPI document made of them.
+        # API version -> its kinds, and their OpenAPI document.
         self._openapi: dict[str, tuple[list[Kind], bytes]] = {}
         self._generation = -1
         self._makers: dict[str, Callable[[], Any]] = {}
 
     def _refresh(self) -> None:
-        """Build anew what is said about what is served, if that has changed."""
+        """Build the documents anew if the served kinds have changed."""
         catalog = self._catalog
         if self._generation == catalog.generation:
             return
@@ -86,7 +86,7 @@ class Discovery:
     def document(self, path: str, accept: str = "") -> tuple[bytes, str] | None:
         """Return the document at a path and its content type.
 
-        None when the path is not one of discovery's.
+        None when the path is not a path of discovery.
         """
         path = path.rstrip("/") or "/"
         self._refresh()
@@ -105,7 +105,7 @@ class Discovery:
         return self._kept[path]
 
     def _aggregated(self, path: str) -> dict[str, Any]:
-        """Say everything about the groups below a path at once."""
+        """Build the document of all groups below a path (aggregated discovery)."""
         core = path == "/api"
         versions: dict[str, list[str]] = {}
         for api_version in self._api_versions():
@@ -220,7 +220,7 @@ def _subresource_entry(resource: ResourceType, name: str) -> dict[str, Any]:
     body, verbs = subresource_body(resource, name)
     entry: dict[str, Any] = {"name": f"{resource.plural}/{name}", "singularName": ""}
     if (body.group, body.version) != (resource.group, resource.version):
-        # kubectl drain looks for exactly this before it evicts.
+        # kubectl drain looks for exactly this entry before it evicts.
         entry |= {"group": body.group, "version": body.version}
     return entry | {
         "namespaced": resource.namespaced,
@@ -285,7 +285,7 @@ def health(path: str, *, verbose: bool = False) -> bytes | None:
     Parameters
     ----------
     path
-        As sent.
+        The path as sent.
     verbose
         Name the checks, as ``kubectl get --raw='/readyz?verbose'`` asks for.
 

@@ -1,8 +1,8 @@
 """Fields that a JSON body gives twice.
 
-Place in the flow: `bodies` asks after a body was decoded, where the last value of a field has won.
-The server warns of such fields, or refuses them under strict field validation, as upstream does
-(apimachinery v1.36 pkg/runtime/serializer/json, strict decoding).
+Place in the flow: `bodies` asks after a body was decoded, when the last value of a field has
+replaced the others. The server warns of such fields, or refuses them under strict field validation,
+as upstream does (apimachinery v1.36 pkg/runtime/serializer/json, strict decoding).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object in the order they were sent, those given twice included."""
+    """The members of a JSON object in the order of the body, duplicates included."""
 
 
 def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
@@ -28,9 +28,9 @@ def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
     body
         JSON, UTF-8.
     decoded
-        What the body was decoded to.
+        The decoded body.
     """
-    # Each field that was dropped had two quotation marks; nearly every body ends here.
+    # Each dropped field had two quotation marks; nearly every body returns here.
     if body.count(b'"') == _encode(decoded).count(b'"'):
         return []
     tree = json.loads(body, object_pairs_hook=_Pairs)

@@ -1,9 +1,10 @@
 """The eviction subresource: deleting a pod as far as its disruption budget allows.
 
-A client that evicts asks first, one that deletes does not. The budget's status is the word of the
-disruption controller; an eviction is noted in it, so that two in a row do not count on the same
+An eviction respects the disruption budget, a delete does not. The disruption controller writes the
+budget's status. An eviction is noted in the status, so two in a row do not count on the same
 healthy pod. Rules, their order and texts follow kubernetes v1.36
-pkg/registry/core/pod/storage/eviction.go; its retries are not needed where one call runs at a time.
+pkg/registry/core/pod/storage/eviction.go. Its retries are not needed, because one call runs at a
+time.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _SEVERAL: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
     "support."
 )
-# Upstream's suggestion while the controller has not looked at the budget yet (a guess there too).
+# Upstream's delay until the controller has looked at the budget (a guess there too).
 _RETRY_SECONDS: Final = 10
-# A longer list means that the disruption controller does not follow (MaxDisruptedPodSize).
+# A longer list means that the disruption controller lags behind (MaxDisruptedPodSize).
 _DISRUPTED_PODS_MAX: Final = 2000
 _CONDITION: Final = "DisruptionAllowed"
 _EXHAUSTED: Final[Obj] = {
@@ -81,12 +82,12 @@ class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
 def evict(
     world: World, deleter: Deleter, target: Target, request: Request, *, dry_run: bool
 ) -> None:
-    """Delete a pod if its budget allows, and say so in the pod's conditions.
+    """Delete a pod if its budget allows, and set the pod's conditions.
 
     Raises
     ------
     StatusError
-        400: not an Eviction, or of another pod. 403: the budget's status makes no sense. 404: no
+        400: not an Eviction, or of another pod. 403: the budget's status is malformed. 404: no
         such pod. 409: a precondition does not hold. 429: the budget allows no disruption now.
         500: several budgets match.
     """
@@ -126,7 +127,7 @@ def _read(request: Request) -> _Eviction:
 
 
 def _options(eviction: _Eviction, target: Target, *, dry_run: bool) -> DeleteOptions:
-    """Return how to delete; a dry run may be asked for by the call or in the body."""
+    """Return the options of the delete; the call or the body may ask for a dry run."""
     if eviction.metadata.name != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     if eviction.metadata.namespace not in {"", target.namespace}:
@@ -141,14 +142,14 @@ def _options(eviction: _Eviction, target: Target, *, dry_run: bool) -> DeleteOpt
 
 
 def _is_past_budgets(pod: Obj) -> bool:
-    """Whether a pod may go whatever its budget: it has not begun, has ended, or is leaving."""
+    """Whether no budget protects a pod: it is pending, has ended, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     leaving = pod["metadata"].get("deletionTimestamp")
     return bool(leaving) or phase in {"Pending", "Succeeded", "Failed"}
 
 
 def _budgets_of(world: World, pod: Obj) -> list[PodDisruptionBudget]:
-    """Return the budgets that match a pod; one that cannot be read matches nothing."""
+    """Return the budgets that match a pod; an unreadable budget matches no pod."""
     meta = pod["metadata"]
     labels = meta.get("labels") or {}
     found = []
@@ -164,7 +165,7 @@ def _budgets_of(world: World, pod: Obj) -> list[PodDisruptionBudget]:
 
 
 def _does_not_count(pod: Obj, budget: PodDisruptionBudget) -> bool:
-    """Whether a pod that is not ready may go without taking from its budget."""
+    """Whether a pod that is not ready may be evicted without counting as a disruption."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     if any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
         return False
@@ -193,12 +194,12 @@ def _spend(world: World, budget: PodDisruptionBudget, pod_name: str, *, dry_run:
 
 
 def _check_allows(budget: PodDisruptionBudget) -> None:
-    """Check what the budget's status says.
+    """Check the budget's status.
 
     Raises
     ------
     StatusError
-        403: it makes no sense. 429: it has not been brought up to date, or allows nothing.
+        403: it is malformed. 429: it is not up to date, or allows no disruption.
     """
     status, name = budget.status, budget.name
     if status.observed_generation < budget.metadata.generation:
@@ -226,7 +227,7 @@ def _why_nothing(budget: PodDisruptionBudget) -> str:
     says = next((c for c in status.conditions if c.type == _CONDITION), Condition())
     refuses = says.status == "False" and bool(says.message)
     begin = f"The disruption budget {budget.name}"
-    # Counts cannot be trusted when they could not be brought up to date.
+    # Counts are unreliable when the controller could not update them.
     if refuses and says.reason == "SyncFailed":
         return (
             f"{begin} does not allow evicting pods currently because it failed sync: {says.message}"
@@ -247,7 +248,7 @@ def _too_many(cause: str, *, retry_seconds: int) -> StatusError:
 
 
 def _set_condition(status: Obj, condition: Obj, now: str) -> None:
-    """Put a condition into a status, in place; it keeps its time while its value stays."""
+    """Put a condition into a status, in place; its time changes only with its value."""
     conditions = status.setdefault("conditions", [])
     since = {"lastTransitionTime": now}
     for index, old in enumerate(conditions):
@@ -272,7 +273,7 @@ def _mark_and_delete(
         now = rfc3339(world.clock.now_ns())
         _set_condition(pod.setdefault("status", {}), _EVICTED, now)
         world.put(target.served, pod)
-        # Marking made a version of its own, which the caller cannot know.
+        # Marking the pod gave it a new version, which the caller cannot know.
         options = msgspec.structs.replace(options, preconditions=Preconditions())
     deleter.delete(target, options)
 

@@ -1,7 +1,7 @@
-"""Events live an hour, as in Kubernetes; and there are never more than so many of them.
+"""Expiry of Events: after an hour, as in Kubernetes, and the oldest ones above a bound.
 
-Nothing runs in the background: every call to the server first drops what has expired, which is
-one comparison when nothing has.
+Nothing runs in the background: every call to the server first drops expired Events. That is one
+comparison when none has expired.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class EventExpiry:
     Parameters
     ----------
     world
-        Where the events are.
+        Holds the events.
     """
 
     def __init__(self, world: World, *, events_max: int = EVENTS_MAX) -> None:
         self._world = world
         self._served = world.catalog.by_plural(EVENTS)
         self._events_max = events_max
-        # (when it expires, which event, at which version), oldest first. An event written again
-        # is here again; its older entries are skipped because the version does not match.
+        # (time of expiry, event, its version), oldest first. An event written again has a new
+        # entry; its older entries are skipped because their version does not match.
         self._due: deque[tuple[int, Key, int]] = deque()
 
     def load(self) -> None:
@@ -49,7 +49,7 @@ class EventExpiry:
         self._due.append((expires_ns, record.key, record.version))
 
     def sweep(self) -> None:
-        """Remove what has expired, and the oldest above the bound."""
+        """Remove expired events, and the oldest ones above the bound."""
         now_ns = self._world.clock.monotonic_ns()
         shelf = self._world.store.shelf(EVENTS)
         while self._due and (self._due[0][0] <= now_ns or len(shelf) > self._events_max):

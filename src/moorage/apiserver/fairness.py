@@ -1,8 +1,8 @@
-"""Which call is answered next, and when a user has too many: one user does not keep out the others.
+"""Fairness between users: the order in which calls are answered, and a limit for each user.
 
 Place in the flow: `http` asks here about each call once its caller is known, and `aside` about each
-heavy one. A simple form of kubernetes v1.36 API Priority and Fairness: health and watches are never
-held back, leases have turns of their own, and of all others each user has a call answered in turn.
+heavy call. A simple form of kubernetes v1.36 API Priority and Fairness. Health and watches never
+wait. Leases have turns of their own. All other calls are answered in turn, one for each user.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import too_many_requests
 
 CALLS_OF_USER_MAX = 400
-"""How many calls of one user may be under way: kube-apiserver's --max-requests-inflight."""
+"""Most calls of one user under way at once: kube-apiserver's --max-requests-inflight."""
 
 CALLS_MAX = 600
-"""How many of all users, --max-mutating-requests-inflight added; beyond it, each user has an equal
-share."""
+"""Most calls of all users, --max-mutating-requests-inflight added; beyond it, each user has an
+equal share."""
 
-# How many calls are answered between two looks at the network (a guess: about 5 ms), and how many
-# of them may be of leases while others wait.
+# How many calls are answered between two polls of the network (a guess: about 5 ms), and how many
+# of them may be calls for leases while others wait.
 _CALLS_IN_A_ROW = 8
 _LEASES_IN_A_ROW = 4
 _RETRY_AFTER_SECONDS = 1
@@ -35,14 +35,14 @@ class FairQueue:
     """Waits for turns: each user's calls in order of arrival, users one after the other."""
 
     def __init__(self) -> None:
-        # The user whose turn is next comes first.
+        # The user with the next turn comes first.
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     async def wait(self, user: str, pass_on: Callable[[], object]) -> None:
-        """Wait for a turn; ``pass_on`` is called when it comes to a caller who has just gone."""
+        """Wait for a turn; ``pass_on`` is called if the turn comes to a caller just gone."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user, deque()).append(future)
         try:
@@ -53,7 +53,7 @@ class FairQueue:
             raise
 
     def next(self) -> bool:
-        """Give the next turn; False where nobody waits."""
+        """Give the next turn; False where no call waits."""
         while self._waiting:
             user, futures = self._waiting.popitem(last=False)
             future = futures.popleft()
@@ -66,20 +66,20 @@ class FairQueue:
 
 
 class FairMutex:
-    """Is held by one call at a time, by users one after the other."""
+    """A lock for one call at a time; users get it in turn."""
 
     def __init__(self) -> None:
         self._queue = FairQueue()
         self._held = False
 
     async def acquire(self, user: str) -> None:
-        """Wait until it is one's own."""
+        """Wait until the caller holds the lock."""
         if self._held:
             await self._queue.wait(user, self.release)
         self._held = True
 
     def release(self) -> None:
-        """Leave it to the next."""
+        """Release the lock to the next call."""
         self._held = self._queue.next()
 
 
@@ -87,12 +87,12 @@ class Fairness:
     """Counts the calls under way and gives turns."""
 
     def __init__(self) -> None:
-        # (user, whether leases) -> calls under way; users without any are left out.
+        # (user, whether leases) -> calls under way; users without calls are left out.
         self._under_way: dict[tuple[str, bool], int] = {}
         self._count = 0
         self._leases = FairQueue()
         self._others = FairQueue()
-        # Calls answered since the last look at the network, and whether one is about to happen.
+        # Calls answered since the last poll of the network, and whether a poll is scheduled.
         self._answered = 0
         self._round_due = False
 
@@ -103,7 +103,7 @@ class Fairness:
         Raises
         ------
         StatusError
-            429: the user has too many calls under way, or its share of all there may be.
+            429: the user has too many calls under way, or exceeds its share of all calls.
         """
         if _is_exempt(call):
             yield
@@ -142,7 +142,7 @@ class Fairness:
             asyncio.get_running_loop().call_soon(self._round)
 
     def _round(self) -> None:
-        """Give the turns of one round; the calls that come meanwhile are in the next."""
+        """Give the turns of one round; calls that arrive meanwhile are in the next round."""
         self._round_due = False
         self._answered = 0
         while self._answered < _CALLS_IN_A_ROW:
@@ -155,7 +155,7 @@ class Fairness:
 
 
 def _nothing() -> None:
-    """Pass on nothing: a turn that is lost is one of many."""
+    """Pass on nothing: a lost turn is one of many."""
 
 
 def _user(call: Request) -> str:
@@ -167,7 +167,7 @@ def _is_lease(call: Request) -> bool:
 
 
 def _is_exempt(call: Request) -> bool:
-    """Whether a call is never held back: health, and streams, which are bounded otherwise."""
+    """Whether a call never waits: health, and streams, which have bounds of their own."""
     if call.path.startswith(_HEALTH):
         return True
     return call.method == "GET" and Query(call.query).flag("watch")

@@ -1,7 +1,7 @@
 """HTTPS for the server: turns connections into `Request`s and `Reply`s into bytes.
 
-The only module of the room that knows an HTTP library. Watch streams are ended by the server
-itself on shutdown; waiting for clients to hang up would take forever.
+The only module of the room that imports an HTTP library. The server itself ends watch streams on
+shutdown, because clients would keep them open.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from moorage.base.errors import UsageError
 with read_when_used():
     from aiohttp import web
 
-# How long calls under way may take to finish on shutdown; streams have ended by then, but for
-# those whose clients do not read. The library waits this long twice, before and after cancelling.
+# How long calls under way may take to finish on shutdown. Streams have ended by then, except where
+# the client does not read. The library waits this long twice, before and after cancelling.
 _SHUTDOWN_SECONDS = 0.3
 
 
-# How long a connection without a call is kept, the library's default for servers behind none.
+# How long a connection without a call is kept: the library's default for a server without a proxy.
 _IDLE_SECONDS = 75.0
-# How long the first headers of a connection, and a whole call, may take; kube-apiserver's
-# ReadHeaderTimeout and --request-timeout. Streams are not bounded by it.
+# Time limit for the first headers of a connection, and for a whole call; kube-apiserver's
+# ReadHeaderTimeout and --request-timeout. Streams are exempt.
 _HEADERS_SECONDS = 32.0
 _CALL_SECONDS = 60.0
-# How long what is left of a body is read and thrown away, so that the client sees the answer.
+# How long the rest of a body is read and discarded, so that the client sees the answer.
 _LINGERING_SECONDS = 2.0
 # Answers are sent in pieces of this size (a guess: a quarter of a millisecond to encrypt).
 _PIECE_BYTES = 512 * 1024
-# Beginnings of headers that say who calls: two that differ must not become the same.
+# Prefixes of headers that identify the caller: two different values must stay different.
 _IDENTITIES = ("authorization", "impersonate-")
 
 
 class _Connection(web.RequestHandler):
-    """A connection that is closed when its first headers do not come."""
+    """A connection that is closed when its first headers do not arrive."""
 
     __slots__ = ("_waiting",)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for headers."""
+        """Start the time limit of the headers."""
         super().connection_made(transport)
         loop = asyncio.get_running_loop()
         self._waiting = loop.call_later(real_seconds(_HEADERS_SECONDS), self._end)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Wait no longer."""
+        """Stop the time limit."""
         self._waiting.cancel()
         super().connection_lost(exc)
 
     def headers_have_come(self) -> None:
-        """Note that a call has begun; from then on idle times are the library's business."""
+        """Note the begin of a call; from then on the library limits idle times."""
         self._waiting.cancel()
 
     def _end(self) -> None:
@@ -73,7 +73,7 @@ class _Connection(web.RequestHandler):
 
 
 class _Listener(web.Server):
-    """Makes a connection of each that comes."""
+    """Makes the protocol object of each new connection."""
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
@@ -87,7 +87,7 @@ class HttpServer:
     server
         Answers the calls.
     authenticator
-        Tells who calls.
+        Authenticates the caller.
     tls
         Context of the listening socket; None serves plain HTTP (tests only).
     """
@@ -117,7 +117,8 @@ class HttpServer:
         UsageError
             The address cannot be listened on.
         """
-        # Cancelled when the client hangs up, or a quiet watch would outlive its reader by an hour.
+        # Cancelled when the client disconnects, or a quiet watch would outlive its client by an
+        # hour.
         listener = _Listener(
             self._answer,
             handler_cancellation=True,
@@ -174,9 +175,9 @@ class HttpServer:
         return await _stream(request, reply, reply.body)
 
     async def _reply(self, request: web.BaseRequest, call: Request) -> Reply:
-        """Read the body of a caller who is known, and have the call answered.
+        """Read the body of an authenticated caller, and have the call answered.
 
-        The body of an unknown caller is not looked at: neither its length nor its encoding.
+        The body of an unknown caller is not read: neither its length nor its encoding.
         """
         if call.user is not None and request.body_exists:
             encoding = call.headers.get("content-encoding", "")
@@ -194,7 +195,7 @@ class HttpServer:
 
 
 async def _read_body(request: web.BaseRequest) -> bytes:
-    """Read a body, up to a little more than is allowed: the server says what is too large."""
+    """Read a body up to slightly more than the limit, so the server can refuse it as too large."""
     if not request.body_exists:
         return b""
     content = request.content
@@ -210,7 +211,7 @@ async def _read_body(request: web.BaseRequest) -> bytes:
 
 
 def _headers(request: web.BaseRequest) -> dict[str, str]:
-    """Return the headers by lower-case name; those that say who calls stay as they were sent."""
+    """Return the headers by lower-case name; headers that identify the caller stay as sent."""
     headers = {}
     for name, value in request.headers.items():
         key = name.lower()
@@ -221,13 +222,13 @@ def _headers(request: web.BaseRequest) -> dict[str, str]:
 
 
 async def _whole(request: web.BaseRequest, reply: Reply, body: bytes) -> web.StreamResponse:
-    # Given as a header: the argument of this name does not take a charset.
+    # Given as a header: the argument of this name does not accept a charset.
     headers = {"Content-Type": reply.content_type}
     if len(body) <= _PIECE_BYTES:
         response: web.StreamResponse = web.Response(status=reply.status, body=body, headers=headers)
         _add_headers(response, reply)
         return response
-    # Encrypting a long list in one go would keep everybody else waiting.
+    # Encrypting a long list at once would keep all other calls waiting.
     response = web.StreamResponse(status=reply.status, headers=headers)
     _add_headers(response, reply)
     response.content_length = len(body)
@@ -257,7 +258,7 @@ async def _stream(
             await response.write(chunk)
         await response.write_eof()
     except ConnectionError:
-        # The client has gone; nobody is left to tell.
+        # The client has disconnected; the error has no receiver.
         pass
     finally:
         close = getattr(chunks, "aclose", None)

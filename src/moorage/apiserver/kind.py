@@ -1,4 +1,4 @@
-"""The seam between the server's verbs and the rules of one kind of object.
+"""The interface between the server's verbs and the rules of one kind of object.
 
 The verbs (create, update, patch, ...) know the protocol and no kind; a `Kind` knows one kind and
 no protocol. A verb calls, in this order: ``default``, ``prepare_create`` or ``prepare_update``,
@@ -25,7 +25,7 @@ from moorage.base.rng import Random
 Obj = dict[str, Any]
 """One API object as decoded JSON."""
 
-# Kinds of field error (apimachinery v1.36 util/validation/field) and what each is called in text.
+# Kinds of field error (apimachinery v1.36 util/validation/field) and the text for each.
 FIELD_ERROR_TEXT: Mapping[str, str] = {
     "FieldValueNotFound": "Not found",
     "FieldValueRequired": "Required value",
@@ -44,7 +44,7 @@ _WITHOUT_VALUE = frozenset(
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One fault found in an object; becomes a cause of a 422 ``Status``.
+    """One error in an object; becomes a cause of a 422 ``Status``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class FieldError(msgspec.Struct, frozen=True):
     value
         The bad value, as decoded JSON; shown except for required, forbidden and too long.
     detail
-        What would be right; may be empty.
+        Description of valid values; may be empty.
     """
 
     type: str
@@ -79,7 +79,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """Build the error for a field that must be given."""
+    """Build the error for a required field that is missing."""
     return FieldError("FieldValueRequired", field, "", detail)
 
 
@@ -94,7 +94,7 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    """Build the error for a value that appears twice where it may appear once."""
+    """Build the error for a duplicate value."""
     return FieldError("FieldValueDuplicate", field, value)
 
 
@@ -105,8 +105,8 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
 
 
 LayoutForm = Literal["atomic", "object", "keyed", "set"]
-"""A value owned as a whole; one owned field by field; a list of objects told apart by keys; a list
-of scalars that each have owners."""
+"""How a value is owned: as a whole, field by field, as a list of objects with keys, or as a list of
+scalars with separate owners."""
 
 
 VERBS = frozenset(
@@ -134,14 +134,14 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class ScalePaths(msgspec.Struct, frozen=True):
-    """Where an object keeps what ``autoscaling/v1 Scale`` shows of it.
+    """The fields of an object that ``autoscaling/v1 Scale`` shows.
 
     Parameters
     ----------
     spec_replicas, status_replicas
-        Path of the number wanted, and of the number there is: ``("spec", "replicas")``.
+        Path of the desired and of the actual number: ``("spec", "replicas")``.
     selector
-        Path of the label selector, an object or its text; None without one.
+        Path of the label selector, an object or a text; None for a kind without selector.
     """
 
     spec_replicas: tuple[str, ...] = ("spec", "replicas")
@@ -150,19 +150,20 @@ class ScalePaths(msgspec.Struct, frozen=True):
 
 
 class Translation(msgspec.Struct, frozen=True):
-    """What a kind is stored as, where that is another version of it.
+    """The stored form of a kind that is stored in another version.
 
     Parameters
     ----------
     stored
         The version stored.
     to_stored, from_stored
-        Make one form of the other; they change nothing in what they are given, but may share it.
+        Convert from this form to the stored form, and back; the argument stays, parts may be
+        shared.
     renamed
-        Fields at the top whose names differ, as here and as stored; for field selectors.
+        Top-level fields with another name in the stored form; for field selectors.
     stored_rules
-        An object is judged, defaulted and compared with the one before in its stored form, by the
-        rules of the version stored: what is one field there may be spread over several here.
+        An object is validated, defaulted and compared with its old state in its stored form, by the
+        rules of the stored version: one field there may be several fields here.
     """
 
     stored: ResourceType
@@ -177,7 +178,7 @@ class Layout(Protocol):
 
     @property
     def form(self) -> LayoutForm:
-        """How the value is taken apart."""
+        """How the value is taken apart into fields."""
         ...
 
     @property
@@ -195,7 +196,7 @@ class Layout(Protocol):
 
 
 class Context(Protocol):
-    """What a kind may ask of the world while an object is being created or changed."""
+    """The state of the server that a kind may read while an object is created or changed."""
 
     @property
     def clock(self) -> Clock:
@@ -209,7 +210,7 @@ class Context(Protocol):
 
     @property
     def caller(self) -> User:
-        """The user whose call is being answered."""
+        """The user of the current call."""
         ...
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
@@ -225,7 +226,7 @@ class Context(Protocol):
 
 
 class Shape(Protocol):
-    """What an object of a kind looks like, whatever its values mean."""
+    """The form of a kind's objects, without the meaning of values."""
 
     @property
     def merges_strategically(self) -> bool:
@@ -234,15 +235,15 @@ class Shape(Protocol):
 
     @property
     def list_kind(self) -> str:
-        """Kind of a list of them."""
+        """Kind of the list of these objects."""
         ...
 
     def fits(self, obj: Obj) -> bool:
-        """Whether an object is surely in order; False when it has to be looked at closely."""
+        """Whether the quick check finds no error; False means that it needs a close look."""
         ...
 
     def type_errors(self, obj: Obj) -> list[str]:
-        """Return what cannot be decoded, in the words of the API server's JSON decoder."""
+        """Return the type errors, in the words of the API server's JSON decoder."""
         ...
 
     def unknown_fields(self, obj: Obj) -> list[str]:
@@ -250,7 +251,7 @@ class Shape(Protocol):
         ...
 
     def prune(self, obj: Obj) -> None:
-        """Drop fields the kind does not have, and nulls that mean nothing, in place."""
+        """Drop fields that the kind does not have, and nulls without meaning, in place."""
         ...
 
     def layout(self) -> Layout:
@@ -272,17 +273,17 @@ class Kind(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """What its objects look like."""
+        """Shape of its objects."""
         ...
 
     @property
     def translation(self) -> Translation | None:
-        """What it is stored as; None where it is stored as it is."""
+        """Conversion to the stored version; None where objects are stored as served."""
         ...
 
     @property
     def scale(self) -> ScalePaths | None:
-        """Where the counts are that the subresource ``scale`` shows; None without it."""
+        """Paths of the counts in the subresource ``scale``; None for a kind without it."""
         ...
 
     @property
@@ -310,7 +311,7 @@ class Kind(Protocol):
         ...
 
     def default_status(self, obj: Obj) -> None:
-        """Fill in the defaults of the status alone; instead of ``default`` where only that counts.
+        """Fill in the defaults of the status alone; called where only the status is used.
 
         The object has been checked against the schema, and unknown fields are gone.
         """
@@ -327,27 +328,27 @@ class Kind(Protocol):
         ...
 
     def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
-        """Keep what this call may not change, in place on ``new``; bump the generation.
+        """Restore fields that this call may not change, in place on ``new``; bump the generation.
 
-        ``subresource`` is None for the object itself (status is kept from ``old``), ``status``
-        (the rest is kept from ``old``), or another subresource that is a part of the object.
+        ``subresource`` is None for the object itself (status is kept from ``old``), ``status`` (the
+        rest is kept from ``old``), or another subresource that is a part of the object.
         """
         ...
 
     def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
-        """Return every fault; ``old`` is None on create. Includes immutability on update.
+        """Return every error; ``old`` is None on create. Includes immutability on update.
 
         The verbs have checked ``metadata`` (name, generateName, namespace, labels, ...) by
-        `moorage.apiserver.metadata` only as far as the URL needs it; the rest is checked here.
+        `moorage.apiserver.metadata` only as far as the URL needs it. The rest is checked here.
         """
         ...
 
     def warnings(self, obj: Obj) -> list[str]:
-        """Return what a client that writes the object should know; sent as Warning headers."""
+        """Return warnings for a client that writes the object; sent as Warning headers."""
         ...
 
     def selectable_fields(self, obj: Obj) -> dict[str, str]:
-        """Values a field selector may ask for, including metadata.name and metadata.namespace.
+        """Values for field selectors, including metadata.name and metadata.namespace.
 
         Must return the same keys for every object, so that an unknown field label can be
         refused; absent values are empty strings.

@@ -1,9 +1,9 @@
-"""Taking over another cluster's objects as they are: what `moorage snapshot load` sends.
+"""Loading another cluster's objects unchanged: the calls of `moorage snapshot load`.
 
-The one path of this server that Kubernetes does not have. Objects keep their uid, times, status
-and node, so owner references stay true, and all are stored in one stretch, so no controller sees
-half a cluster and repairs it. They are sent in pieces first, checked as they come, and stored by
-the last call; whoever may not do everything may not do this.
+The only path of this server, besides `time_control`, that Kubernetes does not have. Objects keep
+their uid, times, status and node, so owner references stay true. All are stored at once, so no
+controller sees an incomplete cluster and repairs it. Clients send objects in pieces, which are
+checked on arrival. The last call stores them. Only administrators may make these calls.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _IGNORE_UNKNOWN = Query((("fieldValidation", "Ignore"),))
 
 
 class Piece(msgspec.Struct, kw_only=True, rename="camel"):
-    """What one call sends.
+    """The body of one call.
 
     Parameters
     ----------
     begin
-        Forget what was sent before and not stored.
+        Forget the pieces sent before and not stored.
     objects
         Objects with apiVersion and kind.
     store
-        Store everything sent since the beginning.
+        Store all pieces sent since the beginning.
     """
 
     begin: bool = False
@@ -49,7 +49,7 @@ class Piece(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """An object that cannot be taken over, and why."""
+    """An object that cannot be loaded, and the reason."""
 
     kind: str
     namespace: str
@@ -58,16 +58,16 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, kw_only=True, rename="camel"):
-    """What a call answers, about its own objects.
+    """The answer to a call, about the objects of this call.
 
     Parameters
     ----------
     stored
-        How many objects were stored now.
+        Number of objects stored by this call.
     present
-        How many are there already under their names, and stay as they are.
+        Number of objects whose name is taken; the existing object stays as it is.
     left_out
-        How many are of a kind not served, by ``kind.apiVersion``; Events are left out as well.
+        Number of objects of kinds not served, by ``kind.apiVersion``; Events are left out as well.
     faults
         The objects refused.
     """
@@ -87,12 +87,12 @@ class Loader:
     Parameters
     ----------
     world
-        Where they go.
+        Receives the objects.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
-        # (shelf, namespace, name) -> what is served there, and the object in its stored form.
+        # (shelf, namespace, name) -> the served resource, and the object in its stored form.
         self._staged: dict[tuple[str, str, str], tuple[Served, Obj]] = {}
 
     def answer(self, request: Request) -> Reply:
@@ -101,7 +101,7 @@ class Loader:
         Raises
         ------
         StatusError
-            403: not an administrator. 400: no piece. 405: another method than POST.
+            403: not an administrator. 400: not a piece. 405: another method than POST.
         """
         if request.user is None or _MASTERS not in request.user.groups:
             raise StatusError(403, "Forbidden", f"only {_MASTERS} may load a snapshot")

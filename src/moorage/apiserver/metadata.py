@@ -1,6 +1,6 @@
-"""The part of ``metadata`` that is the server's: names, uid, times, who owns which field.
+"""The server's part of ``metadata``: names, uid, times, owners of fields.
 
-Whether a name is a good name is checked by the kinds.
+The kinds check whether a name is valid.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moorage.base.rng import Random
 # (apiserver v1.36 pkg/storage/names).
 _PREFIX_LENGTH_MAX = 63 - 5
 
-# Written by the server only; what a client sends is replaced.
+# Written by the server only; the client's values are replaced.
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -51,7 +51,7 @@ def agree_with_path(obj: Obj, target: Target) -> None:
 
 
 def stamp_new(obj: Obj, clock: Clock, rng: Random) -> None:
-    """Give a new object its uid and creation time, in place; drop what clients may not set."""
+    """Give a new object its uid and creation time, in place; drop fields clients may not set."""
     meta = obj["metadata"]
     for field in (*_SYSTEM_FIELDS, "resourceVersion", "selfLink", "managedFields"):
         meta.pop(field, None)
@@ -65,12 +65,12 @@ def generate_name(prefix: str, rng: Random) -> str:
 
 
 def keep_system_fields(new: Obj, old: Obj) -> None:
-    """Carry over what only the server writes, in place on ``new``."""
+    """Copy the fields that only the server writes, in place on ``new``."""
     meta, before = new["metadata"], old["metadata"]
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         meta.pop(field, None)
     for field in (*_SYSTEM_FIELDS, "generateName"):
-        # A value the client changed stays, for validation to refuse it; one left out is no change.
+        # A changed value stays, for validation to refuse it; an absent value counts as unchanged.
         if not meta.get(field) and field in before:
             meta[field] = before[field]
     meta.pop("selfLink", None)

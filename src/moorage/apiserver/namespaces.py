@@ -1,8 +1,8 @@
-"""Namespaces: nothing is created outside one, and a deleted one takes its contents along.
+"""Namespaces: objects need an existing namespace, and are deleted together with it.
 
-Upstream, a controller empties a terminating namespace; here the server does, at once and in
-order, so that a cluster without controllers still gets rid of its namespaces. Pods on nodes end
-by their grace period first, and the namespace waits for them; its conditions tell what for.
+Upstream, a controller empties a terminating namespace. Here the server does, at once and in order,
+so namespaces also go in a cluster without controllers. Pods on nodes end by their grace period
+first. The namespace waits for them, and its conditions give the reason.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 
-# As the controller upstream deletes, so that jobs do not wait for a collector of garbage.
+# The propagation policy of upstream's controller, so that jobs do not wait for a garbage collector.
 _BACKGROUND = DeleteOptions(propagation_policy="Background")
 
-# What is left is told each time while it is little; of more, once a second (both a guess).
+# A few remaining objects are reported on every change; more, once a second (both a guess).
 _LITTLE = 10
 _TOLD_EVERY_NS = NS_PER_SECOND
 
 FINALIZER = "kubernetes"
-"""What a namespace carries until its contents are deleted."""
+"""The finalizer of a namespace until its contents are deleted."""
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class Namespaces:
-    """Guards and empties namespaces.
+    """Protects and empties namespaces.
 
     Parameters
     ----------
     world
-        Where they are.
+        Holds the namespaces.
     deleter
-        Deletes what is in them; tells this object what has gone.
+        Deletes their contents; reports deletions to this object.
     """
 
     def __init__(self, world: World, deleter: Deleter) -> None:
@@ -51,15 +51,15 @@ class Namespaces:
         self._pods = world.catalog.by_plural(PODS)
         # Namespaces whose objects are being deleted one after another right now.
         self._emptying: set[str] = set()
-        # Terminating namespaces whose pods have gone, so that everything else is deleted.
+        # Terminating namespaces without pods, whose other objects are deleted.
         self._without_pods: set[str] = set()
-        # Namespace -> when its conditions were written last.
+        # Namespace -> time of the last write of its conditions.
         self._told_ns: dict[str, int] = {}
         deleter.on_gone = self.settle
         deleter.on_terminating = self._empty
 
     def check_open(self, namespace: str, resource: ResourceType, name: str) -> None:
-        """Refuse to create in a namespace that is not there or is on its way out.
+        """Refuse to create in a namespace that does not exist or is terminating.
 
         Raises
         ------
@@ -85,16 +85,16 @@ class Namespaces:
             )
 
     def resume(self) -> None:
-        """Go on emptying namespaces that were terminating; after a store has been restored."""
+        """Go on emptying terminating namespaces; called after a store has been restored."""
         for record in list(self._world.store.shelf(NAMESPACES).records()):
             if record.decode()["metadata"].get("deletionTimestamp"):
                 self._empty(record.name)
 
     def _empty(self, namespace: str) -> None:
-        """Delete all there is in a namespace, then the namespace when nothing is left.
+        """Delete the contents of a namespace, then the namespace when nothing is left.
 
-        Pods go first, and the rest when the last pod has gone: what a pod uses stays as long as
-        the pod (OrderedNamespaceDeletion of kubernetes v1.36, pkg/controller/namespace/deletion).
+        Pods go first, and the other objects after the last pod, because a pod may use them until it
+        ends (OrderedNamespaceDeletion of kubernetes v1.36, pkg/controller/namespace/deletion).
         """
         if namespace in self._emptying:
             return
@@ -115,12 +115,12 @@ class Namespaces:
             try:
                 self._deleter.delete(target, _BACKGROUND)
             except StatusError as error:
-                # Deleting one may have removed another; everything else is a fault.
+                # Deleting one object may have removed another; every other error is a bug.
                 if error.code != 404:
                     raise
 
     def settle(self, namespace: str) -> None:
-        """Remove a terminating namespace if nothing is in it and nothing holds it any more."""
+        """Remove a terminating namespace if it has no contents and no finalizers."""
         found = self._world.lookup(NAMESPACES, None, namespace)
         if found is None or not found["metadata"].get("deletionTimestamp"):
             return
@@ -146,7 +146,7 @@ class Namespaces:
         self._world.remove(self._served, ("", namespace))
 
     def _finalized(self, namespace: str, waits: list[str]) -> None:
-        """Take the server's own finalizer away from a namespace that waits for others."""
+        """Remove the server's own finalizer from a namespace with other finalizers."""
         record = self._world.store.shelf(NAMESPACES).get(("", namespace))
         assert record is not None, "the caller has just looked at the namespace"
         obj = record.decode()
@@ -158,7 +158,7 @@ class Namespaces:
         return next(self._world.store.shelf(served.shelf).records(namespace), None) is not None
 
     def _tell(self, namespace: str, left: list[Served]) -> None:
-        """Say in the conditions what a namespace waits for."""
+        """Write into the conditions which objects a namespace waits for."""
         shelves = [self._world.store.shelf(each.shelf) for each in left]
         found = chain.from_iterable(shelf.records(namespace) for shelf in shelves)
         much = next(islice(found, _LITTLE, None), None) is not None
@@ -188,7 +188,7 @@ class Namespaces:
 def _conditions(
     records: dict[ResourceType, list[Record]], before: Iterable[Obj], now: str
 ) -> list[Obj]:
-    """Tell of what is left, as the namespace controller does.
+    """Return messages about the remaining objects, as the namespace controller does.
 
     Notes
     -----

@@ -1,8 +1,8 @@
-"""Which form of an object the client accepts, and which form its body has.
+"""Content negotiation: the form of the answer that the client accepts, and the form of its body.
 
 Forms: the object itself, a Table of rows to print (``kubectl get``), or metadata only. Bytes are
-JSON, YAML made of it (`yaml_calls`), or protobuf (`protobuf`). Protobuf is not there for Tables and
-custom resources; a client that takes nothing else for these is told 406.
+JSON, YAML made of it (`yaml_calls`), or protobuf (`protobuf`). Tables and custom resources have no
+protobuf form; a client that accepts nothing else gets a 406.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _STREAMED = (JSON, PROTOBUF)
 _META = "meta.k8s.io"
 _AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-"""Content type of discovery in one piece."""
+"""Content type of aggregated discovery."""
 
 
 class Form(Enum):
-    """How objects are shown."""
+    """Forms of an object in an answer."""
 
     OBJECT = "object"
     TABLE = "table"
     METADATA = "metadata"
 
 
-# `as=` of an Accept header -> form. The singular metadata form is also what watches ask for.
+# `as=` of an Accept header -> form. Watches use the singular metadata form, too.
 _FORMS = {
     "Table": Form.TABLE,
     "PartialObjectMetadata": Form.METADATA,
@@ -45,12 +45,12 @@ _FORMS = {
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What a client accepts best of what is served.
+    """The best served form that a client accepts.
 
     Parameters
     ----------
     form
-        How objects are shown.
+        Form of the object.
     media_type
         `JSON`, `YAML` or `PROTOBUF`.
     """
@@ -62,14 +62,14 @@ class Accepted(msgspec.Struct, frozen=True):
 def negotiate(
     accept: str, *, streamed: bool = False, protobuf: bool = True, tables: bool = True
 ) -> Accepted:
-    """Choose the first form served of those an Accept header names, best first.
+    """Choose the first served form of an Accept header, best first.
 
     Parameters
     ----------
     accept
         The header.
     streamed
-        For a watch, which is not told in YAML.
+        For a watch, which has no YAML form.
     protobuf
         Whether the kind has a protobuf form.
     tables
@@ -78,7 +78,7 @@ def negotiate(
     Raises
     ------
     StatusError
-        406: none of them is served.
+        406: no form in the header is served.
 
     Notes
     -----
@@ -100,7 +100,7 @@ def negotiate(
 
 
 def accepts_protobuf(accept: str) -> bool:
-    """Whether a client likes protobuf better than JSON and YAML."""
+    """Whether a client prefers protobuf to JSON and YAML."""
     if PROTOBUF not in accept:
         return False
     for media_type, params in _preferences(accept):
@@ -110,7 +110,7 @@ def accepts_protobuf(accept: str) -> bool:
 
 
 def accepts_yaml(accept: str) -> bool:
-    """Whether a client likes YAML better than JSON."""
+    """Whether a client prefers YAML to JSON."""
     if YAML not in accept:
         return False
     served = (each for each in _preferences(accept) if _form_of(*each))
@@ -118,7 +118,7 @@ def accepts_yaml(accept: str) -> bool:
 
 
 def accepts_aggregated(accept: str) -> bool:
-    """Whether discovery in one piece is what a client likes best of what is served."""
+    """Whether a client prefers aggregated discovery to all other served forms."""
     for media_type, params in _preferences(accept):
         if media_type != JSON:
             continue
@@ -136,7 +136,7 @@ def content_type(header: str) -> str:
 
 
 def _preferences(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the media ranges of a header, best first; equal ones in the order sent."""
+    """Return the media ranges of a header, best first; equal ones in the order of the header."""
     ranges = [_media_range(text) for text in accept.split(",") if text.strip()]
     return [each[:2] for each in sorted(ranges, key=lambda each: -each[2])]
 

@@ -1,8 +1,8 @@
 """The OpenAPI documents, versions 2 and 3, rendered from the facts of the API.
 
-Place in the flow: ``/openapi/v2`` and ``/openapi/v3`` serve what is built here, once for each set
-of kinds; kubectl takes from it which fields exist and how its patches merge. The body checks
-that go with the same definitions are re-exported for the verbs.
+Place in the flow: ``/openapi/v2`` and ``/openapi/v3`` serve these documents, built once for each
+set of kinds. kubectl reads from them the existing fields and how its patches merge. The body checks
+for the same definitions are re-exported for the verbs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _SCALARS: dict[str, dict[str, Any]] = {
     "bytes": {"type": "string", "format": "byte"},
 }
 
-# What version 3 says of the scalars that are text or a number.
+# Schema in version 3 of the scalars that are text or a number.
 _TEXT_OR = {"Quantity": "number", "IntOrString": "integer"}
 
 # Query parameters of writing calls, and of the calls that read many objects.
@@ -85,21 +85,21 @@ _INTEGER = frozenset({"limit", "timeoutSeconds"})
 
 
 class _Style(msgspec.Struct, frozen=True):
-    """In which of the two versions of OpenAPI things are written."""
+    """The version of OpenAPI of a document."""
 
     v3: bool
 
     def ref(self, name: str) -> dict[str, Any]:
-        """Write a reference to a definition."""
+        """Return a reference to a definition."""
         where = "components/schemas" if self.v3 else "definitions"
         return {"$ref": f"#/{where}/{name}"}
 
     def member_ref(self, name: str) -> dict[str, Any]:
-        """Write a reference that may stand beside a description."""
+        """Return a reference with room for a description."""
         return {"allOf": [self.ref(name)]} if self.v3 else self.ref(name)
 
     def content(self, schema: dict[str, Any], types: Sequence[str]) -> dict[str, Any]:
-        """Write a body or an answer that has this schema."""
+        """Return a body or an answer with this schema."""
         return {"content": {each: {"schema": schema} for each in types}}
 
 
@@ -128,11 +128,11 @@ def openapi_v3_index(
     kinds
         Every served kind.
     encoded
-        Returns the document of an API version, where somebody keeps them.
+        Returns the document of an API version from a cache; None to render each document here.
 
     Notes
     -----
-    The address of each document carries a hash of its content, so that clients may keep it.
+    The address of each document has a hash of its content, so that clients may keep the document.
     """
     listed = list(kinds)
     if encoded is None:
@@ -211,7 +211,7 @@ def _subresources(kind: Kind) -> list[str]:
 
 @cache
 def _scalar_names() -> Mapping[str, str]:
-    """Return the full name of every definition that is one value to a client."""
+    """Return the full name of every definition that clients see as a single value."""
     found = {short_name(name): name for name in facts.definitions()}
     return {short: found[short] for short in sorted(NAMED_SCALARS)}
 
@@ -224,7 +224,7 @@ def _scalars_of(names: Iterable[str]) -> list[str]:
 
 
 def _named_scalar(name: str, style: _Style) -> dict[str, Any]:
-    """Write a named scalar; version 2 can only say text where version 3 says text or a number."""
+    """Render a named scalar; version 2 has text where version 3 has text or a number."""
     fact = facts.definitions()[name].is_
     assert fact is not None, f"{name} has fields"
     rendered = {} if fact.type == "any" else {"type": fact.type}
@@ -330,7 +330,7 @@ def _paths(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
     return dict(sorted(paths.items()))
 
 
-# Subresources of pods without a schema of what they answer with.
+# Subresources of pods without a schema of their answer.
 _ANSWERED_IN_BYTES = frozenset({"attach", "exec", "log", "portforward"})
 # Verbs of discovery -> actions of OpenAPI.
 _ON_COLLECTIONS = {"list": "list", "create": "post", "deletecollection": "deletecollection"}
@@ -383,7 +383,7 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
 
 
 def _patch_types(resource: ResourceType) -> tuple[str, ...]:
-    """Return the patch types of a kind; kubectl takes the best one it reads here."""
+    """Return the patch types of a kind; kubectl uses the best type in this list."""
     if is_built_in(resource):
         return PATCH_TYPES
     return tuple(each for each in PATCH_TYPES if "strategic" not in each)

@@ -1,8 +1,8 @@
-"""OpenAPI version 2 in protobuf, without its content, for clients that take nothing else.
+"""OpenAPI version 2 in protobuf, without its content, for clients that accept nothing else.
 
 Place in the flow: `server` answers with it where a client of ``/openapi/v2`` accepts no JSON.
-kubectl asks so for kinds it does not find in ``/openapi/v3``, to learn whether a server checks
-fields; refused, it reports the refusal and never says that there is no such kind.
+kubectl asks for it when ``/openapi/v3`` lacks a kind, to learn whether the server checks fields.
+After an error answer, kubectl would report that error and not the missing kind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from moorage.apiserver.openapi import INFO
 
 OPENAPI_PROTOBUF_V1: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""Media type of what is served here."""
+"""Media type of this document."""
 _OPENAPI_PROTOBUF_OLD = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 _DESCRIPTION = "Paths and definitions are served as JSON, and by /openapi/v3."
@@ -21,7 +21,7 @@ _LENGTH_MAX = 127
 
 
 def takes_only_openapi_protobuf(path: str, accept: str) -> bool:
-    """Whether a request asks for OpenAPI version 2 in protobuf and in no other form."""
+    """Whether a request accepts OpenAPI version 2 in protobuf and in no other form."""
     ranges = [text.strip().lower() for text in accept.split(",") if text.strip()]
     known = {OPENAPI_PROTOBUF_V1, _OPENAPI_PROTOBUF_OLD}
     return path.rstrip("/") == "/openapi/v2" and bool(ranges) and known.issuperset(ranges)
@@ -41,6 +41,6 @@ def openapi_frame() -> bytes:
 
 
 def _field(number: int, value: bytes) -> bytes:
-    """Encode text or a message; longer ones would need a length of several bytes."""
+    """Encode text or a message; longer values would need a length of several bytes."""
     assert len(value) <= _LENGTH_MAX, value
     return bytes([number << 3 | _BYTES, len(value)]) + value

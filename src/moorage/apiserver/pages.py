@@ -1,9 +1,8 @@
-"""Long lists in pages: the token that says where the next page goes on.
+"""Long lists in pages: the token with the position of the next page.
 
-The pages of one list belong together however much is written in between: each shows what there was
-when the first page was read (`Store.records_at`). Nothing is kept for that but the log of changes,
-which is bounded; a token older than the log is told 410, and gets a new token to go on with as
-things are now.
+All pages of a list show the state at the first page, regardless of writes in between
+(`Store.records_at`). Only the log of changes is kept for that, and it is bounded. A token older
+than the log gets a 410 with a new token, which continues with the present state.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ TOO_OLD = (
 
 
 class Token(msgspec.Struct, frozen=True, rename={"version": "rv"}):
-    """What a ``continue`` parameter says.
+    """The content of a ``continue`` parameter.
 
     Parameters
     ----------
     version
-        resourceVersion of the list; -1 to go on with whatever is there now.
+        resourceVersion of the list; -1 to continue with the present state.
     namespace, name
         Key of the last object sent.
     """
@@ -47,7 +46,7 @@ class Token(msgspec.Struct, frozen=True, rename={"version": "rv"}):
 
 
 def encode_token(token: Token) -> str:
-    """Return a token as text for a URL."""
+    """Return a token encoded for a URL."""
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
 
@@ -67,6 +66,6 @@ def decode_token(text: str) -> Token:
 
 
 def too_old(token: Token) -> StatusError:
-    """410 for a token that came too late, with one that goes on without consistency."""
+    """410 for an expired token, with a token that continues without consistency."""
     again = Token(version=-1, namespace=token.namespace, name=token.name)
     return StatusError(410, "Expired", TOO_OLD, metadata={"continue": encode_token(again)})

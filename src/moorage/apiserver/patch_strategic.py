@@ -1,9 +1,8 @@
 """Strategic merge patches: merging by key instead of replacing lists.
 
-Place in the flow: PATCH with ``application/strategic-merge-patch+json`` ends here; the result is
-defaulted and validated like an update. Mirrors kubernetes v1.36 apimachinery
-pkg/util/strategicpatch/patch.go. How each list merges comes from the
-definitions in `schema`.
+Place in the flow: PATCH with ``application/strategic-merge-patch+json`` is applied here. The result
+is defaulted and validated like an update. Mirrors kubernetes v1.36 apimachinery
+pkg/util/strategicpatch/patch.go. The definitions in `schema` determine how each list merges.
 
 Directives in the patch: ``$patch`` (``replace``, ``delete``, ``merge``) in an object or as an
 element of a list, ``$retainKeys``, ``$setElementOrder/<list>`` and
@@ -34,13 +33,13 @@ _OPEN = Definition("", {})
 
 
 class PatchError(ValueError):
-    """The patch makes no sense for the object: an unknown directive, a missing merge key."""
+    """The patch does not fit the object: an unknown directive, a missing merge key."""
 
 
 def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj:
     """Apply a strategic merge patch and return the new object; the original stays as it is.
 
-    What the patch does not touch is shared between the two, not copied.
+    The two objects share the values that the patch does not change.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj
     patch
         Decoded patch.
     kind
-        Kind of the object; tells which lists merge, and by which key.
+        Kind of the object; determines which lists merge, and by which key.
 
     Raises
     ------
@@ -65,7 +64,7 @@ def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj
 
 
 def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
-    """Merge into a copy of an object; everything a patch reaches is copied on the way there."""
+    """Merge into a copy of an object; every value that the patch reaches is copied."""
     target = dict(old)
     directive = patch.get(_DIRECTIVE)
     if directive is not None:
@@ -159,7 +158,7 @@ def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any)
     key = field.merge_key
     definition = _inner_definition(field)
     merged: list[Any] = list(old)
-    # Key -> where its elements are; looking for each would take a large patch minutes.
+    # Key -> positions of its elements; a search for each would take minutes in a large patch.
     places: dict[Any, list[int]] = {}
     for index, each in enumerate(merged):
         places.setdefault(_key_of(each, key), []).append(index)
@@ -187,7 +186,7 @@ def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any)
     return _ordered(merged, _Order(old, kept, order, key))
 
 
-# Stands where an element of a list was.
+# Placeholder for a removed element of a list.
 _GONE = object()
 
 
@@ -196,14 +195,14 @@ def _key_of(entry: Any, key: str) -> Any:
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """In which order the elements of a merged list stand.
+    """The order of the elements of a merged list.
 
     Parameters
     ----------
     server
-        The list as it was.
+        The old list.
     patch
-        Elements of the patch, without those that are deleted.
+        Elements of the patch, without the deleted elements.
     asked
         ``$setElementOrder`` for the list; None where the patch has none.
     key
@@ -243,7 +242,7 @@ def _ordered(merged: list[Any], order: _Order) -> list[Any]:
     return result + [element for _, element in waiting]
 
 
-# Place of an element that the server did not have.
+# Position of an element that the server did not have.
 _LAST = sys.maxsize
 
 
@@ -256,7 +255,7 @@ def _places(elements: list[Any], key: str) -> dict[Any, int]:
 
 
 def _apply_list_directives(target: Obj, patch: Obj, definition: Definition) -> None:
-    """Apply directives about lists the patch does not otherwise mention."""
+    """Apply directives for lists that the patch does not otherwise contain."""
     for name, value in patch.items():
         if name.startswith(_DELETE):
             key = name.removeprefix(_DELETE)

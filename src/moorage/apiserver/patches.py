@@ -31,7 +31,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 # kube-apiserver's maxJSONPatchOperations.
 _OPERATIONS_MAX = 10_000
-# An object as stored names its fields once more in `managedFields`, some levels deeper.
+# A stored object names its fields once more in `managedFields`, some levels deeper.
 _OF_PATCHED = msgspec.structs.replace(OF_BODY, depth_max=OF_BODY.depth_max + 8)
 _encode = msgspec.json.Encoder().encode
 
@@ -39,12 +39,12 @@ _ACCEPTED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
 
 def patch_type(header: str, kind: Kind) -> str:
-    """Return which patch type a Content-Type header names.
+    """Return the patch type of a Content-Type header.
 
     Raises
     ------
     StatusError
-        415: none served here.
+        415: no patch type that is served.
     """
     name = content_type(header)
     accepted = [each for each in _ACCEPTED if each != STRATEGIC_PATCH]
@@ -62,8 +62,8 @@ def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind) -> Any:
     Raises
     ------
     StatusError
-        400: not a patch of this type, or one that makes the object too deep or too large. 422: a
-        JSON patch that does not fit the object.
+        400: not a patch of this type, or a patch that makes the object too deep or too large. 422:
+        a JSON patch that does not fit the object.
     """
     if type_name == JSON_PATCH:
         patched = json_patch(obj, patch)
@@ -77,7 +77,7 @@ def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind) -> Any:
         except (ValueError, TypeError) as error:
             raise bad_request(f"the patch does not fit the object: {error}") from error
     try:
-        # Small patches, one after the other, could make what no body may be.
+        # A series of small patches could make an object that no body may contain.
         check_bounds(patched, _OF_PATCHED)
     except DecodeError as error:
         raise bad_request(f"the object as patched is {error}") from error
@@ -98,17 +98,17 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _apply_operations(obj: Any, patch: list[Any]) -> Any:
-    """Apply operations one by one, bounding what copying may add up to.
+    """Apply operations one by one, with a bound on the size of all copies.
 
     Notes
     -----
-    Both bounds are kube-apiserver's (v1.36 endpoints/handlers/patch.go): few operations that
-    copy the object into itself would double it each time.
+    Both bounds are kube-apiserver's (v1.36 endpoints/handlers/patch.go). Without them, a few
+    operations that copy the object into itself would double it each time.
     """
     if len(patch) > _OPERATIONS_MAX:
         text = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_MAX}"
         raise StatusError(413, "RequestEntityTooLarge", f"{text}, got {len(patch)}")
-    # Reads all of them, so that nothing is applied of a patch that is none.
+    # Parses all operations, so that nothing is applied of a malformed patch.
     jsonpatch.JsonPatch(patch)
     copied = 0
     for operation in patch:
@@ -127,7 +127,7 @@ def json_patch(obj: Obj, patch: Any) -> Any:
     Raises
     ------
     StatusError
-        400: not a JSON patch. 413: it makes too much. 422: it does not fit the object.
+        400: not a JSON patch. 413: the result is too large. 422: it does not fit the object.
     """
     if not isinstance(patch, list):
         raise bad_request("a JSON patch must be a list of operations")
@@ -136,7 +136,7 @@ def json_patch(obj: Obj, patch: Any) -> Any:
     except (jsonpatch.InvalidJsonPatch, TypeError, AttributeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-        # The words of kube-apiserver, with the reason put behind them.
+        # The words of kube-apiserver, followed by the reason.
         raise StatusError(
             422,
             "Invalid",
