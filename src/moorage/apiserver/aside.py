@@ -1,12 +1,12 @@
-"""Answers the calls that take long in a thread, so that no call keeps the others from the loop.
+"""Answers long calls in a thread, so that no call keeps the others from the loop.
 
-Place in the flow: `server` asks here whether a call is heavy, judging by what it sends and what it
-reads, and has it answered here then. One heavy call is answered at a time, and meanwhile nobody
-else writes: so the thread reads a world that stands still, and the rules of a write need not know
-of threads. Reads, watches and health go on. What the thread changes is changed in the loop, see
+Place in the flow: `server` asks here whether a call is heavy, judging by the data it sends and
+reads. A heavy call is answered here. One heavy call is answered at a time, and no other call writes
+meanwhile. So the thread reads a store that does not change, and the rules of a write need not be
+thread-safe. Reads, watches and health go on. Changes of the thread are made in the loop, see
 `World.at_home`.
 
-Without `start` everything is answered in the loop; so a server under a virtual clock is replayable.
+Without `start` every call is answered in the loop, so a server under a virtual clock is replayable.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from moorage.apiserver.views import Catalog
 
 T = TypeVar("T")
 
-# What is decided in the loop costs at most 20 ms (2-core machine, 2026-11-22): checking a body is
-# 1 to 3 microseconds a byte in the worst case, an object that is changed about 0.5, a row of a
-# table 50, and holding an object against a selector 0.1 a character of the selector.
+# A call answered in the loop costs at most 20 ms (2-core machine, 2026-11-22). In the worst case,
+# checking a body costs 1 to 3 microseconds a byte, and changing an object about 0.5. A row of a
+# table costs 50, and matching an object with a selector 0.1 a character of the selector.
 _BODY_BYTES_MAX = 8 * 1024
 _STORED_BYTES_MAX = 32 * 1024
 _ROWS_MAX = 200
 _SELECTED_MAX = 200_000
-# What is deleted together with all that is in it, and what has rules to compile.
+# Kinds that are deleted together with their contents, and kinds with rules to compile.
 _FULL_OF_OTHERS = frozenset({"namespaces", "customresourcedefinitions.apiextensions.k8s.io"})
-# An operation of a JSON patch that makes much of little.
+# An operation of a JSON patch that makes a large object out of a small patch.
 _COPY = b'"copy"'
 _AS_STORED = Accepted(Form.OBJECT)
 # How long the thread keeps the interpreter while the loop wants it; a call needs it several times.
 _SWITCH_SECONDS = 0.0005
-# How long the thread waits for the loop; the loop is gone when it takes that long.
+# Longest wait of the thread for the loop; after it the loop counts as gone.
 _AT_HOME_SECONDS = 60.0
 
 
@@ -54,16 +54,16 @@ def is_heavy(request: Request, catalog: Catalog, store: Store) -> bool:
     Parameters
     ----------
     request
-        The call, its body read.
+        The call, with its body.
     catalog, store
-        What is served, and what there is.
+        Served kinds, and stored objects.
     """
     if len(request.body) > _BODY_BYTES_MAX or (request.method == "PATCH" and _COPY in request.body):
         return True
     try:
         target = resource_target(request.path, catalog)
     except StatusError:
-        # A document about the server; the descriptions of all kinds are made when asked for.
+        # A document about the server; the descriptions of all kinds are made on demand.
         is_description = request.path.startswith("/openapi/")
         return is_description or accepts_yaml(request.headers.get("accept", ""))
     shelf = store.shelf(target.served.shelf)
@@ -86,7 +86,7 @@ def is_heavy(request: Request, catalog: Catalog, store: Store) -> bool:
 
 
 def _is_made_anew(request: Request) -> bool:
-    """Whether the answer is made of decoded objects, and not of their bytes."""
+    """Whether the answer needs decoded objects, and not only their bytes."""
     try:
         return negotiate(request.headers.get("accept", "")) != _AS_STORED
     except StatusError:
@@ -94,10 +94,10 @@ def _is_made_anew(request: Request) -> bool:
 
 
 def _yielding(work: Callable[[], T]) -> T:
-    """Do work that lets the loop's thread in often, and without garbage collection.
+    """Do work during which the loop's thread gets many turns, without garbage collection.
 
-    A collection stops every thread, and 100,000 values of JSON make one last a tenth of a second;
-    they refer to one another in one direction only, so counting references is enough.
+    A collection stops every thread, and 100,000 values of JSON make it last a tenth of a second.
+    These values refer to one another in one direction only, so counting references is enough.
     """
     collected, interval = gc.isenabled(), sys.getswitchinterval()
     gc.disable()
@@ -122,10 +122,10 @@ class Aside:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home = 0
         self._changed: Callable[[], None] = _nothing
-        # Held by whoever writes, and by the heavy call that is being answered.
+        # Held by a write, and by the heavy call that is being answered.
         self._lock = asyncio.Lock()
-        # Heavy calls wait here before they wait for the lock: one of them at a time does that, so
-        # that the writes that wait are done in between.
+        # Heavy calls wait here before they wait for the lock. Only one of them waits for the lock
+        # at a time, so waiting writes are done in between.
         self._turns = FairMutex()
 
     def start(self, changed: Callable[[], None] = _nothing) -> None:
@@ -142,14 +142,14 @@ class Aside:
             self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
 
     def close(self) -> None:
-        """Take no more calls; what the thread is at is finished without its answer being used."""
+        """Take no more calls; the current call is finished, but its answer is not used."""
         if self._thread is not None:
             self._thread.shutdown(wait=False)
             self._thread = None
 
     @property
     def started(self) -> bool:
-        """Whether there is a thread."""
+        """Whether the thread is running."""
         return self._thread is not None
 
     @property
@@ -158,7 +158,7 @@ class Aside:
         return self._lock.locked()
 
     async def heavy(self, user: str, work: Callable[[], T]) -> T:
-        """Do work in the thread while nobody else writes."""
+        """Do work in the thread while no other call writes."""
         await self._turns.acquire(user)
         try:
             await self._lock.acquire()
@@ -173,7 +173,7 @@ class Aside:
             self._lock.release()
             self._turns.release()
             raise
-        # Released by the end of the work, which a caller who hangs up does not bring about.
+        # Released at the end of the work; a client that disconnects does not release it.
         future.add_done_callback(partial(self._done, loop.time()))
         return await asyncio.shield(future)
 
@@ -184,14 +184,14 @@ class Aside:
 
     def _done(self, began: float, future: asyncio.Future[T]) -> None:
         self._lock.release()
-        # The next one waits as long as this one took: at least half of the time is for others.
+        # The next call waits as long as this one took: at least half of the time is for others.
         loop = future.get_loop()
         loop.call_later(loop.time() - began, self._turns.release)
         if not future.cancelled():
             future.exception()  # Told to the caller, if it still waits.
 
     def at_home(self, work: Callable[[], T]) -> T:
-        """Do work in the loop's thread, whichever this is called in."""
+        """Do work in the loop's thread, called from either thread."""
         loop = self._loop
         if loop is None or threading.get_ident() == self._home:
             return work()

@@ -1,11 +1,11 @@
-"""Makes writes durable in groups, before anybody is told of them.
+"""Makes writes durable in groups, before any client learns of them.
 
-The store applies a write in memory at once and hands it over; while one group is being committed
-in a thread, the next gathers. Callers wait in `durable`, watchers are told after the commit. A
-group for which the disk has no room is taken back together with all that was written on top of it:
-nobody has seen any of it, so the store goes on from what is on the disk. After any other failure
-nobody knows what is on the disk, so nothing more is written or answered, and the server ends; it
-reads its directory again at the next start.
+The store applies a write in memory at once and passes it on. While one group is being committed in
+a thread, the next group collects writes. Callers wait in `durable`; watchers learn of a write after
+the commit. If the disk has no room for a group, it is taken back together with all later writes. No
+client has seen any of them, so the store continues from the content of the disk. After any other
+failure the content of the disk is unknown. Then nothing more is written or answered, and the server
+ends; it reads its directory again at the next start.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Persistence:
     Parameters
     ----------
     store
-        Whose writes; from now on its watchers are told of committed writes only.
+        The store; from now on its watchers learn of committed writes only.
     journal
-        Where to. Holds what the store holds.
+        The journal, with the same content as the store.
     on_undone
         Called with the writes that were taken back.
     """
@@ -82,12 +82,12 @@ class Persistence:
         self._on_undone = on_undone
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
         self._tasks = TaskOwner()
-        # What gathers, and what is being committed.
+        # The group that collects writes, and the group being committed.
         self._next = Group()
         self._current: Group | None = None
         self._committing = False
         self._refusing = False
-        # What is answered to everybody once nobody knows what is on the disk.
+        # Answer to every call once the content of the disk is unknown.
         self._stopped: StatusError | None = None
         self._failed = asyncio.Event()
         self._compacting = False
@@ -96,11 +96,11 @@ class Persistence:
 
     @property
     def stopped(self) -> StatusError | None:
-        """What to answer to every call, once writing has been given up."""
+        """The answer to every call once writing has been given up."""
         return self._stopped
 
     async def failed(self) -> None:
-        """Wait until writing is given up, and raise why.
+        """Wait until writing is given up, and raise its cause.
 
         Raises
         ------
@@ -112,13 +112,13 @@ class Persistence:
         raise MoorageError(self._stopped.message)
 
     async def durable(self) -> None:
-        """Wait until everything written so far is on the disk.
+        """Wait until all writes so far are on the disk.
 
         Raises
         ------
         StatusError
-            507: there is no room for it, and it has been taken back. 500: the disk failed, and
-            nobody knows whether it is there.
+            507: the disk is full, and the write has been taken back. 500: the disk failed, and its
+            content is unknown.
         """
         if self._stopped is not None:
             raise self._stopped
@@ -131,7 +131,7 @@ class Persistence:
         return self._next if self._next.writes else self._current
 
     async def close(self) -> None:
-        """Commit what is left and let the files go."""
+        """Commit the remaining writes and close the files."""
         self._journal.end()
         try:
             await self.durable()
@@ -139,7 +139,7 @@ class Persistence:
             if self._stopped is None:
                 _log.error("the last writes are lost: %s", error)
         await self._tasks.cancel_all()
-        # A compaction under way ends soon, as it was told to.
+        # A compaction under way ends soon, because it has been told to stop.
         await asyncio.to_thread(self._compactor.shutdown)
         sure = self._stopped is None
         loop = asyncio.get_running_loop()
@@ -153,7 +153,7 @@ class Persistence:
             self._tasks.spawn(self._commit_all(), name="commit writes")
 
     async def _commit_all(self) -> None:
-        """Commit groups until nothing is left."""
+        """Commit groups until no writes are left."""
         loop = asyncio.get_running_loop()
         try:
             while self._next.writes and self._stopped is None:
@@ -164,7 +164,7 @@ class Persistence:
                 except NoRoomError as error:
                     self._refuse(group, error)
                 except Exception as error:
-                    # Of a fault of ours nobody knows either what it left on the disk.
+                    # A bug, too, leaves the content of the disk unknown.
                     if not isinstance(error, UnsureError):
                         _log.exception("the journal failed")
                     self._stop(group, error)
@@ -192,7 +192,7 @@ class Persistence:
             self._tasks.spawn(self._compact(), name="compact the journal")
 
     def _stop(self, group: Group, error: Exception) -> None:
-        """Give up writing: nobody knows what of a group is on the disk."""
+        """Give up writing: the content of a group on the disk is unknown."""
         above, self._next, self._current = self._next, Group(), None
         self._stopped = StatusError(
             500,
@@ -207,7 +207,7 @@ class Persistence:
         self._failed.set()
 
     def _refuse(self, group: Group, error: NoRoomError) -> None:
-        """Take back a group and everything written on top of it."""
+        """Take back a group and all later writes."""
         above, self._next, self._current = self._next, Group(), None
         undone = group.writes + above.writes
         if not self._refusing:
@@ -216,7 +216,7 @@ class Persistence:
         self._store.undo(undone)
         self._on_undone(undone)
         if self._next.writes:
-            # What the server itself wrote to settle things would be refused as well, for ever.
+            # The server's own repairs would be refused as well, without end.
             self._store.undo(self._next.writes)
             self._next = Group()
         refusal = StatusError(

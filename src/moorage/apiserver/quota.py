@@ -1,9 +1,9 @@
-"""ResourceQuota at work: what a namespace uses is counted, and what would be too much refused.
+"""ResourceQuota at work: a namespace's use is counted, and an object above a quota is refused.
 
-Place in the flow: `admission` asks before an object is stored, `world` tells of every write in a
-namespace that has quotas. Upstream, a controller recounts now and then; here the count follows
-every write at once, so ``status.used`` is always what there is. Mirrors kubernetes v1.36
-apiserver pkg/admission/plugin/resourcequota and pkg/quota/v1.
+Place in the flow: `admission` asks before an object is stored, `world` reports every write in a
+namespace with quotas. Upstream, a controller recounts now and then. Here the count follows every
+write at once, so ``status.used`` is always exact. Mirrors kubernetes v1.36 apiserver
+pkg/admission/plugin/resourcequota and pkg/quota/v1.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 
 QUOTAS = "resourcequotas"
-# Of these, a quota that bounds them asks every container to name them.
+# A quota that bounds one of these resources requires every container to state it.
 _TO_BE_NAMED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
 
 
 class Quotas:
-    """Counts what namespaces use, and refuses what would be more than their quotas.
+    """Counts the use of namespaces, and refuses objects that exceed their quotas.
 
     Parameters
     ----------
     world
-        Where quotas and everything else are.
+        Holds quotas and all other objects.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._served = world.catalog.by_plural(QUOTAS)
-        # Namespace -> name of a quota -> what is used of each resource it bounds, nano units.
+        # Namespace -> name of a quota -> use of each resource that it bounds, nano units.
         self._used: dict[str, dict[str, Amounts]] = {}
         world.on_write(QUOTAS, self._quota_written)
 
     def load(self) -> None:
-        """Count anew for every stored quota; after a store has been restored."""
+        """Count anew for every stored quota; called after a store has been restored."""
         for namespace in self._used:
             self._world.on_write_in(namespace, None)
         self._used.clear()
@@ -94,7 +94,7 @@ class Quotas:
         raise forbidden(resource, text(new, "metadata", "name"), why)
 
     def _quota_written(self, served: Served, before: Record | None, after: Record | None) -> None:
-        """Count for a quota that is new or bounds something else; stop for one that is gone."""
+        """Count for a quota that is new or has changed; stop for a deleted quota."""
         if after is None:
             assert before is not None, "something was there to be removed"
             self._drop(before)
@@ -116,7 +116,7 @@ class Quotas:
             self._world.on_write_in(gone.namespace, None)
 
     def _count(self, namespace: str, quota: Obj) -> Amounts:
-        """Add up everything in a namespace."""
+        """Add up the use of all objects in a namespace."""
         spec = child(quota, "spec")
         total: Amounts = dict.fromkeys(child(spec, "hard"), 0)
         for served in self._world.catalog.shelves():
@@ -149,7 +149,7 @@ class Quotas:
                 self._tell(namespace, name)
 
     def _tell(self, namespace: str, name: str) -> None:
-        """Write what is used into a quota's status."""
+        """Write the use into a quota's status."""
         record = self._world.store.shelf(QUOTAS).get((namespace, name))
         assert record is not None, "quotas counted for exist"
         quota = record.decode()
@@ -173,7 +173,7 @@ def _increase(after: Amounts, before: Amounts) -> Amounts:
 
 
 def _refuse_unnamed(resource: ResourceType, pod: Obj, quota: Obj) -> None:
-    """Refuse a pod of which a container does not say what a quota bounds."""
+    """Refuse a pod with a container that does not state a resource bounded by a quota."""
     bounded = [name for name in sorted(child(quota, "spec", "hard")) if name in _TO_BE_NAMED]
     missing: dict[str, set[str]] = {}
     for container in _all_containers(pod):

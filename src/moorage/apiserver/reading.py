@@ -1,7 +1,7 @@
 """The verbs get and list.
 
-A list is answered from the newest state whenever the resourceVersion rules allow it, which is
-always except for ``resourceVersionMatch=Exact`` and later pages.
+A list is answered from the newest state where the resourceVersion rules allow it. Only
+``resourceVersionMatch=Exact`` and later pages do not allow it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSION_MATCHES = ("Exact", "NotOlderThan")
 
 
 def get_record(store: Store, target: Target, query: Query | None = None) -> Record:
-    """Return the object a path addresses.
+    """Return the object at a path.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class Lister:
     Parameters
     ----------
     store
-        What there is.
+        Holds the objects.
     """
 
     def __init__(self, store: Store) -> None:
@@ -70,7 +70,7 @@ class Lister:
         return self._page(selection, renderer, (records, version, limit))
 
     def matching(self, target: Target, selection: Selection) -> Iterable[Record]:
-        """Yield what is selected now, in key order."""
+        """Yield the selected objects of the present state, in key order."""
         shelf = self._store.shelf(target.served.shelf)
         if selection.namespace and (name := selection.one_name()):
             found = shelf.get((selection.namespace, name))
@@ -119,7 +119,7 @@ class Lister:
         renderer: Renderer,
         found: tuple[Iterable[Record], int, int],
     ) -> Body:
-        """Cut one page off, and say where the next one begins."""
+        """Cut one page off, and return the token of the next page."""
         records, version, limit = found
         list_meta: Obj = {"resourceVersion": str(version)}
         if limit <= 0:

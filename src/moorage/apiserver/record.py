@@ -1,7 +1,7 @@
-"""One stored object: its bytes, and the little that selectors ask of it.
+"""One stored object: its bytes, and the few fields that selectors need.
 
-The store keeps bytes, not dictionaries: they are what lists and watches send, they are a tenth of
-the memory, and decoding one again for a write costs twenty microseconds.
+The store keeps bytes, not dictionaries: lists and watches send these bytes, and they take a tenth
+of the memory. Decoding one again for a write costs twenty microseconds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return (self.namespace, self.name)
 
     def decode(self) -> Obj:
-        """Return the object as a dictionary of its own."""
+        """Return the object as a new dictionary."""
         obj: Obj = _decoder.decode(self.data)
         return obj
 
@@ -70,7 +70,7 @@ def make_record(obj: Obj, version: int, fields: Mapping[str, str]) -> Record:
 
 
 def unsaved_record(obj: Obj) -> Record:
-    """Encode an object that is shown but not stored (a dry run): it has no version of its own."""
+    """Encode an object that is shown but not stored (a dry run), without a version of its own."""
     meta = obj["metadata"]
     return Record(
         namespace=meta.get("namespace") or "",

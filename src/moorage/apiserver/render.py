@@ -1,4 +1,4 @@
-"""From records to the bytes a client asked for: objects, Tables, or metadata only.
+"""From records to the bytes of an answer: objects, Tables, or metadata only.
 
 Lists and watches of whole objects are joined from stored bytes; nothing is encoded again.
 """
@@ -24,16 +24,16 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Renderer:
-    """Shows objects of one resource in one form, in JSON; for one call.
+    """Renders the objects of one resource in one form, in JSON; for one call.
 
     Parameters
     ----------
     served
         The resource.
     form
-        What the client accepts.
+        Form that the client accepts.
     include_object
-        ``None``, ``Metadata`` or ``Object``: what each row of a Table carries.
+        ``None``, ``Metadata`` or ``Object``: the part of the object in each row of a Table.
     now_ns
         Wall-clock time of the call, for ages in Tables.
     """
@@ -53,12 +53,12 @@ class Renderer:
 
     @property
     def shareable(self) -> bool:
-        """Whether lines are the same for every call that asks for the same version and form."""
-        # Tables tell ages, and their columns with the first line only.
+        """Whether calls for the same version and form can share lines."""
+        # Rows of Tables contain ages, and only the first line contains the columns.
         return self.form is not Form.TABLE
 
     def one(self, record: Record) -> bytes:
-        """Render one object, always in JSON; the answer's form is made of that."""
+        """Render one object, always in JSON; the answer is converted from it."""
         if self.form is Form.OBJECT:
             return self.served.data(record)
         if self.form is Form.METADATA:
@@ -98,7 +98,7 @@ class Renderer:
         return b'{"type":"%s","object":%s}\n' % (change_type.encode(), data)
 
     def bookmark(self, version: int, *, initial_events_end: bool) -> bytes:
-        """Render the event that says: everything up to this version has been sent."""
+        """Render the event after which the client has received everything up to this version."""
         meta: dict[str, Any] = {"resourceVersion": str(version)}
         if initial_events_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -139,7 +139,7 @@ def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int)
         raise bad_request(f'unrecognized includeObject value: "{include}"')
     make = Renderer
     if accepted.media_type == PROTOBUF:
-        # Clients that speak JSON need not wait for the import of the runtime.
+        # The runtime of protobuf is imported only for clients that use it.
         from moorage.apiserver.protobuf.rendering import ProtobufRenderer
 
         make = ProtobufRenderer

@@ -1,8 +1,8 @@
-"""Makes replies of what a call came to; what has been written is never told as a failure.
+"""Builds the reply to a call; a write that took effect is never reported as a failure.
 
-Place in the flow: `server` comes here at the end of a call. Once a write has taken effect, an error
-in showing it (a column that fails, a text that is no header) must not become the answer 500:
-the client would take the write for refused.
+Place in the flow: `server` builds replies here at the end of a call. After a write has taken
+effect, an error in rendering it must not become a 500, such as a column that fails or a text that
+no header can hold. The client would believe that the write was refused.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from moorage.apiserver.status import StatusError, success
 
 _log = logging.getLogger(__name__)
 
-# Bounds of all warnings of an answer, and of each where that is exceeded, characters
-# (kubernetes v1.36 apiserver pkg/endpoints/filters/warning.go).
+# Longest total of all warnings of an answer, and longest warning where the total is exceeded, in
+# characters (kubernetes v1.36 apiserver pkg/endpoints/filters/warning.go).
 _WARNINGS_LENGTH_MAX = 4096
 _WARNING_LENGTH_MAX = 256
-# Characters that would end a header, or are none of a text.
+# Characters that would end a header, or are not valid in text.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def written_reply(
     status: int, renderer: Renderer, record: Record, warnings: Sequence[str] = ()
 ) -> Reply:
-    """Answer a write of one object; shown whole where the form asked for cannot be made."""
+    """Reply to a write of one object; as the whole object where the form asked for fails."""
     try:
         body = renderer.one(record)
     except Exception:
@@ -41,7 +41,7 @@ def written_reply(
 
 
 def deleted_reply(renderer: Renderer, records: Sequence[Record], version: int) -> Reply:
-    """Answer a delete of a collection; without the objects where they cannot be shown."""
+    """Reply to a delete of a collection; without the objects where rendering them fails."""
     try:
         body: Body = renderer.many(records, {"resourceVersion": str(version)})
         media_type = renderer.media_type
@@ -52,7 +52,7 @@ def deleted_reply(renderer: Renderer, records: Sequence[Record], version: int) -
 
 
 def status_reply(error: StatusError) -> Reply:
-    """Answer a refusal."""
+    """Reply to a refused call."""
     headers: tuple[tuple[str, str], ...] = ()
     if error.code == 401:
         headers = (("WWW-Authenticate", 'Bearer realm="moorage"'),)
@@ -61,13 +61,13 @@ def status_reply(error: StatusError) -> Reply:
     try:
         body = encode(error.body)
     except UnicodeEncodeError:
-        # A message may repeat what was sent, and that need not be text.
+        # A message may repeat the client's bytes, which need not be text.
         body = encode(StatusError(error.code, error.reason, readable(error.message)).body)
     return Reply(status=error.code, body=body + b"\n", content_type=JSON, headers=headers)
 
 
 def _header_texts(warnings: Sequence[str]) -> list[str]:
-    """Return warnings as they can stand in headers, each once."""
+    """Return warnings in a form that headers can hold, each once."""
     found = list(dict.fromkeys(_CONTROL.sub(" ", readable(text)) for text in warnings))
     if sum(map(len, found)) > _WARNINGS_LENGTH_MAX:
         found = [text[:_WARNING_LENGTH_MAX] for text in found]

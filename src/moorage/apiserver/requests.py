@@ -1,6 +1,6 @@
-"""What goes into the server and what comes out, independent of any HTTP library.
+"""Requests and replies of the server, independent of any HTTP library.
 
-`http` makes a `Request` from a real connection, an in-process transport makes one directly;
+`http` makes a `Request` from a real connection; an in-process transport makes one directly.
 `server.ApiServer.handle` answers it with a `Reply`.
 """
 
@@ -18,14 +18,14 @@ __all__ = ["Query", "Reply", "Request", "User"]
 
 _WHOLE = re.compile("[+-]?[0-9]+")
 _INT64 = range(-(2**63), 2**63)
-# Letters of the longest int64; Python refuses to read numbers of thousands.
+# Length of the longest int64 in characters; Python refuses to parse numbers of thousands.
 _INT64_LENGTH_MAX = 20
-# How much of a bad value is repeated in the message.
+# Longest part of a bad value that the message repeats.
 _SHOWN = 60
 
 
 def readable(text: str) -> str:
-    """Return a text of the wire with whatever is no UTF-8 replaced, as Go's JSON shows it."""
+    """Return a text with invalid UTF-8 replaced, as Go's JSON shows it."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     user
         None when no valid credentials came with the request.
     fault
-        Why the body was not read; told to a caller who may make the call.
+        Reason why the body was not read; reported to a caller with the right to make the call.
     """
 
     method: str

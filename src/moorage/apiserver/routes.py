@@ -1,6 +1,6 @@
-"""From a path to what it addresses: a resource, perhaps an object, perhaps a subresource.
+"""From a path to its target: a resource, perhaps an object, perhaps a subresource.
 
-Only the shape of paths is known here; which resources exist is the `views.Catalog`'s business.
+This module knows only the shape of paths; `views.Catalog` knows the existing resources.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moorage.apiserver.views import Catalog, Served
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What a resource path addresses.
+    """The target of a resource path.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def resource_target(path: str, catalog: Catalog) -> Target:
 
 
 def _is_own(rest: list[str]) -> bool:
-    # In every group: a resource of this name within a namespace would go by the rights of another.
+    # In every group: a resource of this name within a namespace would get the rights of another
+    # one.
     return len(rest) == 3 and rest[2] in OF_NAMESPACES
 
 

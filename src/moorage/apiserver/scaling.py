@@ -1,7 +1,7 @@
-"""The subresource scale: one number of any object that has replicas, in one form.
+"""The subresource scale: the number of replicas of any object, in one form.
 
-Place in the flow: `server` comes here for ``.../scale``; what is written goes through the update
-of the object itself, with its rules. Mirrors kubernetes v1.36 pkg/registry/apps/deployment/storage
+Place in the flow: `server` answers ``.../scale`` here. A write goes through the update of the
+object itself, with its rules. Mirrors kubernetes v1.36 pkg/registry/apps/deployment/storage
 (ScaleREST) and apiextensions-apiserver pkg/registry/customresource (scale).
 """
 
@@ -33,14 +33,14 @@ _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class Scaler:
-    """Shows and changes the scale of objects.
+    """Reads and changes the scale of objects.
 
     Parameters
     ----------
     world
-        Where the objects are.
+        Holds the objects.
     writer
-        Changes them.
+        Updates the objects.
     """
 
     def __init__(self, world: World, writer: Writer) -> None:
@@ -58,13 +58,13 @@ class Scaler:
         return _scale_of(get_record(self._world.store, target).decode(), _paths(target))
 
     def change(self, target: Target, request: Request, query: Query) -> Obj:
-        """Write the number of replicas wanted; return the ``Scale`` as it is then.
+        """Set the desired number of replicas; return the new ``Scale``.
 
         Raises
         ------
         StatusError
-            400: not a Scale. 404: no such object. 409: of another version. 415: a patch that is
-            not served. 422: a number below zero, or one the object's own rules refuse.
+            400: not a Scale. 404: no such object. 409: of another version. 415: a patch type that
+            is not served. 422: a number below zero, or a number that the object's own rules refuse.
         """
         paths = _paths(target)
         record = get_record(self._world.store, target)
@@ -114,7 +114,7 @@ def _scale_of(obj: Obj, paths: ScalePaths) -> Obj:
 
 
 def _selector_text(selector: Any) -> str:
-    """Write a selector as text: it is text already, a label selector, or a map of labels."""
+    """Return a selector as text; the argument is text, a label selector, or a map of labels."""
     if not isinstance(selector, dict):
         return selector or ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
@@ -124,14 +124,14 @@ def _selector_text(selector: Any) -> str:
 
 
 def _wanted(scale: Obj, request: Request) -> Obj:
-    """Return the Scale that was sent, or that a patch makes of the present one."""
+    """Return the Scale in the body, or the result of a patch to the present Scale."""
     form = content_type(request.headers.get("content-type", ""))
     if request.method == "PUT" and form in {"", JSON}:
         sent = decode_json(request)
     elif request.method == "PATCH" and form == JSON_PATCH:
         sent = json_patch(scale, decode_json(request))
     elif request.method == "PATCH" and form in (MERGE_PATCH, STRATEGIC_PATCH):
-        # A Scale has no lists, so the two patches mean the same.
+        # A Scale has no lists, so both patch types have the same result.
         sent = merge_patch(scale, decode_json(request))
     else:
         offered = [JSON_PATCH, MERGE_PATCH] if request.method == "PATCH" else SPOKEN_BUILT_IN
@@ -148,7 +148,7 @@ def _wanted(scale: Obj, request: Request) -> Obj:
 
 
 def _replicas(sent: Obj, target: Target) -> int:
-    """Return the number wanted; none means zero, as in Go."""
+    """Return the desired number; an absent number means zero, as in Go."""
     meta = sent.get("metadata") or {}
     if meta.get("name", target.name) != target.name:
         raise bad_request(

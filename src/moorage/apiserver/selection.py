@@ -1,6 +1,6 @@
-"""Which objects a list, a watch or a collection delete is about.
+"""The objects that a list, a watch or a collection delete selects.
 
-A `Selection` looks only at what a `Record` carries beside its bytes, so selecting never decodes.
+A `Selection` looks only at the fields of a `Record`, so selecting never decodes an object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moorage.apiserver.status import bad_request
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Namespace, labels and fields asked for.
+    """Namespace, labels and fields of a selection.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     labels
         None for all.
     fields
-        Every one must hold; paths are in the stored form.
+        Conditions that must all hold; paths are in the stored form.
     """
 
     namespace: str = ""
@@ -40,7 +40,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def everything(self) -> bool:
-        """Whether neither labels nor fields are asked for."""
+        """Whether the selection has neither label nor field conditions."""
         return self.labels is None and not self.fields
 
     def matches(self, record: Record) -> bool:
@@ -65,7 +65,7 @@ def read_selection(target: Target, query: Query) -> Selection:
     Raises
     ------
     StatusError
-        400: a selector cannot be parsed, or asks for a field that is not selectable.
+        400: a selector cannot be parsed, or names a field that is not selectable.
     """
     labels = None
     if text := query.text("labelSelector"):

@@ -1,8 +1,8 @@
-"""The API server: one call in, one answer out, whatever carries it.
+"""The API server: one request in, one reply out, for any transport.
 
-`handle` is the entry point. `http` calls it for real clients, an in-process transport for tests and
-sandboxes. Nothing in here reads a clock of its own, and only watch streams wait; so the whole
-server runs under a virtual clock. Behind `http` the calls that take long have a thread (`aside`).
+`handle` is the entry point. `http` calls it for real clients, an in-process transport calls it for
+tests and sandboxes. The room reads no clock of its own, and only watch streams wait, so the whole
+server runs under a virtual clock. Behind `http` long calls are answered in a thread (`aside`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# How often a read is answered anew because what it told of was taken back (a guess: once is rare).
+# Attempts to answer a read whose answers contain undone writes (a guess: one undone write is rare).
 _READ_TRIES = 5
 
 # Kinds that are answered and never stored.
@@ -97,7 +97,7 @@ _ASKED = (*REVIEWS, BINDINGS)
 
 _READS = ("GET", "HEAD")
 
-# Noted for a caller who does not wait for the answer: what was written may stay written.
+# Noted for a caller that does not wait for the answer: its write may stay in place.
 _NOT_AWAITED = status_reply(timed_out())
 
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
@@ -112,17 +112,17 @@ class ApiServer:
     Parameters
     ----------
     kinds
-        What is served; `moorage.apiserver.kinds.all_kinds` for everything.
+        The served kinds; `moorage.apiserver.kinds.all_kinds` for every kind.
     clock
         Time stamps and ages.
     streams
         Randomness: uids, generated names, addresses, how long watches last.
     limits
-        How far back watches can reach.
+        Bounds of the watch logs, and so how far back watches can reach.
     rbac
-        Users may do what roles allow; without, whoever is known may do everything.
+        Authorize users by roles; without it, every authenticated user may do everything.
     secret
-        What tokens of service accounts are signed with; made of the seed if empty (tests only).
+        Key for tokens of service accounts; derived from the seed if empty (tests only).
     """
 
     def __init__(
@@ -181,9 +181,9 @@ class ApiServer:
         return self._store
 
     async def handle(self, request: Request) -> Reply:
-        """Answer one call; never raises but for cancellation.
+        """Answer one call; never raises an exception except cancellation.
 
-        Where writes are kept on disk, an answer waits until all it tells of is there.
+        Where writes are kept on disk, an answer waits until every write in it is there.
         """
         received = self._audit.now() if self._audit is not None else ""
         reply = _NOT_AWAITED
@@ -207,7 +207,7 @@ class ApiServer:
             except StatusError as error:
                 if request.method != "GET" or persistence.stopped is not None:
                     return status_reply(error)
-                # It told of writes that have been taken back; without them it can be told.
+                # The answer contained writes that have been taken back; the next one does not.
                 reply = await self._made(request)
             else:
                 return reply
@@ -273,19 +273,19 @@ class ApiServer:
             return status_reply(internal(f"{type(error).__name__}: {error}"))
 
     def create(self, obj: Obj) -> Record:
-        """Store an object as if a client had sent it; what a new cluster starts with.
+        """Store an object as if a client had sent it; used for the objects of a new cluster.
 
         Raises
         ------
         StatusError
-            As a client would be refused.
+            The refusal that a client would get.
         """
         served = self._catalog.find(obj["apiVersion"], _plural(self._catalog, obj))
         namespace = obj["metadata"].get("namespace") or ""
         return self._writer.create_object(Target(served=served, namespace=namespace), obj)
 
     def reload(self) -> None:
-        """Take up what the stored objects mean for the server, after a store was restored.
+        """Rebuild the state that follows from the stored objects, after a store was restored.
 
         Custom resources are served by their definitions; quotas are counted.
         """
@@ -293,7 +293,7 @@ class ApiServer:
         self._quotas.load()
 
     def restore(self, journal: Journal) -> bool:
-        """Take over what a journal holds; False, and nothing done, when it is new.
+        """Restore the content of a journal; False, without any change, when the journal is new.
 
         Raises
         ------
@@ -304,14 +304,14 @@ class ApiServer:
         if not version:
             return False
         self._store.restore(journal.records(), version)
-        # Under the same seed the same uids would be drawn once more.
+        # The same seed would give the same uids once more.
         self._world.rng = self._streams.stream(f"apiserver/{version}")
         self.reload()
         self._expiry.load()
         return True
 
     def audit_to(self, log: AuditLog) -> None:
-        """Tell every call from now on to an audit log; a watch when it begins."""
+        """Write every call from now on to an audit log; a watch when it begins."""
         self._audit = log
 
     def control_time(self, timeline: Timeline) -> None:
@@ -319,19 +319,19 @@ class ApiServer:
         self._timeline = timeline
 
     def keep_in(self, journal: Journal) -> Persistence:
-        """Keep every write from now on in a journal that holds what the store holds.
+        """Keep every write from now on in a journal, which has the same content as the store.
 
         Returns
         -------
         Persistence
-            To be closed at the end.
+            Has to be closed at the end.
         """
         self._persistence = Persistence(self._store, journal, on_undone=self._undone)
         self._namespaces.resume()
         return self._persistence
 
     def _undone(self, writes: list[Write]) -> None:
-        """Forget what followed from writes that have been taken back."""
+        """Rebuild the state that followed from writes that have been taken back."""
         self._undone_times += 1
         self._authorizer.forget()
         for write in writes:
@@ -341,7 +341,7 @@ class ApiServer:
             self.reload()
 
     def use_thread(self) -> None:
-        """Answer calls that take long in a thread from now on; called in the loop of the rest."""
+        """Answer long calls in a thread from now on; called in the loop of all other calls."""
         self._aside.start(self._note_group)
         self._world.at_home = self._aside.at_home
 
@@ -368,7 +368,7 @@ class ApiServer:
         return self._known(request, user)
 
     def _known(self, request: Request, user: User) -> Reply:
-        """Answer somebody who is known and may ask."""
+        """Answer an authenticated caller with the right to make the call."""
         self._world.caller = user
         if request.fault is not None:
             raise request.fault
@@ -400,12 +400,12 @@ class ApiServer:
         return document_reply(request, body, media_type)
 
     def _kind_of_body(self, request: Request) -> tuple[str, str]:
-        """Return (API version, kind) of the body a call should have.
+        """Return (API version, kind) of the body that a call should have.
 
         Raises
         ------
         StatusError
-            404: the path addresses nothing.
+            404: the path has no target.
         """
         review = reviewed_resource(request.path)
         if review is not None:
@@ -539,12 +539,12 @@ def _allowed(target: Target, verb: str) -> bool:
     return verb in kind.verbs
 
 
-# What a successful binding or eviction answers, always the same.
+# The answer to a successful binding or eviction, always the same.
 _BOUND = encode(success(201)) + b"\n"
 
 
 def _kind_addressed(target: Target) -> tuple[str, str]:
-    """Return (API version, kind) of what a path addresses."""
+    """Return (API version, kind) of the target of a path."""
     resource = target.served.kind.resource
     if target.subresource:
         resource, _ = subresource_body(resource, target.subresource)

@@ -1,4 +1,4 @@
-"""Answers that are not success: ``Status`` objects with the API server's own reasons and words.
+"""Answers other than success: ``Status`` objects with the API server's own reasons and words.
 
 Verbs and kinds raise `StatusError`; the request handler turns it into the reply. Texts follow
 kubernetes v1.36 apimachinery pkg/api/errors, because clients (and people) match on them.
@@ -13,7 +13,7 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import FieldError
 from moorage.base.errors import MoorageError
 
-# How much is told of the faults of one object, characters (a guess; an object of 100,000 wrong
+# Longest description of the errors of one object, characters (a guess; an object of 100,000 wrong
 # labels had an answer of 32 MB).
 _FAULTS_LENGTH_MAX = 256 * 1024
 
@@ -80,7 +80,7 @@ def _details(resource: ResourceType, name: str) -> dict[str, Any]:
 
 
 def success(code: int = 200, *, details: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a ``Status`` object that tells of success."""
+    """Return a ``Status`` object that reports success."""
     body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
     body["status"] = "Success"
     if details is not None:
@@ -111,7 +111,7 @@ def already_exists(resource: ResourceType, name: str) -> StatusError:
 
 
 def conflict(resource: ResourceType, name: str, why: str, *, subresource: str = "") -> StatusError:
-    """409: the object is not in the state the call assumes."""
+    """409: the object is not in the state that the call requires."""
     details = _details(resource, name)
     where = resource.qualified
     if subresource:
@@ -142,7 +142,7 @@ def forbidden(resource: ResourceType, name: str, why: str, **extra: Any) -> Stat
 
 
 def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """422: the object breaks rules of its kind; every fault is a cause."""
+    """422: the object breaks rules of its kind; every error is a cause."""
     details = _details(resource, name)
     details["kind"] = resource.kind
     text, details["causes"] = _told(errors)
@@ -151,14 +151,14 @@ def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> 
 
 
 def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
-    """422: the parameters of a call contradict each other, or the API; every fault is a cause."""
+    """422: the parameters of a call contradict each other, or the API; every error is a cause."""
     details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind}
     text, details["causes"] = _told(errors)
     return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {text}', details=details)
 
 
 def _told(errors: Sequence[FieldError]) -> tuple[str, list[dict[str, str]]]:
-    """Return faults as one text and as causes: all of them, unless that gets too long."""
+    """Return errors as one text and as causes: all of them, unless the text gets too long."""
     texts: list[str] = []
     causes: list[dict[str, str]] = []
     length = 0
@@ -175,12 +175,12 @@ def _told(errors: Sequence[FieldError]) -> tuple[str, list[dict[str, str]]]:
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the call makes no sense."""
+    """400: the call is malformed."""
     return StatusError(400, "BadRequest", message)
 
 
 def unauthorized() -> StatusError:
-    """401: no credentials, or not valid ones."""
+    """401: credentials are missing or invalid."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
@@ -202,7 +202,7 @@ def method_not_allowed() -> StatusError:
 
 
 def not_acceptable(offered: Sequence[str]) -> StatusError:
-    """406: none of the forms the client accepts is served."""
+    """406: no form that the client accepts is served."""
     return StatusError(
         406,
         "NotAcceptable",
@@ -211,7 +211,7 @@ def not_acceptable(offered: Sequence[str]) -> StatusError:
 
 
 def unsupported_media_type(offered: Sequence[str]) -> StatusError:
-    """415: the body's form is not read here."""
+    """415: the form of the body is not supported here."""
     return StatusError(
         415,
         "UnsupportedMediaType",
@@ -230,7 +230,7 @@ def unsupported_encoding(encoding: str) -> StatusError:
 
 
 def timed_out() -> StatusError:
-    """504: the call took longer than calls may; what it writes may have been written."""
+    """504: the call exceeded its time limit; its write may have taken effect."""
     return StatusError(
         504, "Timeout", "Timeout: request did not complete within the allotted timeout"
     )
@@ -248,7 +248,7 @@ def too_large(limit_bytes: int) -> StatusError:
 def too_many_requests(
     message: str, *, retry_after_seconds: int, causes: Sequence[dict[str, Any]]
 ) -> StatusError:
-    """429: not now; 0 seconds means that nobody knows when."""
+    """429: not now; 0 seconds means that the delay is unknown."""
     details: dict[str, Any] = {"causes": list(causes)}
     if retry_after_seconds:
         details["retryAfterSeconds"] = retry_after_seconds
@@ -256,7 +256,7 @@ def too_many_requests(
 
 
 def expired(message: str = "") -> StatusError:
-    """410: the resourceVersion or continue token is older than what is kept."""
+    """410: the resourceVersion or continue token is older than the log."""
     return StatusError(
         410, "Expired", message or "The resourceVersion for the provided list is too old."
     )
@@ -278,7 +278,7 @@ def version_too_large(asked: int, current: int) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    """500: a fault of this server."""
+    """500: a bug of this server."""
     return StatusError(
         500,
         "InternalError",

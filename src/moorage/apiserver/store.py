@@ -1,9 +1,9 @@
 """All objects of the cluster, in memory, under one resourceVersion counter.
 
-The verbs have made an object what it should be; the store gives it the next version, keeps its
-bytes, and appends the change to the resource's `watch_log`. Everything here is synchronous, and
-nobody else writes while a call is answered in a thread (`aside`), so a read and the write that
-follows it cannot be torn apart: that is all the locking there is.
+The verbs pass complete objects. The store gives an object the next version, keeps its bytes, and
+appends the change to the resource's `watch_log`. Everything here is synchronous. No other call
+writes while a call is answered in a thread (`aside`), so no write falls between a read and the
+write that follows it. No further locking is needed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Key = tuple[str, str]
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One write as whoever makes writes durable has to know it.
+    """One write, with the data that durability needs.
 
     Parameters
     ----------
     resource
         Name of the shelf.
     change
-        What happened.
+        Content of the write.
     changed_before
         The shelf's ``changed_version`` before the write.
     """
@@ -57,7 +57,7 @@ class Shelf:
         return len(self._records)
 
     def get(self, key: Key) -> Record | None:
-        """Return the object stored under a key, if any."""
+        """Return the object stored under a key, or None."""
         return self._records.get(key)
 
     def records(self, namespace: str = "", *, after: Key | None = None) -> Iterator[Record]:
@@ -68,14 +68,14 @@ class Shelf:
         namespace
             Only objects of this namespace; empty for all.
         after
-            Only objects whose key sorts behind this one.
+            Only objects whose key sorts after this key.
         """
         keys = self._keys
         start = bisect_left(keys, (namespace, "")) if namespace else 0
         if after is not None:
             start = max(start, bisect_left(keys, (after[0], after[1] + "\0")))
-        # A copy of the slice: a writer may run between two steps of the iteration; what it
-        # removes is left out.
+        # A copy of the slice: a writer may run between two steps of the iteration. Objects that it
+        # removes are left out.
         for key in keys[start:]:
             if namespace and key[0] != namespace:
                 return
@@ -84,7 +84,7 @@ class Shelf:
                 yield record
 
     def place(self, record: Record) -> Record | None:
-        """Store a record; return the one it replaces."""
+        """Store a record; return the replaced record, or None."""
         key = record.key
         previous = self._records.get(key)
         if previous is None:
@@ -112,9 +112,9 @@ class Store:
         self._limits = limits or Limits()
         self._shelves: dict[str, Shelf] = {}
         self._version = 1
-        # Version the store was restored at; nothing is known of changes before.
+        # Version at which the store was restored; changes before it are unknown.
         self._restored_version = 0
-        # Gets every write that watchers may not be told of yet; see `hold_back`.
+        # Receives every write that watchers may not learn of yet; see `hold_back`.
         self._held_back: Callable[[Write], None] | None = None
         # Writes neither published nor undone so far, oldest first.
         self._held: deque[Write] = deque()
@@ -127,7 +127,7 @@ class Store:
 
     @property
     def told_version(self) -> int:
-        """The newest version watchers may know; `version` unless writes are held back."""
+        """The newest version visible to watchers; `version` unless writes are held back."""
         return self._version if self._held_back is None else self._told_version
 
     def shelf(self, resource: str) -> Shelf:
@@ -139,7 +139,7 @@ class Store:
         return found
 
     def _begin(self, shelf: Shelf) -> None:
-        """Forget what was before the store was restored."""
+        """Forget all changes before the store was restored."""
         shelf.log.compact(self._restored_version)
         shelf.changed_version = self._restored_version
 
@@ -148,7 +148,7 @@ class Store:
         return self._shelves
 
     def all_records(self) -> Iterator[tuple[str, Record]]:
-        """Yield (resource name, object) of everything."""
+        """Yield (resource name, object) of every object."""
         for resource, shelf in self._shelves.items():
             for record in shelf.records():
                 yield resource, record
@@ -158,31 +158,31 @@ class Store:
     ) -> Iterator[Record] | None:
         """Return the objects of a resource as they were at a version, in key order.
 
-        They are put together from what there is and the changes since, so that nothing has to be
-        kept for a reader of long lists.
+        The state is computed from the present objects and the changes since, so a reader of long
+        lists needs no copy.
 
         Parameters
         ----------
         resource
             Resource name.
         version
-            A version given out.
+            A version that was given out.
         namespace, after
             As for `Shelf.records`.
 
         Returns
         -------
         Iterator[Record] or None
-            None where changes since that version have been forgotten.
+            None where the log has dropped changes since that version.
         """
         shelf = self.shelf(resource)
-        # Copied before the log is read: what is published in between is in both, without harm.
+        # Copied before the log is read: a change published in between is in both, without harm.
         waiting = [write.change for write in list(self._held) if write.resource == resource]
         changes = shelf.log.since(version, len(shelf.log))
         if changes is None:
             return None
         held = [change for change in waiting if change.version > version]
-        # Key -> the object at that version, None where there was none; the first change tells.
+        # Key -> the object at that version, None where there was none; the first change decides.
         before: dict[Key, Record | None] = {}
         for change in chain(changes, held):
             before.setdefault(change.record.key, change.previous)
@@ -212,16 +212,16 @@ class Store:
         return record
 
     def remove(self, resource: str, key: Key, obj: Obj | None = None) -> Record:
-        """Remove an object; its last state is told to watchers under the next version.
+        """Remove an object; watchers get its last state under the next version.
 
         Parameters
         ----------
         resource
             Resource name.
         key
-            Which object; it must exist.
+            Key of the object, which must exist.
         obj
-            The last state where it differs from what is stored.
+            The last state where it differs from the stored object.
         """
         shelf = self.shelf(resource)
         previous = shelf.take(key)
@@ -231,24 +231,24 @@ class Store:
         return record
 
     def hold_back(self, take: Callable[[Write], None]) -> None:
-        """Tell ``take`` of every write instead of watchers, until `publish` or `undo` settles it.
+        """Give every write to ``take`` instead of watchers, until `publish` or `undo` settles it.
 
-        Whoever takes the writes keeps them in order; a write is settled after all before it.
+        The receiver keeps the writes in order; a write is settled after all earlier writes.
         """
         self._told_version = self._version
         self._held_back = take
 
     def publish(self, writes: Iterable[Write]) -> None:
-        """Tell watchers of writes held back; they are durable now."""
+        """Publish held-back writes to watchers; they are durable now."""
         for write in writes:
             assert self._held.popleft() is write, "writes are published in order"
             self.shelf(write.resource).log.append(write.change)
             self._told_version = write.change.version
 
     def undo(self, writes: Sequence[Write]) -> None:
-        """Take back writes that nobody has been told of: all that are held back.
+        """Take back all writes that are held back; no watcher has seen them.
 
-        Their versions are given out again, because nobody has seen them.
+        Their versions are given out again, because no client has seen them.
         """
         for write in reversed(writes):
             shelf, change = self.shelf(write.resource), write.change
@@ -261,16 +261,16 @@ class Store:
         self._version = self._told_version
 
     def restore(self, records: Iterable[tuple[str, Record]], version: int) -> None:
-        """Fill an empty store with what another one held at a version.
+        """Fill an empty store with the content of another store at a version.
 
-        Watches that reach further back are told to start over.
+        Watches that reach further back get a 410 and start over.
 
         Parameters
         ----------
         records
             Resource name and object.
         version
-            The newest version the other store gave out.
+            The newest version of the other store.
         """
         self._version = self._told_version = self._restored_version = version
         for shelf in self._shelves.values():

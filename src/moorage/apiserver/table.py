@@ -1,4 +1,4 @@
-"""Table output: what ``kubectl get`` asks for and prints.
+"""Table output, which ``kubectl get`` requests and prints.
 
 Place in the flow: lists, gets and watches whose Accept header asks for ``as=Table`` are rendered
 here from the stored objects, with the columns of their kind.
@@ -29,19 +29,20 @@ def to_table(
     objs
         Objects, one row each.
     now_ns
-        Wall-clock time ages are counted from.
+        Wall-clock time from which ages are computed.
     include_object
-        What each row carries of its object: ``None``, ``Metadata`` or ``Object``.
+        Part of the object in each row: ``None``, ``Metadata`` or ``Object``.
 
     Returns
     -------
     dict
-        The Table; its ``metadata`` is empty, the caller knows the list's resourceVersion.
+        The Table; its ``metadata`` is empty, because only the caller knows the list's
+        resourceVersion.
 
     Raises
     ------
     ValueError
-        `include_object` is none of the three.
+        `include_object` is not one of these three.
     """
     if include_object not in ("None", "Metadata", "Object"):
         raise ValueError(f'unrecognized includeObject value: "{include_object}"')

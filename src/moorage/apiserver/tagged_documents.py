@@ -1,8 +1,8 @@
-"""Answers with a document about the server, or with the news that the client has it already.
+"""Answers with a document about the server, or a 304 if the client has the document already.
 
-Place in the flow: `server` comes here with what `discovery` found. The tag of a document is a hash
-of its bytes, which the index of ``/openapi/v3`` names in its addresses, too; so kubectl and
-client-go ask for a large document once and keep it.
+Place in the flow: `server` answers with the documents of `discovery` here. The tag of a document is
+a hash of its bytes. The index of ``/openapi/v3`` has this hash in its addresses, too, so kubectl
+and client-go ask for a large document once and keep it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from moorage.apiserver.requests import Query, Reply, Request
 
 _OPENAPI = "/openapi/"
 _OPENAPI_V3 = "/openapi/v3/"
-# An address with the hash of its content never stands for other content. No `Expires` beside it,
-# as upstream has: it would say the same, and need a clock.
+# An address with the hash of a document always means the same content. There is no `Expires`
+# header as upstream has: it would say the same, and need a clock.
 _FOREVER = "public, max-age=31536000, immutable"
 
 
 def digest(document: bytes) -> str:
-    """Return the hash by which a document is known."""
+    """Return the hash that identifies a document."""
     return hashlib.sha512(document).hexdigest().upper()
 
 
@@ -29,9 +29,9 @@ def document_reply(request: Request, body: bytes, media_type: str) -> Reply:
 
     Notes
     -----
-    kube-openapi v0 ``handler3`` and apiserver v1.36 ``endpoints/discovery/aggregated/etag.go``:
-    304 for the tag the client has, and an outdated hash in an address is sent on to the present
-    one.
+    kube-openapi v0 ``handler3`` and apiserver v1.36 ``endpoints/discovery/aggregated/etag.go``.
+    Status 304 answers the client's own tag. An outdated hash in an address is redirected to the
+    present hash.
     """
     if media_type != AGGREGATED and not request.path.startswith(_OPENAPI):
         return Reply(status=200, body=body, content_type=media_type)
@@ -49,5 +49,5 @@ def document_reply(request: Request, body: bytes, media_type: str) -> Reply:
 
 
 def _tags(header: str) -> set[str]:
-    """Return the tags a client has; a weak one says the same of what is compared byte by byte."""
+    """Return the tags of a client's header; weak tags count like strong tags."""
     return {each.strip().removeprefix("W/") for each in header.split(",")}

@@ -1,7 +1,7 @@
-"""Stopping and stepping the time of a sandbox: what ``moorage time`` sends.
+"""Stopping and stepping the time of a sandbox: the calls of ``moorage time``.
 
-Like `loading` a path that Kubernetes does not have, for administrators only: it moves the clock of
-everything in the cluster.
+Like `loading` a path that Kubernetes does not have. Only administrators may use it, because it
+moves the clock of the whole cluster.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 TIME_PATH = "/moorage.dev/v1/time"
 
-# A year at once is more than anybody waits for.
+# Longest step: a year at once takes longer than anybody waits.
 _SECONDS_MAX = 366 * 86_400
 
 
 class Change(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a call asks for.
+    """The body of a call.
 
     Parameters
     ----------
     speed
-        Seconds that shall pass in a real one; 0 stops time.
+        Virtual seconds in a real second; 0 stops time.
     step
-        Stop when so many seconds have passed; None to run on.
+        Stop after so many seconds; None to run on.
     """
 
     speed: float
@@ -42,13 +42,13 @@ class Change(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def time_answer(timeline: Timeline | None, request: Request, user: User) -> Reply:
-    """Tell how time runs, and change it before if asked to.
+    """Return the state of the clock, after the change in the body if there is one.
 
     Raises
     ------
     StatusError
-        400: no such change. 403: not an administrator. 405: neither GET nor POST. 409: this
-        cluster's time cannot be changed.
+        400: the change is malformed. 403: not an administrator. 405: neither GET nor POST. 409: the
+        time of this cluster cannot be changed.
     """
     if request.method not in ("GET", "POST"):
         raise method_not_allowed()

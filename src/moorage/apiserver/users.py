@@ -1,7 +1,7 @@
-"""The user on whose behalf a call is answered.
+"""The user of a call.
 
-Place in the flow: `auth` finds out the user of a request; authorization, and kinds that write down
-the caller, read it.
+Place in the flow: `auth` determines the user of a request. Authorization reads the user, and so do
+kinds that record the caller.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import msgspec
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who is calling.
+    """An authenticated user.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
-"""What is served, where it is stored, and one object in several API versions over one store.
+"""Served resources, where their objects are stored, and several API versions over one store.
 
-A `Served` pairs a kind with the shelf its objects lie on and with the translation between the
-form a client sees and the form stored. Most kinds are stored as they are served; a kind that is
-another version of one says how it is translated (`moorage.apiserver.kind.Translation`). Custom
-resources are stored in the version their definition says, and the versions differ in their name
-only.
+A `Served` pairs a kind with the shelf of its objects, and with the translation between the served
+and the stored form. Most kinds are stored as they are served. A kind that is another version of a
+stored kind declares its translation (`moorage.apiserver.kind.Translation`). Custom resources are
+stored in the version of their definition, and their versions differ only in the name.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ EVENTS = "events"
 
 
 class Served(msgspec.Struct, frozen=True):
-    """One resource as a client addresses it.
+    """One resource at its API path.
 
     Parameters
     ----------
     kind
-        Its rules.
+        Rules of the kind.
     stored_kind
-        Rules of the form stored; another kind for a version that is not the stored one.
+        Rules of the stored form; another kind for a version that is not the stored one.
     custom
-        It comes from a definition: what is stored may be in any version.
+        The kind comes from a definition: stored objects may have any version.
     """
 
     kind: Kind
@@ -42,17 +41,17 @@ class Served(msgspec.Struct, frozen=True):
 
     @property
     def shelf(self) -> str:
-        """Name of the shelf its objects lie on."""
+        """Name of the shelf with its objects."""
         return self.stored_kind.resource.qualified
 
     @property
     def translated(self) -> bool:
-        """Whether what is stored differs from what is served."""
+        """Whether the stored form differs from the served form."""
         return self.kind is not self.stored_kind
 
     @property
     def rules(self) -> Kind:
-        """The kind by whose rules objects are judged; the form these know is called ruled."""
+        """The kind whose rules apply to objects; the form that these rules know is called ruled."""
         return self.stored_kind if self._stored_rules else self.kind
 
     @property
@@ -77,41 +76,41 @@ class Served(msgspec.Struct, frozen=True):
         return self._translation.from_stored(obj) if self._translation else obj
 
     def to_ruled(self, obj: Obj, *, status: bool = False) -> Obj:
-        """Return a served object, which is changed, with defaults in the form the rules know.
+        """Return a served object, which is changed, with defaults in the ruled form.
 
         Parameters
         ----------
         obj
-            What was sent, checked against the schema.
+            The client's object, checked against the schema.
         status
-            Only its status will count.
+            Only its status will be used.
         """
         if self._stored_rules:
             self.kind.default(obj)
             obj = self.to_stored(obj)
         if status:
-            # All else will be taken from the old object, which has its defaults.
+            # All other fields will be taken from the old object, which has its defaults.
             self.rules.default_status(obj)
         else:
             self.rules.default(obj)
         return obj
 
     def ruled_from_stored(self, obj: Obj) -> Obj:
-        """Return a stored object in the form the rules know."""
+        """Return a stored object in the ruled form."""
         return obj if self._stored_rules else self.from_stored(obj)
 
     def stored_from_ruled(self, obj: Obj) -> Obj:
-        """Return the stored form of an object in the form the rules know."""
+        """Return the stored form of an object in the ruled form."""
         return obj if self._stored_rules else self.to_stored(obj)
 
     def served_from_ruled(self, obj: Obj) -> Obj:
-        """Return the served form of an object in the form the rules know."""
+        """Return the served form of an object in the ruled form."""
         return self.from_stored(obj) if self._stored_rules else obj
 
     def data(self, record: Record) -> bytes:
         """Return a record's bytes in the served form."""
         if self.custom:
-            # Its version leads in what is stored, and is nearly always the right one.
+            # The version comes first in the stored bytes, and is nearly always the right one.
             head = b'{"apiVersion":"%s",' % self.kind.resource.api_version.encode()
             if record.data.startswith(head):
                 return record.data
@@ -120,7 +119,7 @@ class Served(msgspec.Struct, frozen=True):
         return _encode(self.from_stored(record.decode()))
 
     def fields(self, stored: Obj) -> dict[str, str]:
-        """Return the values field selectors may ask for."""
+        """Return the values for field selectors."""
         return self.stored_kind.selectable_fields(stored)
 
     def stored_field(self, label: str) -> str:
@@ -135,25 +134,25 @@ class Served(msgspec.Struct, frozen=True):
 class Catalog:
     """Every served resource, found by group, version and plural.
 
-    Custom resources come and go with their definitions; ``generation`` tells that they have.
+    Custom resources come and go with their definitions; ``generation`` counts these changes.
 
     Parameters
     ----------
     kinds
-        One for each built-in resource and version.
+        One kind for each built-in resource and version.
     """
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self.kinds = tuple(kinds)
         self.generation = 0
         self._builtin = self.kinds
-        # Name of a definition -> its versions as served, and one of them for its shelf.
+        # Name of a definition -> its served versions, and one of them for its shelf.
         self._custom: dict[str, tuple[tuple[Served, ...], Served]] = {}
         by_path = {(k.resource.api_version, k.resource.plural): k for k in self.kinds}
         self._served: dict[tuple[str, str], Served] = {}
         for path, kind in by_path.items():
             stored = kind.translation.stored if kind.translation else kind.resource
-            # A server that lacks the version stored stores the other.
+            # A server without the stored version stores the other version.
             found = by_path.get((stored.api_version, stored.plural), kind)
             self._served[path] = Served(kind, found)
         self._builtin_served = dict(self._served)
@@ -163,27 +162,27 @@ class Catalog:
                 self._by_plural.setdefault(path[1], self._served[path])
 
     def put_custom(self, name: str, versions: Sequence[Served], shelf: Served) -> None:
-        """Serve the kinds of a definition, instead of what it had before.
+        """Serve the kinds of a definition, in place of its former kinds.
 
         Parameters
         ----------
         name
             Name of the definition.
         versions
-            What is served; may be empty.
+            The served versions; may be empty.
         shelf
-            The kind as stored, served or not.
+            The stored kind, served or not.
         """
         self._custom[name] = (tuple(versions), shelf)
         self._collect()
 
     def drop_custom(self, name: str) -> None:
-        """Cease to serve the kinds of a definition."""
+        """Stop serving the kinds of a definition."""
         if self._custom.pop(name, None) is not None:
             self._collect()
 
     def custom_shelf(self, name: str) -> Served | None:
-        """Return the kind a definition stores, None when nothing is known of it."""
+        """Return the kind that a definition stores, None for an unknown definition."""
         found = self._custom.get(name)
         return found[1] if found else None
 

@@ -1,11 +1,11 @@
-"""What happened to one kind of object, in order: the source of every watch stream.
+"""The changes of one resource, in order: the source of every watch stream.
 
-`store` appends, `watching` reads. A reader keeps its own place (the resourceVersion it has seen)
-and the log keeps no queue for any reader; so memory does not grow with readers, and a reader too
-slow for the log is one whose place has been forgotten: it is told 410 and starts over.
+`store` appends, `watching` reads. Each reader keeps its own position, the last resourceVersion it
+has seen. The log keeps no queue for any reader, so memory does not grow with readers. When the log
+has dropped the position of a slow reader, the reader gets a 410 and starts over.
 
-Waking a reader costs as much as what it reads, so many readers are woken together, and then not
-again at once: see `WatchLog.append`.
+Waking a reader costs as much as its reading. So many readers are woken together, and then not again
+at once: see `WatchLog.append`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from moorage.base.aio import paces_by_time
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
-# So many readers are woken at every change; most resources have fewer.
+# Up to this number of readers are woken at every change; most resources have fewer readers.
 _READERS_FEW = 4
-# More are left alone for this long each after all have been woken: about five times what waking
-# one, and writing to it over TLS, costs. So telling takes a fifth of the time at most.
+# With more readers, the pause after waking all of them, for each reader. Waking a reader, and
+# writing to it over TLS, costs a fifth of it. So waking takes a fifth of the time at most.
 _PAUSE_SECONDS = 0.0004
 
 
@@ -36,11 +36,11 @@ class Change(msgspec.Struct, frozen=True):
     Parameters
     ----------
     type
-        What happened, seen by a reader who sees every object.
+        Type of the change, for a reader of all objects.
     version
         resourceVersion of the write; rises along the log.
     record
-        The object after the write; for DELETED as it was last, with the deletion's version.
+        The object after the write; for DELETED the last state, with the deletion's version.
     previous
         The object before, None for ADDED.
     """
@@ -52,7 +52,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much a log keeps. The defaults are guesses: minutes of a busy 5000 node cluster.
+    """Bounds of a log. The defaults are guesses: minutes of a busy 5000 node cluster.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class WatchLog:
-    """A bounded list of changes of one resource, and the readers asleep until the next one."""
+    """A bounded list of changes of one resource, and the readers that wait for the next change."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._changes: list[Change] = []
-        # The live part of _changes begins here; the dead front is cut off now and then, because
-        # cutting off one at a time would move the whole list each time.
+        # The live part of _changes begins here. The dead front is cut off now and then, because
+        # cutting off each change by itself would move the whole list each time.
         self._start = 0
         self._size_bytes = 0
         # Every change with a version above this one is still here.
@@ -81,7 +81,8 @@ class WatchLog:
         # By arrival: a set would wake readers in an order that differs from run to run.
         self._asleep: dict[asyncio.Future[None], None] = {}
         self._readers = 0
-        # Loop time before which many readers are not woken again, and who will wake them then.
+        # Loop time before which many readers are not woken again, and the timer that wakes them
+        # then.
         self._wake_after = 0.0
         self._wake_later: asyncio.TimerHandle | None = None
 
@@ -105,7 +106,7 @@ class WatchLog:
 
     @property
     def readers(self) -> int:
-        """Number of readers, awake or not."""
+        """Number of readers, waiting or not."""
         return self._readers
 
     @contextmanager
@@ -120,8 +121,8 @@ class WatchLog:
     def append(self, change: Change) -> None:
         """Add the newest change, drop the oldest beyond the limits, wake all readers.
 
-        Few readers are woken at once. Many are woken at once after a time of silence, else when
-        their pause is over, to read all that has gathered.
+        Few readers are woken at once. Many readers are woken at once after a quiet time, else at
+        the end of their pause, to read all changes since.
         """
         self._changes.append(change)
         self._size_bytes += len(change.record.data)
@@ -141,14 +142,14 @@ class WatchLog:
         self._forgotten_version = max(self._forgotten_version, version)
 
     def since(self, version: int, limit: int) -> Sequence[Change] | None:
-        """Return up to ``limit`` changes after ``version``; None when some are forgotten."""
+        """Return up to ``limit`` changes after ``version``; None when the log has dropped some."""
         if version < self._forgotten_version:
             return None
         first = bisect_right(self._changes, version, lo=self._start, key=_version)
         return self._changes[first : first + limit]
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
-        """Wait for the next change, or `wake`, or until the time is up."""
+        """Wait for the next change, or `wake`, or the end of the time."""
         if timeout_seconds <= 0:
             return
         loop = asyncio.get_running_loop()
@@ -162,7 +163,7 @@ class WatchLog:
             self._asleep.pop(woken, None)
 
     async def gather(self) -> None:
-        """Wait for the end of the pause in which changes gather for many readers, if one is on."""
+        """Wait for the end of the current pause, in which changes gather for many readers."""
         if self._wake_later is not None:
             await self.wait_for_change(self._readers * _PAUSE_SECONDS)
 

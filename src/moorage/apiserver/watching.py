@@ -1,8 +1,9 @@
-"""The verb watch: what happened since a version, and then everything as it happens.
+"""The verb watch: the changes since a version, and then every change at once.
 
-A stream reads the resource's `watch_log` from its own place. Nothing is queued for it: a client
-that does not read holds its stream back (the HTTP connection pushes back), and when the log has
-moved on without it the stream ends with an ERROR event of code 410, which tells it to list again.
+A stream reads the resource's `watch_log` from its own position. Changes are not queued for a
+stream. A client that does not read blocks its stream through the HTTP connection. When the log has
+dropped the stream's position, the stream ends with an ERROR event of code 410, so the client lists
+again.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ from moorage.base.rng import Random
 BOOKMARK_SECONDS = 60.0
 # Upstream ends a watch without timeoutSeconds after 30 to 60 minutes.
 TIMEOUT_SECONDS_MIN = 1800.0
-# Lines are sent together up to this size: one write for a burst, and a bound on what is joined.
+# Lines are sent together up to this size: one write for a burst, and a bound on the joined bytes.
 CHUNK_BYTES = 256 * 1024
-# A timer may fire early by the resolution of its clock; what is due this soon is due now.
+# A timer may fire early by the resolution of its clock; a deadline this near counts as reached.
 _TIMER_SLACK_SECONDS = 0.001
-# How many changes are looked at between two chances for others to run (a guess).
+# Changes that are looked at between two chances for other calls to run (a guess).
 _BATCH_CHANGES = 256
-# From so many watchers of a resource on, what was rendered for one is kept for the others.
+# From this number of watchers of a resource on, rendered lines are kept for other watchers.
 _SHARING_MIN = 2
-# How much is kept: selections of watchers who keep up (a guess).
+# Number of selections whose lines are kept: selections of watchers that keep up (a guess).
 _SHARED_MAX = 8
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """How one watch starts and when it ends."""
+    """The start and the end of one watch."""
 
     selection: Selection
-    # Objects to tell about first, None to start with changes.
+    # Objects to send first, None to start with changes.
     initial: Sequence[Record] | None
-    # Changes after this version are told.
+    # Changes after this version are sent.
     since: int
     initial_events_end: bool
     bookmarks: bool
@@ -60,11 +61,11 @@ class Watcher:
     Parameters
     ----------
     store
-        What is watched.
+        Holds the watched objects.
     lister
-        Says which objects exist when a watch starts.
+        Selects the objects that exist when a watch starts.
     rng
-        Draws how long a watch without a timeout may last.
+        Draws the duration of a watch without a timeout.
     """
 
     def __init__(self, store: Store, lister: Lister, rng: Random) -> None:
@@ -80,14 +81,14 @@ class Watcher:
         Raises
         ------
         StatusError
-            As for a list; a version too old is told inside the stream, as upstream does.
+            As for a list; a version too old is reported inside the stream, as upstream does.
         """
         check_list_options(query, watching=True)
         plan = self._plan(target, query)
         return self._stream(self._store.shelf(target.served.shelf), plan, renderer)
 
     def close(self) -> None:
-        """End every stream, and any opened later at once."""
+        """End every stream; streams opened later end at once."""
         self._closing = True
         self._store.wake_all()
 
@@ -97,7 +98,8 @@ class Watcher:
         if asked is not None and asked > self._store.version:
             raise version_too_large(asked, self._store.version)
         send_initial = query.flag("sendInitialEvents")
-        # Without a version, and at "0", a watch begins with what there is, unless told not to.
+        # Without a version, and at "0", a watch begins with the present objects, unless told not
+        # to.
         from_now = not asked or send_initial
         initial = None
         if from_now and (send_initial or "sendInitialEvents" not in query):
@@ -117,7 +119,7 @@ class Watcher:
         end_at = loop.time() + plan.timeout_seconds
         for chunk in _initial(plan, renderer):
             yield chunk
-            # A reader who takes all at once must not keep the loop from others.
+            # A reader that takes everything at once must not keep other calls from the loop.
             await sleep(0)
         seen = plan.since
         bookmark_at = loop.time() + BOOKMARK_SECONDS
@@ -132,7 +134,8 @@ class Watcher:
                     for chunk in self._shared.chunks(log, changes, plan.selection, renderer):
                         yield chunk
                     seen = changes[-1].version
-                    # A burst that concerns others must not keep the loop from them.
+                    # A burst of changes outside the selection must not keep other calls from the
+                    # loop.
                     await sleep(0)
                     if len(changes) < _BATCH_CHANGES:
                         await log.gather()
@@ -140,7 +143,8 @@ class Watcher:
                 now = loop.time() + _TIMER_SLACK_SECONDS
                 ending = now >= end_at
                 if plan.bookmarks and (ending or now >= bookmark_at):
-                    # Nothing is left in the log, so every version to be told of so far has been.
+                    # The log has no further changes, so every relevant version so far has been
+                    # sent.
                     seen = self._store.told_version
                     yield renderer.bookmark(seen, initial_events_end=False)
                     bookmark_at = now + BOOKMARK_SECONDS
@@ -153,14 +157,14 @@ class Watcher:
 
 
 def _initial(plan: _Plan, renderer: Renderer) -> Iterator[bytes]:
-    """Yield what a watch begins with."""
+    """Yield the first lines of a watch."""
     yield from _chunks(renderer.event("ADDED", r) for r in plan.initial or ())
     if plan.initial_events_end and plan.bookmarks:
         yield renderer.bookmark(plan.since, initial_events_end=True)
 
 
 class _SharedChunks:
-    """What was rendered last, for other watchers of the same who have seen as much."""
+    """The latest rendered lines, for other watchers of the same selection and position."""
 
     def __init__(self) -> None:
         self._rendered: OrderedDict[tuple[object, ...], tuple[bytes, ...]] = OrderedDict()
@@ -190,10 +194,10 @@ def _lines(changes: Iterable[Change], selection: Selection, renderer: Renderer) 
 
 
 def _as_seen(change: Change, selection: Selection) -> tuple[str, Record] | None:
-    """Return the change as a watcher of this selection sees it; None when it concerns others.
+    """Return the change as a watcher of this selection sees it; None for an unselected object.
 
-    An object that begins to match is ADDED to this watcher and one that ceases to match is
-    DELETED, shown as it last matched (kubernetes v1.36 apiserver storage/cacher).
+    An object that begins to match is ADDED to this watcher. An object that ceases to match is
+    DELETED, in its last matching state (kubernetes v1.36 apiserver storage/cacher).
     """
     matched = change.previous is not None and selection.matches(change.previous)
     if change.type == "DELETED":

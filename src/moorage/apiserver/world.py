@@ -1,4 +1,4 @@
-"""What all verbs work on: the store, the catalog, the clock and the server's randomness.
+"""The state that all verbs work on: the store, the catalog, the clock and the random streams.
 
 Implements `moorage.apiserver.kind.Context`, through which kinds look at other objects.
 """
@@ -23,22 +23,22 @@ from moorage.base.rng import Random
 
 _log = logging.getLogger(__name__)
 
-# Namespaces and priority classes are looked at for every pod; equal bytes are decoded once.
+# Namespaces and priority classes are read for every pod; equal bytes are decoded once.
 _read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
 
 SERVER = User("system:apiserver", ("system:masters",))
-"""The user that the server is when no client asks."""
+"""The user of writes that no client asked for: the server itself."""
 
 T = TypeVar("T")
 Tell = Callable[[Served, Record | None, Record | None], None]
-"""Told of a write: what was served, and the records before and after."""
+"""Called for a write with the served resource, and the records before and after."""
 
 
 class AtHome(Protocol):
-    """Does work in the thread that owns the store, and returns what comes of it."""
+    """Runs work in the thread that owns the store, and returns its result."""
 
     def __call__(self, work: Callable[[], T], /) -> T:
-        """Do it."""
+        """Run the work."""
         ...
 
 
@@ -52,9 +52,9 @@ class World:
     Parameters
     ----------
     catalog
-        What is served.
+        The served resources.
     store
-        What there is.
+        Holds all objects.
     clock
         Time stamps and ages.
     rng
@@ -66,18 +66,19 @@ class World:
         self.store = store
         self.clock = clock
         self.rng = rng
-        # Reads are answered in the loop while a thread answers a heavy call: each has its own.
+        # Reads are answered in the loop while a thread answers a heavy call: each has a user of its
+        # own.
         self._caller: ContextVar[User] = ContextVar("caller", default=SERVER)
-        # Shelf -> told of every write to it, (record before, record after); see `on_write`.
+        # Shelf -> listeners for its writes, (record before, record after); see `on_write`.
         self._told: dict[str, Tell] = {}
-        # Namespace -> told of every write in it.
+        # Namespace -> listener for its writes.
         self._told_in: dict[str, Tell] = {}
-        # Does what changes the store or the catalog in the loop's thread.
+        # Runs changes of the store or the catalog in the loop's thread.
         self.at_home: AtHome = _here
 
     @property
     def caller(self) -> User:
-        """The user whose call is being answered; the server itself before the first."""
+        """The user of the current call; the server itself before the first call."""
         return self._caller.get()
 
     @caller.setter
@@ -85,14 +86,14 @@ class World:
         self._caller.set(user)
 
     def on_write(self, shelf: str, tell: Tell) -> None:
-        """Tell of every write to a shelf: what was served, and the records before and after.
+        """Report every write to a shelf: the served resource, and the records before and after.
 
-        A record is None where the object did not exist, or does no longer.
+        A record is None where the object does not exist, before or after the write.
         """
         self._told[shelf] = tell
 
     def on_write_in(self, namespace: str, tell: Tell | None) -> None:
-        """Tell of every write in a namespace, as `on_write` does; None ends it."""
+        """Report every write in a namespace, as `on_write` does; None ends it."""
         if tell is None:
             self._told_in.pop(namespace, None)
         else:
@@ -137,7 +138,7 @@ class World:
 def _tell(
     told: Iterable[Tell | None], served: Served, before: Record | None, after: Record | None
 ) -> None:
-    """Tell of a write; it has taken effect, so a fault of a listener does not make it fail."""
+    """Report a write; it has taken effect, so an error in a listener does not make it fail."""
     for each in told:
         if each is None:
             continue

@@ -1,7 +1,7 @@
 """The verbs create, update and patch.
 
-Each runs the kind's rules in the order `kind` states and stores the result; update and patch
-differ only in where the new object comes from.
+Each verb runs the kind's rules in the order of `kind` and stores the result. Update and patch
+differ only in the source of the new object.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
 
-# Upstream tries a generated name this often (apiserver v1.36 registry/generic).
+# Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8
 
 # Kinds whose PUT must carry a resourceVersion (AllowUnconditionalUpdate is false upstream).
@@ -59,7 +59,7 @@ _VERSION_REQUIRED = frozenset(
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The object as it is now, warnings for the client, and whether there was none before."""
+    """The object after the call, warnings for the client, and whether the object is new."""
 
     record: Record
     warnings: list[str]
@@ -72,15 +72,15 @@ class Writer:
     Parameters
     ----------
     world
-        What is written to.
+        Receives the writes.
     deleter
-        Ends objects whose last finalizer goes.
+        Removes objects that lose their last finalizer.
     namespaces
-        Says whether a namespace takes new objects.
+        Refuses new objects in missing or terminating namespaces.
     expiry
-        Told of events written.
+        Expires Events; learns of written Events.
     admission
-        Asked before an object is stored.
+        Called before an object is stored.
     """
 
     def __init__(
@@ -104,7 +104,8 @@ class Writer:
         Raises
         ------
         StatusError
-            400, 403, 404, 409, 413, 415, 422 as in Kubernetes; 500 for what has been stored before.
+            400, 403, 404, 409, 413, 415, 422 as in Kubernetes; 500 for an object with a
+            resourceVersion.
         """
         obj, sent = decode_object(request, target.served.kind.resource)
         warnings = check_fields(obj, target.served.kind, query, sent)
@@ -125,13 +126,13 @@ class Writer:
         Parameters
         ----------
         target
-            The collection it goes to, or its own path.
+            Path of the collection, or of the object.
         obj
-            What was sent.
+            The client's object.
         dry_run
-            Store nothing.
+            Check everything, but store nothing.
         managed
-            Its ``managedFields``, where somebody keeps account.
+            Its ``managedFields``, where managers are recorded.
 
         Raises
         ------
@@ -159,7 +160,7 @@ class Writer:
         return self._save(served, obj, dry_run=dry_run)
 
     def update(self, target: Target, request: Request, query: Query) -> Written:
-        """Replace an object, or its status, by the one sent.
+        """Replace an object, or its status, by the object in the body.
 
         Raises
         ------
@@ -180,7 +181,7 @@ class Writer:
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
     def patch(self, target: Target, request: Request, query: Query) -> Written:
-        """Change an object, or its status, by a patch; an apply may make a new one.
+        """Change an object, or its status, by a patch; an apply may create the object.
 
         Raises
         ------
@@ -194,7 +195,7 @@ class Writer:
             return self._apply(target, request, query)
         patch = decode_json(request)
         record = get_record(self._world.store, target)
-        # An event shows nulls, which are no values; the patch may set some.
+        # A shown Event has nulls, which are not values; the patch may add some.
         shown = served.from_stored(record.decode())
         old = {key: value for key, value in shown.items() if value is not None}
         new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
@@ -204,7 +205,7 @@ class Writer:
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
     def rewrite(self, target: Target, new: Obj, request: Request, query: Query) -> Record:
-        """Replace an object by one made of it for a call to one of its subresources.
+        """Replace an object by a changed one, for a call to one of its subresources.
 
         Raises
         ------
@@ -217,7 +218,7 @@ class Writer:
         return self._replace(whole, record, new, writing, is_dry_run(query))
 
     def _apply(self, target: Target, request: Request, query: Query) -> Written:
-        """Apply a configuration on the server: make the object, or change what is the caller's."""
+        """Apply a configuration: create the object, or change the fields of the caller."""
         served, kind = target.served, target.served.kind
         sent = read_configuration(request)
         config = check_kind(sent.decoded, kind.resource)
@@ -234,7 +235,7 @@ class Writer:
             made = self.create_object(target, new, dry_run=dry_run, managed=managed)
             return Written(made, warnings, created=True)
         live = served.from_stored(record.decode())
-        # What the server alone writes is no claim of the caller's.
+        # Fields that only the server writes cannot belong to the caller.
         wanted = {key: config["metadata"].pop(key, None) for key in ("uid", "resourceVersion")}
         new, managed = applied(live, config, writing, force=query.flag("force"))
         refresh_last_applied(new, config, writing.manager)
@@ -243,7 +244,7 @@ class Writer:
         return Written(self._replace(target, record, new, None, dry_run), warnings)
 
     def _writing(self, target: Target, request: Request, query: Query) -> Writing:
-        """Return what managers of fields have to know of a call."""
+        """Return the data of a call that managers of fields need."""
         served = target.served
         return Writing(
             manager=manager_name(request, query),
@@ -268,8 +269,8 @@ class Writer:
     ) -> Record:
         """Run the rules of an update and store the result, unless nothing has changed.
 
-        ``writing`` says who writes, and is asked only where somebody keeps account; it is None
-        for an apply, which has settled whose the fields are.
+        ``writing`` returns the data of the write. It is called only where managers are recorded. It
+        is None for an apply, which has already computed the owners of the fields.
         """
         served, kind = target.served, target.served.rules
         sent = new["metadata"].get("managedFields")
@@ -294,7 +295,7 @@ class Writer:
         if subresource is None:
             self._admission.check(served, new, old)
         if served.shelf == NAMESPACES and not dry_run:
-            # A namespace that is being deleted waits for its contents, too.
+            # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)
             self._namespaces.settle(saved.name)
             return saved
@@ -330,26 +331,26 @@ def _version_of(served: Served) -> Version:
 
 
 def _set_managed(new: Obj, managed: list[Obj] | None) -> None:
-    """Write who manages what into an object, in place."""
+    """Write ``managedFields`` into an object, in place."""
     new["metadata"].pop("managedFields", None)
     if managed:
-        # Metadata may be shared with the object as it was.
+        # The metadata may be shared with the old object.
         new["metadata"] = new["metadata"] | {"managedFields": managed}
 
 
 def is_dry_run(query: Query) -> bool:
-    """Whether the call asks to store nothing.
+    """Whether the call is a dry run.
 
     Raises
     ------
     StatusError
-        400: ``dryRun`` is something else than ``All``.
+        400: ``dryRun`` has another value than ``All``.
     """
     return check_dry_run((query.text("dryRun"),) if "dryRun" in query else ())
 
 
 def _check_never_stored(obj: Obj) -> None:
-    """Refuse to create from an object that was read: its version says it is there.
+    """Refuse to create from an object that was read: its resourceVersion says that it exists.
 
     Notes
     -----
@@ -373,7 +374,7 @@ def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:
 
 
 def _ends(meta: Obj) -> bool:
-    """Whether an object being deleted waits for nothing any more."""
+    """Whether an object is being deleted, and no finalizer or grace period holds it."""
     return bool(
         meta.get("deletionTimestamp")
         and not meta.get("finalizers")

@@ -1,7 +1,7 @@
-"""Calls whose body is YAML, and answers to clients that take it.
+"""Calls with a YAML body, and answers to clients that accept YAML.
 
-Place in the flow: `server` lets every call pass through here on its way in and out, so that all
-behind it knows JSON only. Patches have media types of their own and stay as they are.
+Place in the flow: every call of `server` passes through here on its way in and out, so all other
+modules see JSON only. Patches have media types of their own and stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from moorage.base.errors import DecodeError
 
 _log = logging.getLogger(__name__)
 
-# YAML is written at about half a megabyte a second (2-core machine, 2026-11-22), and nobody else
-# is answered meanwhile. Longer answers stay JSON, which every reader of YAML reads.
+# YAML is written at about half a megabyte a second (2-core machine, 2026-11-22), and other calls
+# wait meanwhile. Longer answers stay JSON, which every reader of YAML can read.
 WRITTEN_BYTES_MAX = 1024 * 1024
 
 
@@ -36,7 +36,7 @@ def call_in_json(request: Request) -> Request:
     if content_type(request.headers.get("content-type", "")) != YAML:
         return request
     check_length(request.body)
-    # Few send YAML; the others need not wait for the import of its library.
+    # Few clients send YAML, so the import of its library is put off until then.
     from moorage.api.yaml_text import read_one
 
     try:
@@ -48,7 +48,7 @@ def call_in_json(request: Request) -> Request:
 
 
 def reply_accepted(request: Request, reply: Reply) -> Reply:
-    """Return an answer in the form its client likes best."""
+    """Return an answer in the form that its client likes best."""
     if not accepts_yaml(request.headers.get("accept", "")) or reply.content_type != JSON:
         return reply
     body = reply.body
