@@ -87,7 +87,7 @@ def order(snapshot: Snapshot, queued: list[tuple[Pod, int]], mode: str = "trial"
     return [name for _, name in sorted(keyed)]
 
 
-def test_pods_of_a_group_come_one_after_another_by_the_age_of_their_group():
+def test_queue_order_of_groups_by_creation_time():
     a, b = [of(f"a{i}", "a") for i in range(2)], [of(f"b{i}", "b") for i in range(2)]
     snapshot = world(group("a", 20), group("b", 10), pods=[*a, *b])
     alone, urgent = pod("alone"), pod("urgent", priority=5)
@@ -96,14 +96,14 @@ def test_pods_of_a_group_come_one_after_another_by_the_age_of_their_group():
     assert order(snapshot, at) == ["urgent", "b0", "b1", "alone", "a0", "a1"]
 
 
-def test_groups_by_labels_come_at_the_time_of_their_first_pod():
+def test_queue_order_of_label_groups_by_their_first_pod():
     first, second = labelled("late", "g"), labelled("early", "g")
     snapshot = world(pods=[first, second])
     queued = [(first, 10), (pod("between"), 11), (second, 12)]
     assert order(snapshot, queued) == ["early", "late", "between"]
 
 
-def test_a_pod_that_a_started_group_misses_comes_first_and_in_mode_permit_does_not():
+def test_missing_pods_of_a_started_group_sort_first_in_mode_trial_only():
     runs, missing, other = of("a0", "a", node_name="n0"), of("a1", "a"), of("b0", "b")
     snapshot = world(group("a", 20), group("b", 10), pods=[runs, missing, other])
     queued = [(missing, 0), (other, 0)]
@@ -155,7 +155,7 @@ def test_min_available(text: str, number: int | None):
         (CoschedulingArgs(pod_group_reject_percentage=101), "podGroupRejectPercentage"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(args: CoschedulingArgs, fault: str):
+def test_invalid_arguments(args: CoschedulingArgs, fault: str):
     handle = Handle(
         profile_name="mine",
         snapshot=Snapshot(),
@@ -168,7 +168,7 @@ def test_arguments_that_make_no_sense_are_refused(args: CoschedulingArgs, fault:
 
 
 @pytest.mark.parametrize("mode", ["trial", "permit"])
-def test_an_event_concerns_those_whom_its_hint_queues(mode: str):
+def test_the_pods_of_an_event_are_the_pods_its_hint_queues(mode: str):
     """Incomplete and complete groups of both sources, one that asks for resources, one unknown."""
     pods = [
         *(of(f"whole{i}", "whole") for i in range(2)),

@@ -122,14 +122,14 @@ def unit(*names: str) -> Unit:
         ),
     ],
 )
-def test_units_that_break_a_budget(units, protects, violating):
+def test_units_that_violate_a_budget(units, protects, violating):
     made = [unit(*names) for names in units]
     broken, others = Told(protects).split_units(made)
     assert [tuple(each.name for each in one.pods) for one in broken] == violating
     assert len(broken) + len(others) == len(units)
 
 
-def test_a_pod_that_comes_concerns_its_group_once_all_of_that_may_come_in():
+def test_a_new_pod_queues_its_group_once_the_group_is_complete():
     snapshot = Snapshot()
     snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}

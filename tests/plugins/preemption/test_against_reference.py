@@ -165,7 +165,7 @@ def decided(snapshot: Snapshot, args: DefaultPreemptionArgs, pod: PodInfo) -> De
     percentage=st.sampled_from([0, 50, 100]),
     absolute=st.sampled_from([1, 2, 100]),
 )
-def test_candidates_victims_and_choice_are_those_of_the_reference(
+def test_candidates_victims_and_choice_equal_the_reference(
     together: bool,
     room: bool,
     nodes: list[Room],
@@ -239,7 +239,7 @@ def compare(
     protecting=budgets,
     preemptor=preemptors,
 )
-def test_trying_nodes_at_once_or_one_by_one_says_the_same(
+def test_batched_and_single_dry_runs_agree(
     nodes: list[Room], protecting: list[Budget], preemptor: Resident
 ) -> None:
     args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100)

@@ -24,7 +24,7 @@ def replica(index: int) -> PodInfo:
     return PodInfo(pod(f"p{index}", labels={"app": "a", "index": str(index)}))
 
 
-def test_pods_no_budget_can_protect_are_not_remembered():
+def test_pods_that_no_budget_can_protect_are_not_cached():
     lister: Lister[PodDisruptionBudget] = Lister()
     lister.put(budget("elsewhere", "other"))
     budgets = Budgets(lister)
@@ -32,7 +32,7 @@ def test_pods_no_budget_can_protect_are_not_remembered():
     assert len(budgets._by_labels) == 0
 
 
-def test_label_sets_of_their_own_are_remembered_up_to_a_bound(monkeypatch):
+def test_the_cache_of_label_sets_is_bounded(monkeypatch):
     monkeypatch.setattr("moorage.plugins.preemption.budgets._LABELS_MOST", 2)
     lister: Lister[PodDisruptionBudget] = Lister()
     lister.put(budget("here", "default"))

@@ -113,7 +113,7 @@ TERMINATING = "not eligible due to a terminating pod on the nominated node."
         ),
     ],
 )
-def test_who_waits_for_a_victim_does_not_preempt_again(resident, nominated, message):
+def test_a_pod_with_a_terminating_victim_does_not_preempt_again(resident, nominated, message):
     decision = decide(cluster((resident, "n0")), preemptor(nominated))
     assert decision.diagnosis is not None
     if message:
@@ -124,14 +124,14 @@ def test_who_waits_for_a_victim_does_not_preempt_again(resident, nominated, mess
         assert [each.metadata.name for each in decision.victims] == ["a"]
 
 
-def test_a_leaving_pod_of_the_same_priority_does_not_block():
+def test_a_terminating_pod_of_equal_priority_does_not_prevent_preemption():
     there = (leaving("a", evicted(), priority=10), "n0"), (pod("b", cpu="3"), "n1")
     decision = decide(cluster(*there, nodes=2), preemptor("n0"))
     assert decision.nomination is not None
     assert decision.nomination.node_name == "n1"
 
 
-def test_no_candidate_clears_the_nomination_and_says_why_for_every_node():
+def test_no_candidate_clears_the_nomination_and_gives_a_reason_for_every_node():
     there = [(pod("equal", cpu="3", priority=10), "n0"), (pod("low", cpu="1"), "n1")]
     there += [(pod("high", cpu="3", priority=11), "n1")]
     snapshot = cluster(*there, nodes=2)
@@ -171,14 +171,14 @@ class Breaking(Choosy):
         return SUCCESS
 
 
-def test_a_pod_is_not_put_back_when_another_filter_minds_it():
+def test_a_pod_is_not_put_back_when_any_filter_rejects():
     # Room for the preemptor is there without the large pod; still the bad one has to go as well.
     there = (pod("bad", cpu="100m"), "n0"), (pod("large", cpu="3", priority=5), "n0")
     decision = decide(cluster(*there), preemptor(), Choosy)
     assert [each.metadata.name for each in decision.victims] == ["large", "bad"]
 
 
-def test_a_filter_that_breaks_in_every_dry_run_leaves_the_nomination_alone(caplog):
+def test_a_filter_error_in_every_dry_run_keeps_the_nomination(caplog):
     decision = decide(cluster((pod("low", cpu="3"), "n0")), preemptor(), Breaking)
     assert (decision.nomination, decision.victims) == (None, ())
     assert decision.diagnosis is not None
@@ -188,7 +188,7 @@ def test_a_filter_that_breaks_in_every_dry_run_leaves_the_nomination_alone(caplo
     assert "nobody here" in caplog.text
 
 
-def test_the_gate_is_closed_while_evictions_are_under_way():
+def test_pre_enqueue_rejects_while_evictions_are_under_way():
     plugin = DefaultPreemption(DefaultPreemptionArgs(), handle_of(cluster()))
     assert plugin.pre_enqueue(pod("held")) == unresolvable(EVICTING)
     assert plugin.pre_enqueue(pod("other")) == SUCCESS
@@ -198,13 +198,13 @@ def test_the_gate_is_closed_while_evictions_are_under_way():
     assert registration.hint(pod("held"), pod("victim"), None) is False
 
 
-def test_without_an_engine_there_is_nothing_to_try_out():
+def test_post_filter_without_an_engine_raises():
     plugin = DefaultPreemption(DefaultPreemptionArgs(), handle_of(cluster()))
     with pytest.raises(StateMissingError):
         plugin.post_filter(CycleState(), PodInfo(preemptor()), {})
 
 
-def test_arguments_by_which_no_node_is_tried_are_refused():
+def test_arguments_that_try_no_node_are_invalid():
     args = DefaultPreemptionArgs(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=0)
     with pytest.raises(ConfigError):
         DefaultPreemption(args, handle_of(cluster()))

@@ -235,7 +235,7 @@ def full(world: World, *, alike: bool = False) -> World:
     alike=st.booleans(),
     history=st.lists(steps, max_size=30),
 )
-def test_what_is_kept_never_changes_a_decision(
+def test_kept_outcomes_never_change_a_decision(
     percentage: int, absolute: int, alike: bool, history: list[tuple[Any, ...]]
 ) -> None:
     world = full(World(percentage, absolute), alike=alike)
@@ -261,7 +261,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("alike", [True, False], ids=["filled alike", "filled differently"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_after_a_change_replicas_are_decided_as_if_afresh(
+def test_after_a_change_decisions_equal_a_search_without_kept_outcomes(
     change: Callable[[World], None], alike: bool
 ) -> None:
     world = full(World(100, 1), alike=alike)
@@ -273,7 +273,7 @@ def test_after_a_change_replicas_are_decided_as_if_afresh(
             world.preempt(1, uid, follow=False)
 
 
-def test_candidates_are_compared_once_one_of_them_loses_something_else() -> None:
+def test_candidates_are_compared_once_their_costs_differ() -> None:
     world = full(World(100, 1), alike=True)
     known = []
     following = KnownRows.follow

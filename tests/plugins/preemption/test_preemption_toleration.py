@@ -111,7 +111,7 @@ def decide(snapshot: Snapshot, asking: Pod) -> Decision:
         ),
     ],
 )
-def test_who_is_spared(
+def test_exempt_pods_per_toleration(
     annotations: dict[str, str],
     priority: int,
     age: float | None,
@@ -130,7 +130,7 @@ def test_who_is_spared(
         )
 
 
-def test_a_class_that_is_gone_is_an_error():
+def test_a_missing_priority_class_is_an_error():
     snapshot = cluster(resident("r", 5, "gone", age=1.0))
     decision = decide(snapshot, preemptor(9))
     assert decision.victims == ()
@@ -147,7 +147,7 @@ def test_a_changed_class_counts_at_once():
     assert [each.name for each in cycle.decide(PodInfo(preemptor(9))).victims] == ["r"]
 
 
-def test_who_may_never_preempt_does_not():
+def test_preemption_policy_never_prevents_preemption():
     decision = decide(
         cluster(resident("r", 5, "", age=1.0)), preemptor(9, preemptionPolicy="Never")
     )
@@ -155,7 +155,7 @@ def test_who_may_never_preempt_does_not():
 
 
 @pytest.mark.parametrize("leaving", [True, False])
-def test_a_pod_that_terminates_for_whatever_reason_makes_room(leaving: bool):
+def test_any_terminating_pod_of_lower_priority_makes_room(leaving: bool):
     residents = [resident("r", 5, "", age=1.0), resident("s", 5, "", age=1.0)]
     if leaving:
         metadata = msgspec.structs.replace(
@@ -177,7 +177,7 @@ class Evicting:
 
 
 @pytest.mark.parametrize("name", ["PreemptionToleration", "CapacityScheduling"])
-def test_a_preemptor_is_held_while_its_victims_are_evicted(name: str):
+def test_pre_enqueue_rejects_a_preemptor_while_its_victims_are_evicted(name: str):
     snapshot = Snapshot()
     handle = Handle(
         profile_name="default-scheduler",
@@ -192,7 +192,7 @@ def test_a_preemptor_is_held_while_its_victims_are_evicted(name: str):
     assert make(name, snapshot)[0].pre_enqueue(pod("p")).ok
 
 
-def test_arguments_that_would_try_no_node_are_refused():
+def test_arguments_that_try_no_node_are_invalid():
     args = PreemptionTolerationArgs(
         min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=0
     )
@@ -235,7 +235,7 @@ residents = st.tuples(
     nodes=st.lists(st.lists(residents, min_size=1, max_size=3), min_size=1, max_size=4),
     priority=st.integers(1, 5),
 )
-def test_candidates_are_those_that_need_not_evict_the_spared(together: bool, nodes, priority: int):
+def test_candidates_are_nodes_without_exempt_victims(together: bool, nodes, priority: int):
     """The pod needs a whole node, so on each node everybody has to go, or it is no candidate."""
     snapshot = Snapshot()
     for name, (value, notes) in CLASSES.items():

@@ -124,7 +124,7 @@ def nominated(given: Pod, node_name: str) -> Pod:
         pytest.param({}, None, {}, MIN, id="nor does a sum of minimums below what is used"),
     ],
 )
-def test_what_a_quota_leaves_room_for(
+def test_pre_filter_against_quotas(
     minimum: Mapping[str, Any] | None,
     maximum: Mapping[str, Any] | None,
     asked: dict[str, str],
@@ -138,7 +138,7 @@ def test_what_a_quota_leaves_room_for(
     assert decision.message.partition(".")[0].removeprefix("0/1 nodes are available: ") == refused
 
 
-def test_a_namespace_borrows_what_others_leave_and_no_more():
+def test_a_namespace_borrows_at_most_the_unused_minimums():
     snapshot = cluster((running("r", "a", "4"), "n0"))
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 2}, {"cpu": 9}))
     snapshot.listers.elastic_quotas.put(quota("b", {"cpu": 4}))
@@ -153,7 +153,7 @@ def test_a_namespace_borrows_what_others_leave_and_no_more():
     ]
 
 
-def test_a_quota_lowered_below_its_use_says_so_with_figures():
+def test_a_quota_lowered_below_its_use_rejects_with_figures():
     snapshot = cluster((running("r", "a", "4"), "n0"))
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 9}, {"cpu": 3}))
     told = Told()
@@ -168,7 +168,7 @@ def test_a_quota_lowered_below_its_use_says_so_with_figures():
     ]
 
 
-def test_what_is_taken_back_from_a_borrower_is_what_it_borrowed_the_least_important_first():
+def test_a_borrower_loses_only_the_borrowed_amount_least_important_pods_first():
     borrowers = [(running(f"b{i}", "b", "2", priority=i), "n0") for i in range(4)]
     snapshot = cluster(*borrowers)
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 4}))
@@ -180,7 +180,7 @@ def test_what_is_taken_back_from_a_borrower_is_what_it_borrowed_the_least_import
     assert decide(snapshot, asking("5")).victims == ()  # more than a is guaranteed
 
 
-def test_who_borrows_evicts_only_in_its_own_namespace():
+def test_a_borrowing_preemptor_evicts_only_in_its_own_namespace():
     residents = [
         (running("less", "a", "4", priority=-1), "n0"),
         (running("other", "b", "4", priority=-9), "n0"),
@@ -191,7 +191,7 @@ def test_who_borrows_evicts_only_in_its_own_namespace():
     assert [each.name for each in decide(snapshot, asking("4")).victims] == ["less"]
 
 
-def test_pods_without_a_quota_leave_those_with_one_alone():
+def test_a_preemptor_without_a_quota_evicts_no_pods_with_one():
     residents = [
         (running("quotaed", "a", "4", priority=-9), "n0"),
         (running("free", "free", "4", priority=-1), "n0"),
@@ -213,7 +213,7 @@ def test_pods_without_a_quota_leave_those_with_one_alone():
         pytest.param("free", running("l", "a", priority=-1), False, id="quotas are not theirs"),
     ],
 )
-def test_while_room_is_made_on_the_nominated_node_nobody_else_is_evicted(
+def test_no_further_eviction_while_victims_terminate_on_the_nominated_node(
     namespace: str, leaving: Pod, *, refused: bool
 ):
     snapshot = cluster((terminating(leaving), "n0"), (running("b", "b", "6"), "n0"))
@@ -224,7 +224,7 @@ def test_while_room_is_made_on_the_nominated_node_nobody_else_is_evicted(
     assert waits is refused
 
 
-def test_who_may_never_preempt_does_not():
+def test_preemption_policy_never_prevents_preemption():
     snapshot = cluster((running("b", "b", "8"), "n0"))
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 8}))
     snapshot.listers.elastic_quotas.put(quota("b", {"cpu": 1}))
@@ -232,7 +232,7 @@ def test_who_may_never_preempt_does_not():
     assert decision.message.endswith(f"{NO_CLAIMS}not eligible due to preemptionPolicy=Never.")
 
 
-def test_an_amount_that_cannot_be_read_stops_its_namespace_only():
+def test_an_invalid_quantity_rejects_pods_of_its_namespace_only():
     snapshot = cluster()
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": "much"}))
     decision = decide(snapshot, asking())
@@ -269,7 +269,7 @@ changes = st.lists(
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(steps=changes)
-def test_the_books_say_what_adding_up_all_pods_says(steps: list[tuple[str, int, str, str]]):
+def test_kept_sums_equal_the_sum_over_all_pods(steps: list[tuple[str, int, str, str]]):
     """Pods come and go, nodes as well, pods on unknown nodes count, and so do those on trial."""
     snapshot = cluster(nodes=0)
     table = snapshot.table

@@ -3,6 +3,6 @@
 - `gang_scheduling`: the plugin GangScheduling, for the groups of Kubernetes.
 - `topology_placement_generator`: the plugin TopologyPlacementGenerator.
 - `pod_group_pods_count`: the plugin PodGroupPodsCount.
-- `coscheduling`: the plugin Coscheduling, for groups that pods name by labels.
+- `coscheduling`: the plugin Coscheduling, for groups that pods name in labels.
 - `coscheduling_rules`: the reasons why Coscheduling does not try a group yet.
 """

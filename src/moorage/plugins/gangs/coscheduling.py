@@ -1,4 +1,4 @@
-"""Coscheduling: pods that name a group by labels get their nodes together, or none of them does.
+"""Coscheduling: pods that name a group in labels are placed together or not at all.
 
 A group is a PodGroup of ``scheduling.x-k8s.io/v1alpha1`` that pods name by a label, or two labels
 on each pod. With ``groupMode: trial`` all members are placed in one attempt that holds nothing
@@ -33,7 +33,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 NOT_FOUND: Final = "PodGroup not found"
-_WAIT_SECONDS: Final = 60  # where neither the group nor the arguments say how long
+_WAIT_SECONDS: Final = 60  # where neither the group nor the arguments set a time
 _PERCENT: Final = 100
 _BACKOFF_SECONDS: Final = 1  # as long as the first backoff of a pod
 
@@ -44,7 +44,7 @@ class Coscheduling:
     Raises
     ------
     ConfigError
-        A negative time, or a percentage that is none.
+        A time is negative, or a percentage is out of bounds.
     """
 
     name = "Coscheduling"
@@ -76,8 +76,8 @@ class Coscheduling:
     def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
         """Return (-priority, 0 for pods a started group misses, time, name).
 
-        The time is the group's: when its PodGroup was created, or, without an object, when its
-        first pod was queued; so its members come one after another.
+        The time belongs to the group, so the members follow one another: the creation of its
+        PodGroup, or, without an object, the time when its first pod was queued.
         """
         found = self._group_of(pod)
         if found is None:
@@ -92,10 +92,10 @@ class Coscheduling:
         time_ns = created_ns(terms) if members.failed_ns is None else members.failed_ns
         return (-priority, rank, time_ns, pod.full_name)
 
-    # -- before anything is tried --------------------------------------------------------------
+    # -- before the attempt --------------------------------------------------------------------
 
     def group_ready(self, pod: Pod) -> Status:
-        """Turn a pod away from its group's trial: missing group, too few members, no agreement."""
+        """Reject a pod for a missing group, too few members, or members that disagree."""
         key = self._snapshot.groups.key_of(pod)
         if key is None or not key.source:
             return SUCCESS
@@ -105,9 +105,9 @@ class Coscheduling:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Where members wait for each other, refuse those whose group cannot be completed.
+        """In mode ``permit``, reject a member whose group cannot be completed.
 
-        A pod whose label ``min-available`` is no number counts as a pod on its own; it is told so.
+        A pod with an invalid label ``min-available`` counts as a single pod and gets an Event.
         """
         del state, snapshot
         labels = pod.labels
@@ -123,15 +123,15 @@ class Coscheduling:
         if self._backoff.holds(key):
             return None, unresolvable(text)
         if self._backing_off.holds(key):
-            # The first member that is placed brings the others along, whatever their backoff. Two
-            # groups that need the same room would take it from each other again and again.
+            # The first placed member activates the others, whatever their backoff. Otherwise two
+            # groups that need the same room would take the room from each other repeatedly.
             return None, error(text)
         return None, self._rules.shortage(key, terms, pod.pod)
 
-    # -- while members wait for each other -----------------------------------------------------
+    # -- in mode permit ------------------------------------------------------------------------
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Hold a member until enough others have a place; the one that completes them passes."""
+        """Let a member wait until enough members have a node; the last one needed passes."""
         del node_name
         groups = self._snapshot.groups
         key = groups.key_of(pod.pod)
@@ -158,7 +158,7 @@ class Coscheduling:
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
     ) -> tuple[PostFilterResult | None, Status]:
-        """Where members wait for each other, reject all when one of too many finds no node."""
+        """In mode ``permit``, reject all waiting members when too many members find no node."""
         del state, node_to_status
         if not self._waits:
             return None, unschedulable()
@@ -181,12 +181,12 @@ class Coscheduling:
         )
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Book nothing: members are counted by whoever places them."""
+        """Do nothing: the engine counts the placed members."""
         del state, pod, node_name
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Turn away the members that wait when one of them failed; bound ones stay."""
+        """Reject the waiting members after one member failed; bound members stay."""
         del node_name
         if state.find(GROUP_PHASE) == ON_TRIAL:
             return
@@ -199,7 +199,7 @@ class Coscheduling:
             self._failed(key, members)
 
     def _reject(self, members: GroupMembers, text: str, *, but: str = "") -> bool:
-        """Turn away whoever waits; returns whether anybody did."""
+        """Reject all waiting members; return whether any member was waiting."""
         waiting = [uid for uid in members.assumed if uid != but]
         return sum(self._effects.reject(uid, self.name, text) for uid in waiting) > 0
 
@@ -211,7 +211,7 @@ class Coscheduling:
     # -- leaves --------------------------------------------------------------------------------
 
     def _group_of(self, pod: Pod) -> tuple[GroupKey, GroupMembers, GroupTerms] | None:
-        """Return a pod's group from a source of coscheduling, if it exists."""
+        """Return a pod's group from a group source of coscheduling; None if there is none."""
         groups = self._snapshot.groups
         key = groups.key_of(pod)
         if key is None or not key.source:
@@ -230,7 +230,7 @@ class Coscheduling:
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register members and groups that come; and room, for groups that ask for some at once."""
+        """Register new members, new groups, and more room for groups with ``minResources``."""
         pod_added = ClusterEvent(Resource.POD, Action.ADD)
         pod_gone = ClusterEvent(Resource.POD, Action.DELETE)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
@@ -243,7 +243,7 @@ class Coscheduling:
         )
 
     def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue for a pod of the same group; in a trial only for the one that completes it."""
+        """Queue for a pod of the same group; in mode ``trial`` only for the completing pod."""
         del old
         if not isinstance(new, Pod):
             return True
@@ -252,7 +252,7 @@ class Coscheduling:
         return key is not None and groups.key_of(new) == key and self._worth_a_look(key)
 
     def _joined_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
-        """Name those for whom `_member_hint` queues: the pod's group, once that is worth it."""
+        """Return the pods for which `_member_hint` queues: the members of the pod's group."""
         del old
         if not isinstance(new, Pod):
             return None
@@ -276,13 +276,13 @@ class Coscheduling:
         return self._snapshot.groups.key_of(waiting) == key
 
     def _room_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue where the pod's group asks for resources of the whole cluster."""
+        """Queue if the pod's group has ``minResources``."""
         del old, new
         found = self._group_of(waiting)
         return found is not None and bool(found[2].resources)
 
     def _in_want_of_room(self, old: object | None, new: object | None) -> Sequence[Pod]:
-        """Name those for whom `_room_hint` queues; costs what there are groups, not pods."""
+        """Return the pods for which `_room_hint` queues; the cost grows with groups, not pods."""
         del old, new
         groups = self._snapshot.groups
         found: list[Pod] = []

@@ -1,6 +1,6 @@
-"""What keeps a group from being tried: too few members, no agreement, too little room at all.
+"""Reasons not to try a group: too few members, members that disagree, too little room.
 
-Asked by Coscheduling before a group's trial, and at PreFilter where members wait for each other.
+Coscheduling checks them before a group's trial in mode ``trial``, and at PreFilter in ``permit``.
 Rules: scheduling spec, gang sections B and C.
 """
 
@@ -22,14 +22,14 @@ _PODS = "pods"
 
 
 class Until:
-    """Groups about which something holds for a time.
+    """Groups that are marked for a limited time.
 
     Parameters
     ----------
     clock
         Wall-clock time.
     seconds
-        How long.
+        Duration of a mark.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -38,29 +38,29 @@ class Until:
         self._ends_ns: dict[GroupKey, int] = {}
 
     def begin(self, key: GroupKey) -> None:
-        """Let it hold from now on; where it holds already the end stays."""
+        """Mark a group from now on; an existing mark keeps its end."""
         now_ns = self._clock.now_ns()
         self._ends_ns = {each: end for each, end in self._ends_ns.items() if end > now_ns}
         self._ends_ns.setdefault(key, now_ns + self._for_ns)
 
     def end(self, key: GroupKey) -> None:
-        """Let it hold no longer."""
+        """Remove the mark of a group."""
         self._ends_ns.pop(key, None)
 
     def holds(self, key: GroupKey) -> bool:
-        """Whether it holds now."""
+        """Whether a group is marked now."""
         return self._ends_ns.get(key, 0) > self._clock.now_ns()
 
 
 class GroupRules:
-    """Says whether a member is worth trying.
+    """Decides whether a member is worth an attempt.
 
     Parameters
     ----------
     snapshot
-        The cluster, and who belongs to which group.
+        The cluster and the members of each group.
     permitted
-        Groups whose ``minResources`` were found free a short while ago.
+        Groups whose ``minResources`` were found free recently.
     """
 
     def __init__(self, snapshot: Snapshot, permitted: Until) -> None:
@@ -68,7 +68,7 @@ class GroupRules:
         self.permitted = permitted
 
     def rejection(self, key: GroupKey, terms: GroupTerms | None, pod: Pod) -> Status:
-        """Return why a member is left out of its group's trial, or Success."""
+        """Return the status that excludes a member from its group's trial, or Success."""
         if terms is None:
             return unresolvable(f"PodGroup {key.full_name} not found")
         if pod.priority != terms.priority:
@@ -85,7 +85,7 @@ class GroupRules:
         return self.shortage(key, terms, pod)
 
     def shortage(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
-        """Return what a group lacks to be complete (gang section B, PreFilter 2 to 4)."""
+        """Return why a group cannot be completed (gang section B, PreFilter 2 to 4)."""
         members = self._snapshot.groups.members(key)
         number = len(members.pods)
         if number < terms.minimum:
@@ -107,7 +107,7 @@ class GroupRules:
         return SUCCESS
 
     def label_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
-        """Return why the plugin of 2020 turns a member away (gang section C, PreFilter)."""
+        """Return why the plugin of 2020 rejects a member (gang section C, PreFilter)."""
         if minimum_of(pod) != terms.minimum:
             return unschedulable("PodGroupMinAvailables do not match")
         if pod.priority != terms.priority:
@@ -117,10 +117,10 @@ class GroupRules:
         return SUCCESS
 
     def gap(self, key: GroupKey, terms: GroupTerms) -> dict[str, int]:
-        """Return what the cluster lacks of a group's ``minResources``, by resource.
+        """Return the amounts missing for a group's ``minResources``, by resource.
 
-        Room is added up over nodes, whether a pod fits into it or not, and without the group's own
-        pods. A resource counts as found once the nodes so far have enough of it.
+        The free amounts of all nodes are added up, even where no pod fits. The group's own pods do
+        not count as requests. A resource is satisfied once the nodes so far have enough of it.
         """
         snapshot, table = self._snapshot, self._snapshot.table
         own = [
@@ -144,7 +144,7 @@ class GroupRules:
 
 
 def created_ns(terms: GroupTerms) -> int:
-    """Return when a group's object was created, wall-clock nanoseconds; 0 where it says nothing."""
+    """Return the creation time of a group's object, wall-clock nanoseconds; 0 if absent."""
     return _parsed(terms.created) if terms.created else 0
 
 

@@ -1,7 +1,7 @@
-"""GangScheduling: a pod of a gang waits until enough members are there, and until enough fit.
+"""GangScheduling: a pod of a gang waits until enough members exist, and until enough fit.
 
 PreEnqueue keeps members out of the queue until the group and its minimum number of pods exist.
-Permit lets a member go when the members with a place are enough, and holds it else.
+Permit lets members wait until enough members have a node.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/gangscheduling``.
 """
@@ -37,14 +37,14 @@ class GangScheduling:
         self._effects = handle.effects
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Let a member in when its group exists and has enough pods, running ones counted."""
+        """Accept a member when its group exists and has enough pods, running pods included."""
         groups = self._snapshot.groups
         key = groups.key_of(pod)
         if key is None or key.source:
             return SUCCESS
         terms = groups.source.terms_of(key)
         if terms is None:
-            # The words, and their grammar, are upstream's.
+            # The text, and its grammar, are upstream's.
             return unresolvable(
                 f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
             )
@@ -53,10 +53,10 @@ class GangScheduling:
         return SUCCESS
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Hold a member until enough others have a place; the one that completes them passes.
+        """Let a member wait until enough members have a node; the last one needed passes.
 
-        Members that wait are let go with it. Where they are not tried together anyway, those
-        without a place are tried at once.
+        The last one needed also allows the waiting members. If members are not tried together, the
+        members without a node are activated at once.
         """
         del node_name
         groups = self._snapshot.groups
@@ -82,7 +82,7 @@ class GangScheduling:
         return SUCCESS, 0.0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register a pod of the group that came, or the group itself."""
+        """Register new pods of the group and the new group."""
         source = self._snapshot.groups
         pod = ClusterEvent(Resource.POD, Action.ADD)
         group = ClusterEvent(Resource.POD_GROUP, Action.ADD)
@@ -96,9 +96,9 @@ class GangScheduling:
         )
 
     def _completed_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
-        """Name the members that a pod that came lets in.
+        """Return the members to queue when a new pod arrives.
 
-        Nobody while its group stays too small: they would be refused again, each for each.
+        No member is returned while the group is too small: each member would be rejected again.
         """
         del old
         if not isinstance(new, Pod):

@@ -1,4 +1,4 @@
-"""PodGroupPodsCount: the placement that takes more pods of the group is the better one.
+"""PodGroupPodsCount: a placement of more pods of the group scores higher.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podgrouppodscount``.
 """
@@ -30,7 +30,7 @@ class PodGroupPodsCount:
     def score_placements(
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
-        """Return the share of the greatest number of placed members, in percent, cut off."""
+        """Return each number of placed members in percent of the greatest number, rounded down."""
         placed = self._snapshot.groups.members(key).placed
         counts = np.array([placed + len(each.pods) for each in filled], np.int64)
         most = int(counts.max(initial=0))

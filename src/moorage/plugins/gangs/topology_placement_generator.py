@@ -1,4 +1,4 @@
-"""TopologyPlacementGenerator: a group with a topology constraint goes to one domain.
+"""TopologyPlacementGenerator: a group with a topology constraint is placed in one domain.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/topologyaware``.
 """
@@ -28,9 +28,10 @@ class TopologyPlacementGenerator:
     def generate_placements(
         self, key: GroupKey, terms: GroupTerms | None
     ) -> tuple[Sequence[Placement], Status]:
-        """Return one placement for each value of the label, by value; all nodes without one.
+        """Return one placement for each value of the label, ordered by value.
 
-        Where members run already, only their domain is left. Upstream the order is unspecified.
+        A group without a constraint gets one placement with all nodes. If members run already, only
+        their domain is returned. Upstream leaves the order unspecified.
         """
         if terms is None or not terms.topology_key:
             return (Placement(),), SUCCESS
@@ -49,7 +50,7 @@ class TopologyPlacementGenerator:
         ], SUCCESS
 
     def _required(self, key: GroupKey, column: LabelColumn) -> tuple[str | None, str]:
-        """Return the domain of the members with a place, None for none, or what is wrong."""
+        """Return the domain of the members that have a node (None for none), and a fault or ""."""
         members = self._snapshot.groups.members(key)
         required: str | None = None
         for uid in sorted(members.placed_uids(), key=lambda uid: members.pods[uid].name):

@@ -2,12 +2,12 @@
 
 - `default_preemption`: the plugin DefaultPreemption.
 - `preemption_toleration`: the plugin PreemptionToleration.
-- `evaluator`: the steps that plugins with a preemption of their own share.
+- `evaluator`: the steps that all preemption plugins share.
 - `search`: the nodes to try, their order, and the choice between candidates.
-- `dry_runs`: trying nodes, many at once where they are independent.
+- `dry_runs`: dry runs on nodes, on many nodes at once if the nodes are independent.
 - `victims`: the victims on one node, found one node at a time.
-- `sums`: the victims on many independent nodes, found at once.
+- `sums`: the victims on many independent nodes at once.
 - `known_rows`: results of dry runs, kept for replicas of the preemptor.
 - `group`: victims for a whole pod group.
-- `budgets`: PodDisruptionBudgets as preemption honours them.
+- `budgets`: which evictions violate a PodDisruptionBudget.
 """

@@ -1,6 +1,7 @@
-"""PodDisruptionBudgets as preemption honours them: whose eviction would break one.
+"""PodDisruptionBudgets in preemption: which evictions would violate a budget.
 
-Part of DefaultPreemption. Budgets are spent afresh for every node, in the order of importance.
+Part of DefaultPreemption. Every node starts with the full budgets. Pods use up the budgets in
+the order of importance.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption``,
 ``filterPodsWithPDBViolation``.
@@ -18,12 +19,12 @@ from moorage.api.selectors import Selector, compile_label_selector
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 
-# Answers by label set kept at a time, a few megabytes; a guess.
+# Number of kept answers, one for each label set: a few megabytes. A guess.
 _LABELS_MOST: Final = 16384
 
 
 class _Budget(msgspec.Struct, frozen=True):
-    """One budget that can protect somebody; `index` tells it apart."""
+    """One budget that can protect pods; `index` identifies the budget."""
 
     index: int
     selector: Selector
@@ -32,44 +33,44 @@ class _Budget(msgspec.Struct, frozen=True):
 
 
 class Budgets:
-    """The budgets of the cluster, compiled when they changed.
+    """The budgets of the cluster, compiled again after each change.
 
     Parameters
     ----------
     lister
-        Where they are.
+        The PodDisruptionBudgets.
     """
 
     def __init__(self, lister: Lister[PodDisruptionBudget]) -> None:
         self._lister = lister
         self._generation = -1
         self._by_namespace: dict[str, list[_Budget]] = {}
-        # Replicas share their labels; as the budgets, it is forgotten at the next change of one.
+        # By labels, which replicas share. Any change of a budget clears this cache.
         self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Budget]] = {}
         self._by_row: dict[int, tuple[tuple[PodInfo, ...], int, tuple[int, ...]]] = {}
 
     @property
     def generation(self) -> int:
-        """Rises whenever a budget came, went or changed."""
+        """A number that increases with each added, deleted or changed budget."""
         return self._lister.generation
 
     def protect_any(self) -> bool:
-        """Whether there is any budget that can protect a pod."""
+        """Whether any budget can protect a pod."""
         return bool(self._current())
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Tell pods whose eviction breaks a budget from the others, each in the given order."""
+        """Split pods into budget violations and others; both lists keep the given order."""
         broken = frozenset(self.violating(pods))
         violating = [pod for index, pod in enumerate(pods) if index in broken]
         return violating, [pod for index, pod in enumerate(pods) if index not in broken]
 
     def violating_ranks(self, row: int, pods: tuple[PodInfo, ...], first: int) -> tuple[int, ...]:
-        """Return the ranks from `first` on whose eviction breaks a budget.
+        """Return the ranks, starting at `first`, of pods whose eviction violates a budget.
 
         Parameters
         ----------
         row
-            For remembering: asked again with the same tuple, the answer is known.
+            Key of the cache: a second call with the same tuple of pods is answered from the cache.
         pods
             Pods of the row by rank.
         first
@@ -83,12 +84,12 @@ class Budgets:
         return known[2]
 
     def violating(self, pods: Sequence[PodInfo]) -> list[int]:
-        """Return the indexes of pods whose eviction breaks a budget.
+        """Return the indexes of pods whose eviction violates a budget.
 
         Parameters
         ----------
         pods
-            Victims of one node, most important first: the budget goes to them in this order.
+            Victims of one node, most important first: they use up the budget in this order.
         """
         spent: dict[int, int] = {}
         violating: list[int] = []
@@ -131,7 +132,7 @@ class Budgets:
 
 
 def _compiled(index: int, budget: PodDisruptionBudget) -> _Budget | None:
-    """Return what a budget protects; None when its selector is absent, empty or invalid."""
+    """Compile a budget; return None when its selector is absent, empty or invalid."""
     written = budget.spec.selector
     if written is None or not (written.match_labels or written.match_expressions):
         return None

@@ -1,7 +1,7 @@
-"""DefaultPreemption: a pod that fits nowhere looks for a node where evicting others makes room.
+"""DefaultPreemption: finds a node where evicting other pods makes room for a pod.
 
-PostFilter answers with a node to nominate and its victims; ``service`` evicts them. While that
-goes on, PreEnqueue keeps the pod out of the queue.
+PostFilter returns a node to nominate and its victims. ``service`` evicts the victims. Until all
+evictions are sent, PreEnqueue keeps the pod out of the queue.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption`` and
 ``pkg/scheduler/framework/preemption``.
@@ -47,7 +47,7 @@ class DefaultPreemption:
     Raises
     ------
     ConfigError
-        No node would ever be tried, or a number is out of bounds.
+        The arguments would try no node at all, or a number is out of bounds.
     """
 
     name = "DefaultPreemption"
@@ -68,7 +68,7 @@ class DefaultPreemption:
         self._unit_budgets = UnitBudgets(handle.snapshot.listers.pod_disruption_budgets)
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold the pod while victims of its preemption are still to be evicted."""
+        """Reject the pod while victims of its preemption are still to be evicted."""
         held = self._evaluator.gate(pod)
         if not held.ok:
             return held
@@ -80,12 +80,12 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
     ) -> tuple[PostFilterResult | None, Status]:
-        """Find the node that loses least, or say why there is none.
+        """Find the node where preemption costs least, or return why no node qualifies.
 
         Raises
         ------
         StateMissingError
-            Nothing lends the plugin the failed search.
+            No engine provides the failed search of this attempt.
         """
         del node_to_status
         narrowed = self._evaluator.narrowed(state)
@@ -99,7 +99,7 @@ class DefaultPreemption:
     def post_filter_group(
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
     ) -> tuple[Sequence[Pod], Status]:
-        """Find the pods, or groups of pods, whose going makes room for a whole group."""
+        """Find the pods, or groups of pods, whose eviction makes room for a whole group."""
         if any(pod.pod.spec.preemption_policy == "Never" for pod in pods):
             return (), unschedulable(POLICY_NEVER)
         victims, status = find_victims(
@@ -112,13 +112,13 @@ class DefaultPreemption:
         return [victim.pod for victim in victims], status
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Have the gate looked at again when a pod goes; who moves is for others to say."""
+        """Register pod deletions for PreEnqueue only; other plugins decide which pods to queue."""
         return (gate_looked_at(),)
 
-    # -- who may -------------------------------------------------------------------------------
+    # -- eligible preemptors -------------------------------------------------------------------
 
     def _group_reason(self, pod: PodInfo) -> str:
-        """Return why a member of a group may not preempt on its own, "" when it may."""
+        """Return why a member of a group may not preempt alone; "" when it may."""
         if not (self._by_placement or self._whole_groups):
             return ""
         groups = self._snapshot.groups
@@ -134,7 +134,7 @@ class DefaultPreemption:
         return WHOLE_GROUPS if self._whole_groups else ""
 
     def _reason(self, what_if: WhatIf, pod: PodInfo) -> str:
-        """Return why the pod may not preempt at all, "" when it may."""
+        """Return why the pod may not preempt; "" when it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return POLICY_NEVER
         row = self._evaluator.nominated_row(what_if, pod)
@@ -146,10 +146,10 @@ class DefaultPreemption:
         )
         return TERMINATING if leaving else ""
 
-    # -- where ---------------------------------------------------------------------------------
+    # -- nodes to try --------------------------------------------------------------------------
 
     def _where(self, potential: int) -> tuple[int, int]:
-        """Begin anywhere, and be content with a share of the nodes."""
+        """Return a random first row, and the number of candidates that are enough."""
         args = self._args
         enough = enough_candidates(
             potential,

@@ -1,7 +1,7 @@
-"""Trying nodes out: as many at once as independence allows, a few in scalars, others one by one.
+"""Dry runs of preemption: many independent nodes at once, other nodes one by one.
 
-Part of DefaultPreemption's search for room. What a dry run finds goes to `KnownRows`, where the
-search reads it and replicas of the preemptor do as well.
+Part of DefaultPreemption's search. `KnownRows` keeps the outcomes. The search reads them there,
+and so do the searches for replicas of the preemptor. A few rows are tried with scalars.
 
 Rules mirrored: those of `victims`.
 """
@@ -36,7 +36,7 @@ from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, sta
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
-# With more rows arrays cost less; a guess.
+# For more rows, arrays are cheaper than scalars; a guess.
 _ROWS_IN_SCALARS = 8
 
 IntArray = NDArray[np.int64]
@@ -46,10 +46,10 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class Surroundings(msgspec.Struct):
-    """What every search looks at: the cluster, its pods by rank, budgets, what replicas met.
+    """Data that all searches share: the cluster, its pods by rank, budgets, known outcomes.
 
-    `rows_for_candidates` is how many rows the last search tried for how many candidates: the next
-    one will hardly do with fewer. It decides how many are tried at once, never which count.
+    `rows_for_candidates` holds the number of rows that the last search tried and the number of
+    candidates found. The ratio decides the size of a batch, never the outcome.
     """
 
     snapshot: Snapshot
@@ -60,9 +60,9 @@ class Surroundings(msgspec.Struct):
     _twice: tuple[IntArray, IntArray] = (_NO_ROWS, _NO_ROWS)
 
     def twice(self, rows: IntArray) -> IntArray:
-        """Return rows one time after the other, so that from any of them on all are in one slice.
+        """Return rows repeated twice: a slice from any start then contains all rows.
 
-        Kept for the same array: most searches have the same nodes to try.
+        The result is kept for the same array, because most searches try the same nodes.
         """
         if self._twice[0] is not rows:
             self._twice = rows, np.concatenate((rows, rows))
@@ -70,7 +70,7 @@ class Surroundings(msgspec.Struct):
 
 
 class DryRuns:
-    """Tries rows out for one preemptor.
+    """Dry runs for one preemptor.
 
     Parameters
     ----------
@@ -81,16 +81,16 @@ class DryRuns:
     now_ns
         Wall-clock time, nanoseconds.
     rules
-        Who may be evicted; every pod of lower priority when None.
+        Which pods may be evicted; every pod of lower priority when None.
 
     Attributes
     ----------
     independent
-        Whether rows are tried together.
+        Whether many rows are tried at once.
     known
-        What rows tried out came to.
+        The outcomes by row.
     single
-        Those tried one by one; of the others `known` has it all.
+        Outcomes of rows tried one by one; `known` has all outcomes of the other rows.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class DryRuns:
         self.single: dict[int, Candidate | Status] = {}
 
     def tried(self, rows: IntArray, states: bytes) -> StateArray:
-        """Return uint8: the states of rows, which are tried where they were `UNKNOWN`."""
+        """Return uint8: the states of rows; try the rows whose state is `UNKNOWN`."""
         if states.count(UNKNOWN) > _ROWS_IN_SCALARS:
             self._try(rows[np.frombuffer(states, np.uint8) == UNKNOWN].tolist())
         else:
@@ -158,7 +158,7 @@ class DryRuns:
         self.known.put(due, ranked, victims, costs_of(ranked, victims))
 
     def _row_by_row(self, rows: Sequence[int]) -> bool:
-        """Try a few rows in scalars; False where that takes arrays, and nothing is lost then."""
+        """Try a few rows with scalars; return False, without changes, where arrays are needed."""
         if len(rows) > _ROWS_IN_SCALARS or not self._in_scalars:
             return False
         try:
@@ -175,8 +175,8 @@ class DryRuns:
         trial = self._what_if.on_sums(row)
         if trial is None:
             return False
-        # Most rows end here: from one preemptor to the next those change whose victims have gone.
-        # Nobody is put back there, so neither ranks nor starts matter.
+        # Most rows end here: since the last preemptor, rows changed because their victims left.
+        # No pod is put back on such a row, so neither ranks nor starts matter.
         status = judged_without(trial, lower)
         if not status.ok:
             self.known.put_row(row, RowVictims((), 0, mixed=False, lower=True, status=status))
@@ -184,7 +184,7 @@ class DryRuns:
         return self._put_back(trial, row, len(lower))
 
     def _put_back(self, trial: SumsTrial, row: int, lower: int) -> bool:
-        """Find the victims on a row that passes without its lower pods."""
+        """Find the victims on a row that passes without its pods of lower priority."""
         pods = self._around.importance.take_row(row)
         starts = [start for pod in pods if (start := start_ns(pod)) != NOT_STARTED]
         latest = max(starts, default=NEVER)
@@ -203,7 +203,7 @@ class DryRuns:
         return True
 
     def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
-        """Return in what order pods are put back, where a budget counts one of them."""
+        """Return the order in which pods are put back; None when no budget selects any of them."""
         budgets = self._around.budgets
         if not budgets.protect_any():
             return None
@@ -213,7 +213,7 @@ class DryRuns:
         lower_pods = lower.sum(axis=1).tolist()
         for position, row in enumerate(rows.tolist()):
             pods = self._around.importance.pods(row)
-            # Ranks go by priority: the lower pods are the last ones.
+            # Ranks are ordered by priority: the pods of lower priority are last.
             broken = budgets.violating_ranks(row, pods, len(pods) - lower_pods[position])
             if broken:
                 violating[position, broken] = True
@@ -233,7 +233,7 @@ class DryRuns:
 
 
 def costs_of_one(candidate: Candidate, now_ns: int) -> tuple[int, ...]:
-    """Return what a candidate loses by each criterion, the weightiest first; less is better."""
+    """Return the costs of a candidate by criterion, most important first; less is better."""
     victims = candidate.victims
     top = max(pod.priority for pod in victims)
     return (

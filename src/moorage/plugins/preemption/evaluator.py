@@ -1,7 +1,7 @@
-"""Making room for one pod: the steps that every plugin with a preemption of its own shares.
+"""Preemption for one pod: the steps that all preemption plugins share.
 
-Who may preempt, who may be evicted, and which nodes are tried is the plugin's; the rest is here:
-trying them out, letting extenders narrow the candidates, choosing, and what is said.
+A plugin decides which pods may preempt, which pods may be evicted and which nodes are tried. This
+module runs the dry runs, lets extenders narrow the candidates, chooses one and builds messages.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption`` (Evaluator).
 """
@@ -46,7 +46,7 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_NODES: Final = "no nodes available"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
-# Asking the enum each time costs more than a comparison.
+# Kept, because reading the enum each time costs more than a comparison.
 _UNSCHEDULABLE: Final = Code.UNSCHEDULABLE
 
 Answer = tuple[PostFilterResult | None, Status]
@@ -54,14 +54,14 @@ Rows = NDArray[np.int64]
 
 
 class Evaluator:
-    """Finds the node that loses least.
+    """Finds the node where preemption costs least.
 
     Parameters
     ----------
     handle
-        The plugin's.
+        The handle of the plugin.
     prefix
-        What every message begins with.
+        Prefix of every message.
     """
 
     def __init__(self, handle: Handle, *, prefix: str = "") -> None:
@@ -78,18 +78,18 @@ class Evaluator:
         )
 
     def gate(self, pod: Pod) -> Status:
-        """Answer for PreEnqueue: hold the pod while victims of its preemption are to be evicted.
+        """Return PreEnqueue's status: reject the pod while its victims are still to be evicted.
 
-        Otherwise it might be tried again and preempt anew before the first victims are gone.
+        Otherwise the pod could be tried again and preempt again before its first victims leave.
         """
         return unresolvable(EVICTING) if self._evictions.running_for(pod.uid) else SUCCESS
 
     def refused(self, reason: str) -> Answer:
-        """Return the answer to a pod that may not preempt; its nomination stays."""
+        """Return the answer for a pod that may not preempt; the pod keeps its nomination."""
         return None, unschedulable(self._prefix + reason)
 
     def narrowed(self, state: CycleState) -> Answer | None:
-        """Choose among the candidates that extenders left; None while none has answered."""
+        """Choose among the candidates that extenders left; None before any extender answered."""
         narrowing = state.find(NARROWING)
         if narrowing is None or not narrowing.answered:
             return None
@@ -110,22 +110,22 @@ class Evaluator:
         where: Callable[[int], tuple[int, int]],
         rules: VictimRules | None = None,
     ) -> Answer:
-        """Find the node that loses least, or say why there is none.
+        """Find the node where preemption costs least, or return why no node qualifies.
 
         Parameters
         ----------
         state, pod
             The attempt that found no node.
         where
-            Takes how many rows are worth a try, at least one; returns which of them is tried
-            first, and how many candidates are enough.
+            Takes the number of potential rows, at least one. Returns the index of the row to try
+            first, and the number of candidates that are enough.
         rules
-            Who may be evicted; every pod of lower priority when None.
+            Which pods may be evicted; every pod of lower priority when None.
 
         Raises
         ------
         StateMissingError
-            Nothing lends the plugin the failed search.
+            No engine provides the failed search of this attempt.
         """
         what_if = state.read(WHAT_IF)
         if self._snapshot.num_nodes == 0:
@@ -150,9 +150,9 @@ class Evaluator:
         return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
 
     def nominated_row(self, what_if: WhatIf, pod: PodInfo) -> int | None:
-        """Return the row a pod is nominated to, None where it may look for another one.
+        """Return the row that a pod is nominated to; None where the pod may preempt elsewhere.
 
-        Those are unknown nodes, and nodes that no eviction will make fit.
+        The result is None for an unknown node, and for a node that no eviction can make fit.
         """
         nominated = pod.pod.status.nominated_node_name
         row = self._snapshot.row_of(nominated) if nominated else None
@@ -170,7 +170,7 @@ class Evaluator:
         )
 
     def _nothing(self, rejected: Mapping[str, Status]) -> Answer:
-        """Answer that no node can be made to fit: the nomination goes, unless something broke."""
+        """Return the answer without a candidate; it clears the nomination, except after errors."""
         broken = [status.message for status in rejected.values() if status.code is Code.ERROR]
         if broken:
             return None, error(self._prefix + _joined(broken))
@@ -185,7 +185,7 @@ class Evaluator:
 
 
 def gate_looked_at() -> EventRegistration:
-    """Return the event that only has the gate looked at again; who moves is for others to say."""
+    """Return the event for PreEnqueue only; other plugins decide which pods to queue."""
     return EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never)
 
 
@@ -195,11 +195,11 @@ def _never(waiting: Pod, old: object | None, new: object | None) -> bool:
 
 
 def enough_candidates(potential: int, *, percentage: int, absolute: int) -> int:
-    """Return how many candidates are enough among so many nodes worth a try."""
+    """Return the number of candidates that are enough, for this number of potential nodes."""
     return min(potential, max(potential * percentage // 100, absolute))
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Join error texts the way kube-scheduler lists several errors, each text once."""
+    """Join error texts as kube-scheduler does, each text once."""
     once = list(dict.fromkeys(texts))
     return once[0] if len(once) == 1 else f"[{', '.join(once)}]"

@@ -1,7 +1,7 @@
-"""Who would have to go from the whole cluster for a pod group to fit: the search by units.
+"""Preemption for a pod group: the search for victims, in units, over the whole cluster.
 
-Part of DefaultPreemption, used where the gate WorkloadAwarePreemption is on. A unit is what is
-evicted together: a pod, or all pods of a group that wants to be disrupted as a whole.
+Part of DefaultPreemption, used where the gate WorkloadAwarePreemption is on. A unit is a pod, or
+all pods of a group that is disrupted only as a whole. The pods of a unit are evicted together.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/podgrouppreemption.go``;
 scheduling spec, preemption section 8.
@@ -30,11 +30,11 @@ class Unit(msgspec.Struct, frozen=True):
     Parameters
     ----------
     pods
-        In the order in which they were seen.
+        The pods, in the order in which they were found.
     priority
-        Of the group, or of the one pod.
+        Priority of the group, or of the single pod.
     grouped
-        Whether it belongs to a group at all, alone or not.
+        Whether the pods belong to a group, even if the unit is a single pod.
     """
 
     pods: tuple[PodInfo, ...]
@@ -43,12 +43,12 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 class UnitBudgets(Budgets):
-    """Disruption budgets spent by unit rather than by pod."""
+    """Disruption budgets that are used up by units instead of by pods."""
 
     def split_units(self, units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
-        """Tell units that break a budget from the others, each in the given order.
+        """Split units into budget violations and others; both lists keep the given order.
 
-        A unit stops spending at its first pod, and that at its first budget, that is broken.
+        A unit uses up no more budget after its first violation.
         """
         spent: dict[int, int] = {}
         violating: list[Unit] = []
@@ -69,16 +69,16 @@ class UnitBudgets(Budgets):
 def find_victims(
     snapshot: Snapshot, budgets: UnitBudgets, what_if: GroupWhatIf, *, priority: int, now_ns: int
 ) -> tuple[list[PodInfo], Status]:
-    """Return the pods to evict for a group, most important first; or why evicting is no help.
+    """Return the pods to evict for a group, most important first; or why eviction cannot help.
 
     Parameters
     ----------
     snapshot, budgets
         The cluster.
     what_if
-        The group's attempt, to be tried again.
+        The failed attempt of the group, to be repeated in trials.
     priority
-        Of the group.
+        Priority of the group.
     now_ns
         Wall-clock time, nanoseconds.
     """
@@ -97,7 +97,7 @@ def find_victims(
 
 
 def _reprieved(units: Sequence[Unit], gone: set[str], what_if: GroupWhatIf) -> Collection[int]:
-    """Return ids of the units that may stay, tried in this order; `gone` shrinks by them."""
+    """Return ids of the units that can stay, tried in this order; remove them from `gone`."""
     kept: set[int] = set()
     for unit in units:
         back = {pod.uid for pod in unit.pods}
@@ -108,7 +108,7 @@ def _reprieved(units: Sequence[Unit], gone: set[str], what_if: GroupWhatIf) -> C
 
 
 def units_of(snapshot: Snapshot) -> list[Unit]:
-    """Return every pod on a node, in units, in the order in which nodes are looked at."""
+    """Return all pods on nodes as units, in the order of the nodes."""
     groups = snapshot.groups
     found: list[Unit | tuple[str, str, str]] = []
     whole: dict[tuple[str, str, str], list[PodInfo]] = {}
@@ -131,9 +131,9 @@ def units_of(snapshot: Snapshot) -> list[Unit]:
 
 
 def _importance(unit: Unit, now_ns: int) -> tuple[int, int, int, int]:
-    """Return a key that sorts the most important unit first; equals stay as they were seen.
+    """Return a sort key: the most important unit sorts first, equal units keep their order.
 
-    The start of a unit is that of the pod seen first: upstream does not look at the others.
+    The start of a unit is the start of its first pod: upstream ignores the other pods.
     """
     size = len(unit.pods) if unit.grouped else 0
     return (-unit.priority, not unit.grouped, -size, started_ns(unit.pods[0], now_ns))

@@ -1,8 +1,8 @@
-"""What trying nodes out came to, kept by row for replicas of a preemptor.
+"""Outcomes of dry runs, kept by row for replicas of a preemptor.
 
-Part of the search for room. A wave of preemptors is one question over and over: from one to the
-next only the nodes change that were chosen, or whose pods came and went. What is kept may never
-change a decision: a row is tried again as soon as anything moved that its outcome depends on.
+Part of the preemption search. Replicas that preempt one after another repeat the same dry runs.
+Only the chosen nodes, and nodes whose pods changed, differ from one preemptor to the next. The
+cache must never change a decision: any change that an outcome depends on clears its row.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from moorage.snapshot.snapshot import Snapshot
 IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# Kinds of preemptors whose outcomes are kept at a time, about a megabyte each at 5000 nodes; a
-# guess.
+# Number of kinds of preemptors with kept outcomes: about a megabyte each at 5000 nodes. A guess.
 _KINDS_MOST: Final = 8
-# Dry runs whose findings are looked up at a time; with more, all rows are tried again. A guess.
+# Number of dry runs to keep findings of; above this, all rows are tried again. A guess.
 _RUNS_MOST: Final = 4096
 NEVER: Final = int(np.iinfo(np.int64).min)
-"""Before any time; when the last pod was started where none was."""
-_ONE_ROW: Final = -1  # in place of a run: the row was tried alone
+"""Earlier than any time: the latest start of a row whose pods have not started."""
+_ONE_ROW: Final = -1  # instead of the index of a dry run: the row was tried alone
 
 UNKNOWN: Final = 0
-"""State of a row that has to be tried."""
+"""State of a row that must be tried."""
 NO_CANDIDATE: Final = 1
-"""State of a row on which evicting makes no room."""
+"""State of a row where eviction makes no room."""
 BREAKING: Final = 2
-"""State of a candidate whose victims break a budget; a greater state is a candidate, too."""
+"""State of a candidate whose victims violate a budget; greater states are candidates, too."""
 CLEAN: Final = 3
-"""State of a candidate that breaks none."""
+"""State of a candidate whose victims violate no budget."""
 
 StateArray = NDArray[np.uint8]
 
@@ -52,15 +51,15 @@ class KnownRows:
     Parameters
     ----------
     snapshot, budgets
-        What the outcomes depend on.
+        The cluster and the disruption budgets, on which the outcomes depend.
 
     Attributes
     ----------
     state_n
-        uint8, (n,): `UNKNOWN`, `NO_CANDIDATE`, `BREAKING` or `CLEAN`; not to be changed.
+        uint8, (n,): `UNKNOWN`, `NO_CANDIDATE`, `BREAKING` or `CLEAN`; callers must not change it.
     alike
-        Whether all candidates there ever were lose the same, as where nodes are filled alike: then
-        nothing has to be compared.
+        Whether all candidates so far have equal costs, as on nodes with equal pods. Then no
+        comparison is needed.
     """
 
     def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
@@ -68,28 +67,28 @@ class KnownRows:
         self._budgets = budgets
         self._basis: object = None
         self._positions: Sequence[int] = (0, 0, 0, 0)
-        # Whether a row was tried by itself, and what the first candidate loses.
+        # Whether a row was tried alone, and the costs of the first candidate.
         self._mixed, self.alike = False, True
         self._loss: Sequence[int] | None = None
-        # Rows whose states hold for one search: tried by themselves, or the preemptor's own.
+        # Rows whose states hold for one search only: tried alone, or nominated to the preemptor.
         self._passing: list[int] = []
         self._latest = NEVER
         self._runs: list[Victims] = []
         self._forget_all()
 
     def follow(self, level: NominatedLevel, own: int | None) -> None:
-        """Forget what may be otherwise by now.
+        """Forget outcomes that may have changed.
 
         Parameters
         ----------
         level
-            The pods nominated first.
+            The nominated pods that count before the preemptor.
         own
-            The row the preemptor itself is nominated to, which is its own affair: replicas have
-            to leave it room there, so nothing is kept of that row.
+            The row the preemptor is nominated to. Replicas must leave room for the preemptor on
+            that row, so the outcome of that row is not kept.
         """
         table = self._snapshot.table
-        # By identity: the level is another object after it had to start afresh.
+        # Compared by identity: the level is a new object after each rebuild.
         basis = (level, table.columns.structure, self._budgets.generation)
         logs = (table.node_log, table.pod_log, table.version_log, level.log)
         positions = (logs[0].position, logs[1].position, logs[2].position, logs[3].position)
@@ -109,7 +108,7 @@ class KnownRows:
             self._passing.append(own)
 
     def _mark(self, changed: Sequence[int] | None) -> None:
-        """Have rows tried again, all of them where it is not known which."""
+        """Mark changed rows as `UNKNOWN`; mark all rows when the changed rows are not known."""
         if changed is None:
             self.state_n[:] = UNKNOWN
             return
@@ -119,7 +118,7 @@ class KnownRows:
     def states(self, rows: IntArray, now_ns: int) -> StateArray:
         """Return uint8: the states of some rows.
 
-        Rows with a pod that is started now or later, as clocks may say, are never known.
+        Rows with a pod that starts at `now_ns` or later (clocks differ) are always `UNKNOWN`.
         """
         states: StateArray = self.state_n.take(rows)
         if self._latest >= now_ns:
@@ -127,16 +126,16 @@ class KnownRows:
         return states
 
     def put(self, rows: IntArray, ranked: RankedPods, victims: Victims, costs: IntArray) -> None:
-        """Keep the outcome of some rows, but of those where a Filter broke: it may not again.
+        """Keep the outcomes of some rows, except where a Filter failed: the error may not repeat.
 
         Parameters
         ----------
         rows
             Which.
         ranked, victims
-            Their pods and what the dry run found, in this order.
+            Pods of the rows and the result of the dry run, in the order of `rows`.
         costs
-            As `sums.costs_of`, with pods not started at `NOT_STARTED`.
+            As `sums.costs_of` returns, with `NOT_STARTED` for pods that have not started.
         """
         started = np.where(ranked.start_ns == NOT_STARTED, NEVER, ranked.start_ns)
         latest = started.max(axis=1, initial=NEVER)
@@ -171,9 +170,9 @@ class KnownRows:
         row
             Which.
         victims, costs
-            What the dry run found, and what the row loses; None where it is no candidate.
+            Victims and costs of the row; None where the row is no candidate.
         latest
-            When the last of its pods was started; `NEVER` where that does not matter.
+            Latest start of the row's pods; `NEVER` where the start does not matter.
         """
         self._latest_n[row] = latest
         self._latest = max(self._latest, latest)
@@ -182,24 +181,24 @@ class KnownRows:
         self._rows[row] = victims
 
     def note(self, row: int, costs: Sequence[int] | None) -> None:
-        """Take down for this search what a row tried by itself loses; None: it is no candidate."""
+        """Record for this search the costs of a row tried alone; None: the row is no candidate."""
         self._put_costs(row, costs)
         self._passing.append(row)
         self._mixed = True
-        self.alike = False  # what has not started is spelled in two ways
+        self.alike = False  # a pod that has not started has two representations
 
     def found(self, row: int) -> RowVictims:
-        """Return what the last dry run found for a row."""
+        """Return the result of the last dry run for a row."""
         run = self._run_n.item(row)
         if run == _ONE_ROW:
             return self._rows[row]
         return self._runs[run].of_row(self._position_n.item(row))
 
     def costs(self, rows: IntArray, now_ns: int) -> IntArray:
-        """Return int64, (rows, 5): what rows lose, by criterion.
+        """Return int64, (rows, 5): the costs of rows by criterion.
 
-        A victim not started is the latest of all, be it now or `NOT_STARTED`; where rows were
-        tried by themselves, it is now.
+        A victim that has not started counts as the latest start. Its start is `NOT_STARTED`, or
+        `now_ns` on rows that were tried alone.
         """
         costs: IntArray = self._costs_nc.take(rows, axis=0)
         if self._mixed:
@@ -208,7 +207,7 @@ class KnownRows:
         return costs
 
     def earliest_ns(self, row: int) -> int:
-        """Return when the first of a row's most important victims was started."""
+        """Return the earliest start among a row's victims of greatest priority."""
         return -self._costs_nc.item(row, CRITERIA - 1)
 
     def _put_costs(self, row: int, costs: Sequence[int] | None) -> None:
@@ -220,7 +219,7 @@ class KnownRows:
             self._compare(costs)
 
     def _compare(self, costs: Sequence[int]) -> None:
-        """Note what a candidate loses."""
+        """Compare the costs of a candidate with the first candidate, to update `alike`."""
         if self._loss is None:
             self._loss = tuple(costs)
         elif self._loss != tuple(costs):
@@ -242,7 +241,7 @@ class KnownRows:
 
 
 class Replicas:
-    """`KnownRows` by kind of preemptor, the least recently asked for forgotten first.
+    """`KnownRows` by kind of preemptor; the least recently used kind is dropped first.
 
     Parameters
     ----------
@@ -256,7 +255,7 @@ class Replicas:
         self._kinds: OrderedDict[tuple[object, int], KnownRows] = OrderedDict()
 
     def rows(self, what_if: WhatIf, pod: PodInfo) -> KnownRows | None:
-        """Return what is known for a preemptor, up to date; None where nothing can be kept."""
+        """Return the current outcomes for a preemptor; None where none can be kept."""
         alike = what_if.alike
         if alike is None or not what_if.independent:
             return None

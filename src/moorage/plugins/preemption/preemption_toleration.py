@@ -1,16 +1,15 @@
 """PreemptionToleration: preemption that spares pods whose PriorityClass tolerates it.
 
-As DefaultPreemption, in whose place a profile enables it at ``postFilter``, with one exemption: a
-PriorityClass may say by annotations that its pods are only evicted for pods of some priority, or
-only some seconds after they were scheduled:
+A profile enables this plugin instead of DefaultPreemption at ``postFilter``. The plugin differs in
+one exemption, which a PriorityClass declares by annotations:
 
 - ``preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority``: pods of this priority
   and higher may evict them at once; the class's own value + 1 if absent;
-- ``preemption-toleration.scheduling.x-k8s.io/toleration-seconds``: others only so many seconds
+- ``preemption-toleration.scheduling.x-k8s.io/toleration-seconds``: other pods only so many seconds
   after they were scheduled, never if negative; 0 if absent.
 
-The older domain ``scheduling.sigs.k8s.io`` in their place is read as well. What is no number is
-reported, and its class tolerates nothing. Not part of the default profile.
+Annotations with the older domain ``scheduling.sigs.k8s.io`` count as well. An invalid number is
+reported, and its class tolerates nothing. The plugin is not part of the default profile.
 
 Rules mirrored: scheduler-plugins ``pkg/preemptiontoleration`` of 2026-08.
 """
@@ -65,7 +64,7 @@ class PreemptionToleration:
     Raises
     ------
     ConfigError
-        No node would ever be tried, or a number is out of bounds.
+        The arguments would try no node at all, or a number is out of bounds.
     """
 
     name = "PreemptionToleration"
@@ -83,18 +82,18 @@ class PreemptionToleration:
         self._classes = _Classes(handle.snapshot.listers.priority_classes)
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold the pod while victims of its preemption are still to be evicted."""
+        """Reject the pod while victims of its preemption are still to be evicted."""
         return self._evaluator.gate(pod)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
     ) -> tuple[PostFilterResult | None, Status]:
-        """Find the node that loses least among those not exempt, or say why there is none.
+        """Find the node where evicting pods without exemption costs least, or return why none.
 
         Raises
         ------
         StateMissingError
-            Nothing lends the plugin the failed search.
+            No engine provides the failed search of this attempt.
         """
         del node_to_status
         narrowed = self._evaluator.narrowed(state)
@@ -115,11 +114,11 @@ class PreemptionToleration:
         return self._evaluator.preempt(state, pod, self._where, rules)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Have the gate looked at again when a pod goes; who moves is for others to say."""
+        """Register pod deletions for PreEnqueue only; other plugins decide which pods to queue."""
         return (gate_looked_at(),)
 
     def _where(self, potential: int) -> tuple[int, int]:
-        """Begin anywhere, and be content with a share of the nodes."""
+        """Return a random first row, and the number of candidates that are enough."""
         args = self._args
         enough = enough_candidates(
             potential,
@@ -130,14 +129,14 @@ class PreemptionToleration:
 
 
 class Toleration(msgspec.Struct, frozen=True):
-    """What a PriorityClass tolerates.
+    """The exemption that a PriorityClass declares.
 
     Parameters
     ----------
     priority
-        The least priority of a pod that may evict those of the class at once.
+        The lowest priority of a preemptor that may evict pods of the class at once.
     seconds
-        How long after they were scheduled others may not; less than 0 for ever.
+        Seconds after scheduling during which other preemptors may not; below 0: never.
     """
 
     priority: int
@@ -154,12 +153,12 @@ class Toleration(msgspec.Struct, frozen=True):
 
 
 def _open(found: Toleration | None, preemptor: PodInfo) -> bool:
-    """Whether pods of a class never escape a preemptor."""
+    """Whether a preemptor may evict all pods of a class at any time."""
     return found is None or preemptor.priority >= found.priority
 
 
 class _NotExempt:
-    """`VictimRules`: pods of lower priority, except those whose class tolerates it."""
+    """`VictimRules`: pods of lower priority, except pods whose class exempts them."""
 
     def __init__(
         self,
@@ -175,11 +174,11 @@ class _NotExempt:
         self._pod = pod
         self._classes = classes
         self._now_ns = now_ns
-        # Naming one of these, or none, a pod is like any other: most classes tolerate nothing.
+        # Classes without an exemption: most classes. Their pods follow the usual rules.
         self._plain = {"", *(name for name, found in classes.items() if _open(found, pod))}
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Answer where no pod's class says anything."""
+        """Return bool, (rows,): rows where no pod has a class with an exemption."""
         plain, pods = self._plain, self._snapshot.table.pods_by_row
         return np.array(
             [
@@ -190,7 +189,7 @@ class _NotExempt:
         )
 
     def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the pods that would go from one row."""
+        """Find the victims on one row."""
         name = self._snapshot.names[row]
         going: list[PodInfo] = []
         for pod in self._snapshot.pods(row):
@@ -207,14 +206,14 @@ class _NotExempt:
         return dry_run(trial, going, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
-        """Say that no pod may go."""
+        """Return the status of a node without evictable pods."""
         return unresolvable(
             f"No victims found on node {node_name} for preemptor pod {self._pod.name}"
         )
 
 
 class _Classes:
-    """What every PriorityClass tolerates, read when one changed."""
+    """The exemptions of all PriorityClasses, read again after each change."""
 
     def __init__(self, lister: Lister[PriorityClass]) -> None:
         self._lister = lister
@@ -222,7 +221,7 @@ class _Classes:
         self._found: Mapping[str, Toleration | None] = {}
 
     def current(self) -> Mapping[str, Toleration | None]:
-        """Return the tolerations by class; None where one cannot be read."""
+        """Return the exemptions by class; None for an invalid one."""
         if self._generation != self._lister.generation:
             self._generation = self._lister.generation
             self._found = {each.name: _toleration(each) for each in self._lister.all()}
@@ -255,7 +254,7 @@ def _number(given: PriorityClass, key: str, *, bits: int) -> int | None:
 
 
 def _scheduled_ns(pod: PodInfo) -> int | None:
-    """Return when a pod was scheduled, nanoseconds; None while it says it was not."""
+    """Return the time when a pod was scheduled, nanoseconds; None without that condition."""
     for condition in pod.pod.status.conditions:
         if condition.type == "PodScheduled":
             if condition.status != "True" or not condition.last_transition_time:

@@ -1,7 +1,7 @@
-"""The search for nodes to make room on: which are tried, in what order, and which loses least.
+"""The preemption search: which nodes are tried, in what order, and which candidate is chosen.
 
-Part of DefaultPreemption. Nodes are tried from a random one on until enough candidates are found,
-as many at once as independence allows; the outcome is the one of trying them one by one.
+Part of DefaultPreemption. The search starts at a random node and ends with enough candidates.
+Independent nodes are tried many at once; the outcome is the same as one by one.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/preemption.go``.
 """
@@ -29,10 +29,10 @@ from moorage.plugins.preemption.victims import VictimRules, by_importance
 from moorage.snapshot.importance import NOT_STARTED, start_ns
 from moorage.snapshot.pod_info import PodInfo
 
-# How many times as many rows are looked at as may have to be tried: that costs next to nothing, and
-# saves another lot where candidates are rarer than they were; a guess.
+# Factor of rows looked at to rows expected to be tried: looking is cheap, and a large batch saves
+# another batch where candidates have become rarer. A guess.
 _LOOKED_AT = 2
-# Rows tried beyond those that are missing: a guess between one more lot and waste.
+# Rows tried beyond the missing ones: a guess between one more batch and wasted dry runs.
 _MORE_ROWS = 16
 
 IntArray = NDArray[np.int64]
@@ -41,7 +41,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class Search:
-    """Tries nodes out for one preemptor.
+    """The search for one preemptor.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ class Search:
     now_ns
         Wall-clock time, nanoseconds.
     rules
-        Who may be evicted; every pod of lower priority when None.
+        Which pods may be evicted; every pod of lower priority when None.
 
     Attributes
     ----------
     tried
-        How many rows were tried out.
+        Number of rows tried.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class Search:
         self._kept: tuple[IntArray, IntArray] | None = None
 
     def run(self, rows: IntArray, first: int, wanted: int) -> None:
-        """Try rows until enough are candidates, one without broken budgets.
+        """Try rows until enough are candidates, at least one of them without budget violations.
 
         Parameters
         ----------
         rows
-            The rows worth a try.
+            The potential rows.
         first
-            Which of them is tried first; the others follow in order, those before it last.
+            Index of the first row to try; the rows before this index come last.
         wanted
-            How many candidates are enough.
+            Number of candidates that are enough.
         """
         self._wanted = wanted
         at = clean = total = 0
@@ -117,10 +117,10 @@ class Search:
     def _lot(self, rows: IntArray, at_once: int) -> tuple[IntArray, StateArray, bytes]:
         """Return the next rows, and their states as an array and as bytes.
 
-        Those are rows that are known, or tried now because they are among the first `at_once`.
+        The result has known rows, and rows tried now because they are among the first `at_once`.
         """
         states = self._runs.known.states(rows, self._now_ns)
-        # As bytes: looking for one of them takes a fraction of what a comparison takes.
+        # As bytes: finding a byte is much faster than an array comparison.
         text = states.tobytes()
         unknown = text.find(UNKNOWN, at_once)
         if unknown >= 0:
@@ -131,28 +131,28 @@ class Search:
         return rows, states, text
 
     def _rows_at_once(self, missing: int, tried: int, found: int) -> int:
-        """Return how many rows to try next: as many as will do at the rate so far, and a few."""
+        """Return the number of rows to try next: the number expected at this rate, and a few."""
         if not self._runs.independent:
             return 1
-        if missing <= 0:  # only one is missing that breaks no budget, and nobody knows where
+        if missing <= 0:  # only a candidate without budget violations is missing, on an unknown row
             return tried
         if not found:
             rows, candidates = self._around.rows_for_candidates
             return max(missing * rows // candidates, tried) * 9 // 8 + _MORE_ROWS
         return missing * tried // found * 9 // 8 + _MORE_ROWS
 
-    # -- what came of it -----------------------------------------------------------------------
+    # -- the outcome ---------------------------------------------------------------------------
 
     def best(self) -> IntArray:
-        """Return int64: rows of the candidates that lose least, equal by every criterion.
+        """Return int64: rows of the candidates with the lowest costs, equal by every criterion.
 
-        In no order; empty when there is no candidate.
+        The rows are in no order. The array is empty when no row is a candidate.
         """
         if self._all_clean and self._runs.known.alike:
             return self._joined()[: self._wanted]
         rows, costs = self._candidates()
         if len(rows) and (costs == costs[0]).all():
-            return rows  # cheaper than looking five times
+            return rows  # cheaper than five comparisons
         for criterion in range(CRITERIA):
             if len(rows) <= 1:
                 break
@@ -164,23 +164,23 @@ class Search:
         return rows
 
     def chosen(self, ties: IntArray) -> int:
-        """Return the row to take of the candidates that lose least: the first by name.
+        """Choose a row among the candidates with the lowest costs: the first by name.
 
-        Where those they would lose have not started, it is the last: upstream looks at the clock
-        for each anew, so the one that is asked last seems to have started last.
+        If their victims have not started, choose the last by name. Upstream reads the clock for
+        each candidate, so the candidate compared last seems to have the latest start.
         """
         ranks = self._around.importance.name_ranks()[ties]
         first = ties.item(ranks.argmin())
         earliest_ns = self._runs.known.earliest_ns(first)
         waits = earliest_ns == NOT_STARTED
-        if earliest_ns == self._now_ns:  # one started now, or not started and tried by itself
+        if earliest_ns == self._now_ns:  # started now, or not started and tried alone
             victims = self.victims(first)
             starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
             waits = NOT_STARTED in starts and min(starts) > self._now_ns
         return ties.item(ranks.argmax()) if waits else first
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return every candidate, those that break no budget first, each in the order tried."""
+        """Return the candidates in the order tried, candidates without budget violations first."""
         rows, _ = self._candidates()
         return tuple(self.candidate(row) for row in rows.tolist())
 
@@ -193,7 +193,7 @@ class Search:
         return Candidate(self._name(row), tuple(self.victims(row)), violations)
 
     def victims(self, row: int) -> Sequence[PodInfo]:
-        """Return who would have to go from a candidate, most important first."""
+        """Return the victims of a candidate, most important first."""
         found = self._runs.single.get(row)
         if isinstance(found, Candidate):
             return found.victims
@@ -204,7 +204,7 @@ class Search:
         return by_importance(victims, self._now_ns) if outcome.mixed else victims
 
     def rejected(self) -> dict[str, Status]:
-        """Return why the other tried nodes are no candidates, in the order tried."""
+        """Return the statuses of tried nodes that are no candidates, in the order tried."""
         state_n = self._runs.known.state_n
         return {
             self._name(row): self._status(row)
@@ -213,7 +213,7 @@ class Search:
         }
 
     def _candidates(self) -> tuple[IntArray, IntArray]:
-        """Return rows and costs of the candidates, without broken budgets first, each capped."""
+        """Return rows and costs of the candidates, without budget violations first, both capped."""
         if self._kept is None:
             self._kept = self._capped()
         return self._kept

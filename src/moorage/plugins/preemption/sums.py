@@ -1,9 +1,9 @@
-"""Who would have to go from each of many nodes, where nodes are independent: all at once.
+"""Victims on many independent nodes, found at once.
 
-Part of DefaultPreemption. Where no Filter sees more of a node's pods than their sums, taking pods
-off is subtraction, and the reprieve goes rank by rank over all nodes together.
+Part of DefaultPreemption. If every Filter depends only on sums over a node's pods, removing pods
+is subtraction. The reprieve then goes rank by rank over all nodes together.
 
-Rules mirrored: those of `victims`, to which tests hold it equal.
+Rules mirrored: the rules of `victims`; tests compare both modules.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from moorage.snapshot.shape import RESOURCES
 
 _LOWEST = np.iinfo(np.int64).min
 CRITERIA = 5
-"""By how many criteria candidates are compared."""
+"""Number of criteria by which candidates are compared."""
 PRIORITY_SHIFT = 2**31
-"""Makes every priority positive, so that more victims never cost less."""
+"""Offset that makes every priority positive, so that more victims never cost less."""
 
 IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 class Protection(msgspec.Struct, frozen=True):
-    """What disruption budgets make of some rows' pods.
+    """The effect of disruption budgets on the pods of some rows.
 
     Parameters
     ----------
     order
         int64, (rows, ranks): the ranks in the order in which they are put back.
     violating
-        bool, (rows, ranks): the ranks whose eviction breaks a budget.
+        bool, (rows, ranks): the ranks whose eviction violates a budget.
     """
 
     order: IntArray
@@ -47,18 +47,18 @@ class Protection(msgspec.Struct, frozen=True):
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """What a dry run of many rows found.
+    """The result of a dry run of many rows.
 
     Parameters
     ----------
     lower
         bool, (rows, ranks): pods of lower priority than the preemptor.
     victim
-        bool, (rows, ranks): those of them that would be evicted.
+        bool, (rows, ranks): pods in `lower` that would be evicted.
     filtered
-        Of every Filter with all of them gone.
+        The result of all Filters without the pods in `lower`.
     protection
-        The budgets' part; None where they have none.
+        The effect of budgets; None where no budget selects a pod.
     """
 
     lower: Mask
@@ -67,12 +67,12 @@ class Victims(msgspec.Struct, frozen=True):
     protection: Protection | None
 
     def of_row(self, index: int) -> RowVictims:
-        """Return what was found for one row."""
+        """Return the result for one row."""
         victim: list[bool] = self.victim[index].tolist()
         if True not in victim:
             some, status = True in self.lower[index].tolist(), self.filtered.status(index)
             return RowVictims((), 0, mixed=False, lower=some, status=status)
-        # Who has victims has passed without them.
+        # A row with victims has passed without them.
         if self.protection is None:
             ranks = tuple([rank for rank, evicted in enumerate(victim) if evicted])
             return RowVictims(ranks, 0, mixed=False, lower=True, status=SUCCESS)
@@ -88,20 +88,20 @@ class Victims(msgspec.Struct, frozen=True):
 
 
 class RowVictims(msgspec.Struct, frozen=True):
-    """What a dry run found for one row.
+    """The result of a dry run for one row.
 
     Parameters
     ----------
     ranks
-        Of the pods that would be evicted, in the order in which they were put back.
+        Ranks of the pods to evict, in the order in which pods are put back.
     violations
-        How many of them budgets protect.
+        Number of `ranks` whose eviction violates a budget.
     mixed
-        Whether budgets protect some of the lower pods and not all.
+        Whether budgets protect some, but not all, pods of lower priority.
     lower
-        Whether there are pods of lower priority than the preemptor.
+        Whether the row has pods of lower priority than the preemptor.
     status
-        What every Filter says with all of them gone.
+        The status of all Filters without the pods of lower priority.
     """
 
     ranks: tuple[int, ...]
@@ -112,13 +112,14 @@ class RowVictims(msgspec.Struct, frozen=True):
 
 
 NOBODY: Final = RowVictims((), 0, mixed=False, lower=False, status=SUCCESS)
-"""Of a row without pods of lower priority; Filters need not be asked."""
+"""The result for a row without pods of lower priority; its Filters need not run."""
 
 
 def comparable(ranked: RankedPods, now_ns: int) -> Mask:
-    """Return bool, (rows,): whether nobody was started now or later, as clocks may say.
+    """Return bool, (rows,): rows where no pod starts at `now_ns` or later; clocks may differ.
 
-    The order by importance takes a pod not started for started now, which is only then the last.
+    The order by importance counts a pod that has not started as started now. Only on these rows is
+    that pod the last.
     """
     started = ranked.start_ns
     late: Mask = ((started >= now_ns) & (started != NOT_STARTED)).any(axis=1)
@@ -135,9 +136,9 @@ def dry_run_many(
     trial
         The rows.
     ranked
-        Their pods, in the same order.
+        Pods of the rows, in the order of the rows.
     priority
-        The preemptor's.
+        Priority of the preemptor.
     protection
         None where no budget protects any of the pods.
     """
@@ -158,11 +159,11 @@ def dry_run_many(
 
 
 def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
-    """Return int64, (rows, 5): what each row loses, by criterion; less is better.
+    """Return int64, (rows, 5): the costs of each row by criterion; less is better.
 
-    In order: victims that budgets protect, greatest priority, sum of priorities, number of pods,
-    and minus the earliest start among the victims of greatest priority, minus `NOT_STARTED` where
-    none of them was started. Rows without victims mean nothing.
+    The criteria in order: number of budget violations, greatest priority, sum of priorities, number
+    of pods, and minus the earliest start among the victims of greatest priority. The last criterion
+    is minus `NOT_STARTED` where none of them has started. Rows without victims have no meaning.
     """
     victim = victims.victim
     top = np.where(victim, ranked.priority, _LOWEST).max(axis=1, initial=_LOWEST)
@@ -177,12 +178,12 @@ def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
 
 
 def judged_without(trial: SumsTrial, pods: Sequence[PodInfo]) -> Status:
-    """Take pods off one row, in whatever order, and return what every Filter says.
+    """Remove pods from one row, in any order, and return the status of all Filters.
 
     Raises
     ------
     TakesArraysError
-        It takes `dry_run_many`.
+        The row needs `dry_run_many`.
     """
     less: dict[str, int] = {}
     for pod in pods:
@@ -202,16 +203,16 @@ def put_back_on_row(
     trial
         The row, which passes without its pods of lower priority.
     pods
-        All its pods by rank.
+        All pods of the row by rank.
     lower
-        The ranks of lower priority than the preemptor's: the last ones.
+        Ranks whose priority is lower than the preemptor's: the last ranks.
     violating
-        Those of them whose eviction breaks a budget, in the order in which they are put back.
+        Lower ranks whose eviction violates a budget, in the order in which they are put back.
 
     Raises
     ------
     TakesArraysError
-        It takes `dry_run_many`.
+        The row needs `dry_run_many`.
     """
     order = [*violating, *(rank for rank in lower if rank not in violating)]
     ranks = tuple(
@@ -227,7 +228,7 @@ def put_back_on_row(
 
 
 def costs_of_row(pods: Sequence[PodInfo], ranks: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return what one row loses, as `costs_of` does, without the victims that budgets protect."""
+    """Return the costs of one row as `costs_of` does, without the number of violations."""
     victims = [pods[rank] for rank in ranks]
     top = max([pod.priority for pod in victims])
     total = sum([pod.priority + PRIORITY_SHIFT for pod in victims])

@@ -1,8 +1,8 @@
-"""Who would have to go from one node: the rules, a node at a time.
+"""Victims on one node.
 
-Part of DefaultPreemption, and how it tries nodes whose Filters look beyond the node or at more
-than sums; `sums` does the same for many nodes at once. Plugins with a preemption of
-their own say by `VictimRules` who may be evicted.
+Part of DefaultPreemption, for nodes with Filters that depend on other nodes or on more than sums.
+`sums` does the same for many nodes at once. Other preemption plugins state in `VictimRules` which
+pods may be evicted.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption``
 ``SelectVictimsOnNode`` and ``pkg/scheduler/util`` ``MoreImportantPod``.
@@ -28,23 +28,23 @@ NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 
 
 class VictimRules(Protocol):
-    """Who may be evicted for one preemptor."""
+    """Rules that decide which pods may be evicted for one preemptor."""
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return bool, (rows,): where it is the pods of lower priority and no others."""
+        """Return bool, (rows,): rows where exactly the pods of lower priority may be evicted."""
         ...
 
     def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the pods that would go from one row; a status where it is no candidate."""
+        """Find the victims on one row; return a status where the row is no candidate."""
         ...
 
     def nobody(self, node_name: str) -> Status:
-        """Return the status of a node on which nobody may be evicted."""
+        """Return the status of a node without evictable pods."""
         ...
 
 
 class LowerPriority:
-    """`VictimRules` of kube-scheduler: every pod of lower priority may go.
+    """`VictimRules` of kube-scheduler: every pod of lower priority may be evicted.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class LowerPriority:
         self._now_ns = now_ns
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Answer everywhere."""
+        """Return True for every row."""
         return np.ones(len(rows), np.bool_)
 
     def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the pods that would go from one row."""
+        """Find the victims on one row."""
         pods = [pod for pod in self._snapshot.pods(row) if pod.priority < self._pod.priority]
         name = self._snapshot.names[row]
         if not pods:
@@ -75,22 +75,22 @@ class LowerPriority:
         return dry_run(trial, pods, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
-        """Say so, without names: many nodes share the message."""
+        """Return a status without names, so that many nodes share the message."""
         del node_name
         return unresolvable(NO_VICTIMS)
 
 
 def started_ns(pod: PodInfo, now_ns: int) -> int:
-    """Return when a pod was started, nanoseconds; one not started yet counts as started now."""
+    """Return the start of a pod, nanoseconds; `now_ns` when the pod has not started."""
     start = start_ns(pod)
     return now_ns if start == NOT_STARTED else start
 
 
 def by_importance(pods: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
-    """Sort most important first: greater priority, then earlier start, then as given.
+    """Sort the most important pod first: greater priority, then earlier start, then given order.
 
-    Pods not started come the other way round: upstream looks at the clock for each anew, so the
-    one that is asked first seems to have started first.
+    Pods that have not started are in reverse order. Upstream reads the clock for each pod, so the
+    pod compared first seems to have the earliest start.
     """
     started = [(pod, start_ns(pod)) for pod in pods]
     ranked = [
@@ -115,11 +115,11 @@ def dry_run(
     Parameters
     ----------
     row
-        The node, to try things out on.
+        The trial of the node.
     pods
-        Those of its pods that may go, at least one, in the node's order.
+        Pods of the node that may be evicted, at least one, in the node's order.
     node_name
-        Its name.
+        Name of the node.
     budgets
         The disruption budgets.
     now_ns
@@ -128,7 +128,7 @@ def dry_run(
     Returns
     -------
     Candidate or Status
-        Why the node is none, where it is none.
+        The candidate, or the status of a node that is no candidate.
     """
     for pod in pods:
         status = row.take_off(pod)
@@ -155,7 +155,7 @@ def dry_run(
 
 
 def _reprieved(row: RowTrial, pod: PodInfo) -> Status:
-    """Put a pod back if the preemptor still fits beside it; the status says whether it does."""
+    """Put a pod back if the preemptor still fits; return the status of the Filters."""
     status = row.put_on(pod)
     if not status.ok:
         return status if not status.rejected else error(status.message)

@@ -1,4 +1,4 @@
-"""CapacityScheduling: namespaces share a cluster by elastic quotas, borrow, and are paid back.
+"""CapacityScheduling: namespaces share a cluster by elastic quotas.
 
 An ElasticQuota guarantees its namespace a minimum and bounds it by a maximum. Up to that bound a
 namespace borrows what others leave of their minimum; who is within its own minimum gets it back
@@ -44,7 +44,7 @@ NOT_LOOKED_AT: Final = "not eligible due to failed to read from cycleState"
 
 
 class _Looked(msgspec.Struct, frozen=True):
-    """What PreFilter found: the quotas in use, what the pod claims, and what is too much."""
+    """The result of PreFilter: quotas and their use, the pod's claim, and the resource exceeded."""
 
     usage: Usage
     claim: Claim | None = None
@@ -69,13 +69,13 @@ class CapacityScheduling:
         self._evaluator = Evaluator(handle)
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold the pod while victims of its preemption are still to be evicted."""
+        """Reject the pod while victims of its preemption are still to be evicted."""
         return self._evaluator.gate(pod)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Reject a pod that its namespace's maximum, or all minimums together, leave no room."""
+        """Reject a pod that exceeds its namespace's maximum, or the sum of all minimums."""
         usage = self._books.usage()
         problem = self._books.unreadable.get(pod.namespace)
         if problem is not None:
@@ -92,12 +92,12 @@ class CapacityScheduling:
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
     ) -> tuple[PostFilterResult | None, Status]:
-        """Find the node where the quotas can be honoured at the least loss, trying every one.
+        """Find the node where preemption within the quotas costs least; try every node.
 
         Raises
         ------
         StateMissingError
-            Nothing lends the plugin the failed search.
+            No engine provides the failed search of this attempt.
         """
         del node_to_status
         narrowed = self._evaluator.narrowed(state)
@@ -124,20 +124,20 @@ class CapacityScheduling:
         return self._evaluator.preempt(state, pod, _every_node, rules)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what makes room in a quota: a pod that goes, and any change of a quota."""
+        """Register events that make room in a quota: a deleted pod, and any change of a quota."""
         gone = ClusterEvent(Resource.POD, Action.DELETE)
         quota = ClusterEvent(Resource.ELASTIC_QUOTA, Action.ALL)
         return (EventRegistration(gone), EventRegistration(quota))
 
     def _tell(self, pod: PodInfo, excess: str) -> None:
-        """Say in an Event how much is too much; the message is upstream's, without figures."""
+        """Emit an Event with the excess; the status has upstream's message, without figures."""
         self._effects.emit(
             pod.pod, kind="Warning", reason="ElasticQuotaExceeded", action="Scheduling", note=excess
         )
 
 
 def _claim(pod: PodInfo, usage: Usage, snapshot: Snapshot) -> Claim:
-    """Add up what the pod and the pods nominated before it ask of the quotas."""
+    """Add up the requests of the pod and of the nominated pods that count before the pod."""
     in_quota = in_all = request_of(pod)
     for node_name, nominated in snapshot.nominations.items():
         if snapshot.row_of(node_name) is None:
@@ -155,7 +155,7 @@ def _claim(pod: PodInfo, usage: Usage, snapshot: Snapshot) -> Claim:
 
 
 def _rejection(pod: PodInfo, quota: Quota, claim: Claim, usage: Usage) -> tuple[str, str]:
-    """Return why the quotas leave no room for a pod, and the figures; "" where they do."""
+    """Return the reason why a pod exceeds the quotas, and the figures; "" for no excess."""
     used = usage.used(pod.namespace)
     resource = quota.above_max(claim.in_quota, used)
     if resource:

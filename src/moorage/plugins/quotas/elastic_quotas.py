@@ -1,7 +1,7 @@
-"""Elastic quotas as numbers: their bounds, what is in use, and whether something exceeds them.
+"""Elastic quotas as numbers: bounds, use, and checks of use against bounds.
 
-Part of CapacityScheduling. What a namespace uses is read off the pods of the snapshot, assumed
-ones included, so there are no books that could differ from it (docs/decisions/0015).
+Part of CapacityScheduling. The use of a namespace is the sum over the pods of the snapshot,
+assumed pods included. So no second record can differ from the snapshot (docs/decisions/0015).
 
 Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` (elasticquota.go) of 2026-08.
 """
@@ -32,12 +32,12 @@ _ORDER: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def request_of(pod: PodInfo) -> Amounts:
-    """Return what a pod counts against its quota: what Filter asks for it."""
+    """Return the amounts that a pod counts against its quota: the request that Filter uses."""
     return pod.part(RESOURCES).value.filter
 
 
 def plus(one: Amounts, other: Amounts, *, times: int = 1) -> dict[str, int]:
-    """Return the sum of two lists of amounts, the second so many times."""
+    """Return `one` plus `times` times `other`, by resource."""
     total = dict(one)
     for name, amount in other.items():
         total[name] = total.get(name, 0) + times * amount
@@ -50,12 +50,12 @@ class Quota(msgspec.Struct, frozen=True):
     Parameters
     ----------
     namespace, name
-        The ElasticQuota.
+        Namespace and name of the ElasticQuota.
     minimum
-        What is guaranteed; nothing of what is absent.
+        The guaranteed amounts; 0 of an absent resource.
     maximum
-        What is never exceeded; None for no bound at all. Otherwise nothing of cpu, memory and
-        ephemeral storage where they are absent, and no bound on other resources that are.
+        The upper bounds; None for no bound at all. An absent cpu, memory or ephemeral storage has
+        the bound 0. Any other absent resource has no bound.
     """
 
     namespace: str
@@ -64,20 +64,20 @@ class Quota(msgspec.Struct, frozen=True):
     maximum: Amounts | None
 
     def above_min(self, used: Amounts) -> str:
-        """Return a resource of which more is used than guaranteed, "" for none."""
+        """Return a resource whose use exceeds the minimum; "" for none."""
         return exceeded(used, used, self.minimum)
 
     def above_min_with(self, asked: Amounts, used: Amounts) -> str:
-        """Return a resource of which more is asked and used than guaranteed, "" for none.
+        """Return a resource where request plus use exceeds the minimum; "" for none.
 
-        As `above_max`: most resources count only where something is asked of them.
+        As in `above_max`, most resources count only if the pod requests them.
         """
         return exceeded(asked, plus(asked, used), self.minimum)
 
     def above_max(self, asked: Amounts, used: Amounts) -> str:
-        """Return a resource whose bound is exceeded by what is asked and used, "" for none.
+        """Return a resource where request plus use exceeds the maximum; "" for none.
 
-        Other resources than the first-class ones count only where something is asked of them.
+        Except for the first-class resources, a resource counts only if the pod requests it.
         """
         if self.maximum is None:
             return ""
@@ -87,9 +87,9 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 def exceeded(names: Iterable[str], total: Amounts, bounds: Amounts) -> str:
-    """Return a resource of which there is more than its bound, "" for none.
+    """Return a resource whose total exceeds its bound; "" for none.
 
-    Looked at are cpu, memory and ephemeral storage, and the other names given, in this order; an
+    The function checks cpu, memory and ephemeral storage, then the given names, in this order. An
     absent bound is 0.
     """
     others = sorted(name for name in names if name not in FIRST_CLASS)
@@ -100,14 +100,14 @@ def exceeded(names: Iterable[str], total: Amounts, bounds: Amounts) -> str:
 
 
 class Usage:
-    """The quotas and what their namespaces use at one moment; changes are tried on it.
+    """The quotas and the use of their namespaces at one moment; trials change a copy.
 
     Parameters
     ----------
     quotas
-        By namespace.
+        The quotas by namespace.
     used
-        What the pods of each of these namespaces request together.
+        The sum of the requests of each namespace's pods.
     """
 
     def __init__(self, quotas: Mapping[str, Quota], used: Mapping[str, Amounts]) -> None:
@@ -120,17 +120,17 @@ class Usage:
             self.guaranteed = plus(self.guaranteed, quota.minimum)
 
     def copy(self) -> Usage:
-        """Return one that can be changed without this one."""
+        """Return an independent copy."""
         twin = Usage({}, self._used)
         twin.quotas, twin.total, twin.guaranteed = self.quotas, self.total, self.guaranteed
         return twin
 
     def used(self, namespace: str) -> Amounts:
-        """Return what the pods of a namespace with a quota request together."""
+        """Return the sum of the requests of the pods of a namespace with a quota."""
         return self._used.get(namespace, NOTHING)
 
     def add(self, pod: PodInfo, *, times: int = 1) -> None:
-        """Count a pod more, or less by ``times=-1``; one without a quota counts for nothing."""
+        """Add a pod, or remove a pod with ``times=-1``; ignore a pod without a quota."""
         if pod.namespace not in self.quotas:
             return
         asked = request_of(pod)
@@ -138,24 +138,26 @@ class Usage:
         self.total = plus(self.total, asked, times=times)
 
     def borrows(self, namespace: str) -> bool:
-        """Whether a namespace with a quota uses more than it is guaranteed."""
+        """Whether a namespace with a quota uses more than its minimum."""
         return bool(self.quotas[namespace].above_min(self.used(namespace)))
 
     def above_total(self, asked: Amounts) -> str:
-        """Return a resource of which more would be used than all quotas guarantee, "" for none."""
+        """Return a resource where request plus use exceeds the sum of minimums; "" for none."""
         total = plus(self.total, asked)
         return exceeded(total, total, self.guaranteed)
 
 
 class QuotaBooks:
-    """The quotas of a cluster, read when they changed, and their use, kept by the rows that moved.
+    """The quotas of a cluster and their use, kept up to date.
+
+    Quotas are read again after each change. The use is updated for rows that changed only.
 
     Parameters
     ----------
     lister
-        Where the quotas are; of several in a namespace the first counts.
+        The ElasticQuotas; of several in one namespace the first counts.
     table
-        Where the pods are.
+        The pods.
     """
 
     def __init__(self, lister: Lister[ElasticQuota], table: NodeTable) -> None:
@@ -163,11 +165,11 @@ class QuotaBooks:
         self._generation = -1
         self._quotas: dict[str, Quota] = {}
         self.unreadable: Mapping[str, str] = {}
-        """By namespace: what is wrong with its quota, which does not count then."""
+        """By namespace: the fault of an invalid quota, which does not count."""
         self._pods = _RequestedByNamespace(table)
 
     def usage(self) -> Usage:
-        """Return the quotas and their use as of now."""
+        """Return the quotas and their current use."""
         if self._generation != self._lister.generation:
             self._generation = self._lister.generation
             self._read()
@@ -198,10 +200,10 @@ class _RequestedByNamespace:
         self._sums: dict[str, dict[str, int]] = {}
 
     def of(self, namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
-        """Return the sums of these namespaces, free to be changed."""
+        """Return the sums of these namespaces; the caller may change them."""
         self._follow()
         found = {namespace: dict(self._sums.get(namespace, {})) for namespace in namespaces}
-        for pod in self._table.hidden_pods:  # on nodes that are not there: hardly ever any
+        for pod in self._table.hidden_pods:  # pods on unknown nodes: rare
             if pod.namespace in found:
                 found[pod.namespace] = plus(found[pod.namespace], request_of(pod))
         return found
@@ -221,7 +223,7 @@ class _RequestedByNamespace:
     def _look_at(self, row: int) -> None:
         now, name = self._table.pods_by_row[row], self._table.names[row]
         before = self._seen.get(name)
-        if before == now:  # the same objects: compared by identity
+        if before == now:  # the same objects, compared by identity
             return
         if before is not None:
             gone = [pod for uid, pod in before.items() if now.get(uid) is not pod]

@@ -1,4 +1,4 @@
-"""Who may be evicted so that a namespace gets what its elastic quota allows.
+"""Which pods may be evicted so that a namespace gets the share of its elastic quota.
 
 Part of CapacityScheduling: the `VictimRules` of its preemption.
 
@@ -27,14 +27,14 @@ QUOTA_STILL_EXCEEDED: Final = "global quota max exceeded"
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What a pod of a namespace with a quota asks of the quotas.
+    """The amounts that a pod of a namespace with a quota needs from the quotas.
 
     Parameters
     ----------
     in_quota
-        Its request, and those of the pods nominated in its namespace that come before it.
+        The pod's request, plus requests of nominated pods of its namespace that count before it.
     in_all
-        Besides, those of the pods nominated in other namespaces that are within their minimum.
+        `in_quota`, plus nominated pods of other namespaces that are within their minimum.
     """
 
     in_quota: Amounts
@@ -75,14 +75,14 @@ class CapacityVictims:
         self._reclaims = claim is not None and not usage.quotas[pod.namespace].above_min_with(
             claim.in_quota, usage.used(pod.namespace)
         )
-        """Whether the preemptor stays within what it is guaranteed, so that others must give."""
+        """Whether the preemptor stays within its minimum, so that borrowers must give back."""
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Answer nowhere: namespaces count."""
+        """Return False for every row, because the rules depend on namespaces."""
         return np.zeros(len(rows), np.bool_)
 
     def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the pods that would go from one row."""
+        """Find the victims on one row."""
         name = self._snapshot.names[row]
         pods = self._may_go(self._snapshot.pods(row))
         if not pods:
@@ -93,13 +93,13 @@ class CapacityVictims:
         return dry_run(tried, pods, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
-        """Say that no pod may go."""
+        """Return the status of a node without evictable pods."""
         return unresolvable(
             f"No victims found on node {node_name} for preemptor pod {self._pod.name}"
         )
 
     def leaving(self, pods: Iterable[PodInfo]) -> bool:
-        """Whether one of the pods is terminating and so makes room as a victim would."""
+        """Whether a pod that counts as a victim is already terminating."""
         return any(
             bool(pod.pod.metadata.deletion_timestamp)
             and (self._is_less(pod) or self._may_be_taken(pod))
@@ -107,10 +107,10 @@ class CapacityVictims:
         )
 
     def _may_go(self, pods: Iterable[PodInfo]) -> list[PodInfo]:
-        """Return the pods of a row that may go, in the row's order.
+        """Return the pods of a row that may be evicted, in the row's order.
 
-        A namespace that borrows gives back no more than that: its pods go, the least important
-        first, as long as it still uses more than its minimum.
+        A borrowing namespace gives back only the borrowed amount. Its least important pods are
+        evicted first, until the namespace is within its minimum.
         """
         row = [pod for pod in pods if self._may_be_taken(pod)]
         if not self._reclaims or not row:
@@ -139,10 +139,10 @@ class CapacityVictims:
 
 
 class _WithinQuotas:
-    """`RowTrial` that passes only while the quotas hold, too.
+    """`RowTrial` that passes only if the quotas hold, too.
 
-    With everybody gone that may go, the pod itself has to find room in its quota; put back may be
-    who leaves room for the pods nominated before it as well.
+    Without all evictable pods, the preemptor alone must fit its quota. A pod is put back only if
+    the nominated pods that count before the preemptor fit as well.
     """
 
     def __init__(self, row: RowTrial, pod: PodInfo, claim: Claim, usage: Usage) -> None:
@@ -154,18 +154,18 @@ class _WithinQuotas:
         self._putting_back = False
 
     def take_off(self, other: PodInfo) -> Status:
-        """Take a pod off the row and out of its quota."""
+        """Remove a pod from the row and from its quota's use."""
         self._usage.add(other, times=-1)
         return self._row.take_off(other)
 
     def put_on(self, other: PodInfo) -> Status:
-        """Put a pod on the row and into its quota."""
+        """Put a pod on the row and add it to its quota's use."""
         self._putting_back = True
         self._usage.add(other)
         return self._row.put_on(other)
 
     def judge(self) -> Status:
-        """Run every Filter, and look at the quotas, which cost less: first where no text counts."""
+        """Run all Filters and check the quotas; the cheaper quotas first if no text matters."""
         if self._putting_back:
             return self._exceeded(self._claim) or self._row.judge()
         status = self._row.judge()
