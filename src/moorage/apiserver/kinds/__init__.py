@@ -1,7 +1,7 @@
-"""What each served kind knows about itself: defaults, rules, columns.
+"""The rules of each served kind: defaults, validation, columns.
 
-Place in the flow: the core of the server (`store`, `requests`) treats objects as plain dicts and
-asks a kind from here to default, prepare, validate and tabulate them.
+Place in the flow: the core of the server (`store`, `requests`) treats objects as plain dicts. It
+calls a kind of this package to default, prepare, validate and tabulate them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""HorizontalPodAutoscalers of ``autoscaling/v1``, and the v2 objects they are stored as.
+"""HorizontalPodAutoscalers of ``autoscaling/v1``, and their stored v2 form.
 
-Place in the flow: `group_autoscaling` hands the two functions to the catalog; v2 is stored, which
-says all that v1 can. v1 itself knows one number, the share of cpu to aim at. The rest of a v2
-object travels in one annotation, in the words of v2, so that a client of v1 that reads an object
-and writes it back loses nothing. An annotation that cannot be read counts as absent. Upstream
-(kubernetes v1.36 pkg/apis/autoscaling/v1/conversion.go) carries the same in annotations of an
-older form, which are dropped here as they are there.
+Place in the flow: `group_autoscaling` gives the two functions to the catalog. The stored version is
+v2, which has all fields of v1. v1 itself has one target, the utilization of cpu. One annotation
+holds the other fields of a v2 object in the form of v2. So a client of v1 that reads an object and
+writes it back loses nothing. A malformed annotation counts as absent. Upstream (kubernetes v1.36
+pkg/apis/autoscaling/v1/conversion.go) holds the same fields in annotations of an older form, which
+are dropped here as upstream does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moorage.apiserver.schema.catalog import definition
 from moorage.apiserver.schema.check import definition_type_errors, prune_definition
 
 CPU_PERCENT_DEFAULT: Final = 80
-"""What an autoscaler without metrics aims at, in percent of the cpu that was requested."""
+"""Target of an autoscaler without metrics, in percent of the requested cpu."""
 CARRIED: Final = "autoscaling.moorage.dev/v2"
 """Annotation of a v1 object: the fields of the stored v2 object that v1 does not have, as JSON."""
 _OLDER: Final = "autoscaling.alpha.kubernetes.io/"
@@ -32,13 +32,13 @@ _STATUS_CARRIED: Final = ("currentMetrics", "conditions")
 
 
 def cpu_metric(percent: int) -> Json:
-    """Return the metric of a v2 spec that aims at a share of the cpu requested."""
+    """Return the metric of a v2 spec with a target for cpu utilization."""
     target = {"type": "Utilization", "averageUtilization": percent}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
 
 def drop_annotations(obj: Json) -> None:
-    """Drop the annotations that carry what v1 has no fields for, in place."""
+    """Drop the annotations for fields that v1 does not have, in place."""
     meta = obj.get("metadata") or {}
     found = meta.get("annotations") or {}
     kept = {key: value for key, value in found.items() if not _carries(key)}
@@ -75,7 +75,7 @@ def autoscaler_from_v2(obj: Json) -> Json:
 
 
 def autoscaler_to_v2(obj: Json) -> Json:
-    """Return an ``autoscaling/v1`` autoscaler as it is stored; values are shared."""
+    """Return the stored form of an ``autoscaling/v1`` autoscaler; values are shared."""
     carried = _read(child(obj, "metadata", "annotations").get(CARRIED))
     found = _frame(obj, HORIZONTAL_POD_AUTOSCALERS.api_version)
     spec, status = found["spec"], found["status"]
@@ -84,7 +84,7 @@ def autoscaler_to_v2(obj: Json) -> Json:
     metrics = [*objects(spec, "metrics"), *([cpu_metric(percent)] if percent is not None else [])]
     spec["metrics"] = metrics or [cpu_metric(CPU_PERCENT_DEFAULT)]
     sent = child(obj, "status")
-    # Zero is left out of the one in v2, and always shown of the other.
+    # Zero is left out of one field in v2, and always shown in the other.
     if sent.get("currentReplicas"):
         status["currentReplicas"] = sent["currentReplicas"]
     status["desiredReplicas"] = sent.get("desiredReplicas") or 0
@@ -97,7 +97,7 @@ def autoscaler_to_v2(obj: Json) -> Json:
 
 
 def _frame(obj: Json, api_version: str) -> Json:
-    """Return an autoscaler with what both versions have, without the annotations."""
+    """Return an autoscaler with the fields of both versions, without the annotations."""
     found: Json = {
         "apiVersion": api_version,
         "kind": HORIZONTAL_POD_AUTOSCALERS.kind,
@@ -114,7 +114,7 @@ def _only(obj: Json, names: tuple[str, ...]) -> Json:
 
 
 def _set_first(obj: Json, name: str, values: list[int | None]) -> None:
-    """Set a field to the first value that there is, in place."""
+    """Set a field to the first value that is not None, in place."""
     for value in values:
         if value is not None:
             obj[name] = value
@@ -122,7 +122,7 @@ def _set_first(obj: Json, name: str, values: list[int | None]) -> None:
 
 
 def _cpu_percent(metric: Json, part: str) -> int | None:
-    """Return the share of cpu a metric aims at or has seen; None for another metric."""
+    """Return the cpu utilization that a metric targets or reports; None for another metric."""
     if text(metric, "type") != "Resource" or text(metric, "resource", "name") != "cpu":
         return None
     found: int | None = child(metric, "resource", part).get("averageUtilization")
@@ -130,7 +130,7 @@ def _cpu_percent(metric: Json, part: str) -> int | None:
 
 
 def _read(annotation: Any) -> Json:
-    """Return what the annotation carries; nothing where it makes no sense."""
+    """Return the fields in the annotation; nothing where it is malformed."""
     try:
         found = msgspec.json.decode(annotation or "{}")
     except (msgspec.DecodeError, RecursionError, TypeError):

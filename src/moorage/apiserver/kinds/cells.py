@@ -1,4 +1,4 @@
-"""Pieces table cells are made of: ages, selectors, container lists.
+"""Parts of table cells: ages, selectors, container lists.
 
 Place in the flow: used by `pod_columns`, `core_columns` and `workload_columns`. The forms are
 those of kubernetes v1.36 pkg/printers and apimachinery pkg/util/duration.
@@ -29,7 +29,7 @@ _YEAR = 365 * _DAY
 
 
 def human_duration(seconds: int) -> str:
-    """Write a duration as kubectl does: ``90s``, ``5m30s``, ``3h``, ``2d4h``, ``1y20d``.
+    """Return a duration in the form of kubectl: ``90s``, ``5m30s``, ``3h``, ``2d4h``, ``1y20d``.
 
     Notes
     -----
@@ -89,12 +89,12 @@ def name_of(obj: Json) -> str:
 
 
 def format_labels(labels: Json) -> str:
-    """Write a map of labels as a selector: ``a=b,c=d``."""
+    """Return a map of labels as a selector: ``a=b,c=d``."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) or NONE
 
 
 def format_selector(selector: Json) -> str:
-    """Write a label selector as text: ``a=b,c in (d,e),!f``, parts sorted by key."""
+    """Return a label selector as text: ``a=b,c in (d,e),!f``, parts sorted by key."""
     parts = [(key, f"{key}={value}") for key, value in child(selector, "matchLabels").items()]
     for entry in objects(selector, "matchExpressions"):
         key = text(entry, "key")

@@ -1,4 +1,4 @@
-"""CertificateSigningRequest: a request for a certificate, approved or denied by somebody.
+"""CertificateSigningRequest: a request for a certificate, with its approval or denial.
 
 Place in the flow: a row of `moorage.apiserver.kinds.registry`. Nothing here signs. Mirrors
 kubernetes v1.36 pkg/registry/certificates/certificates/strategy.go and
@@ -33,7 +33,7 @@ _COLUMNS = (
 
 
 def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
-    """Write down who asks; what a client says of it does not count."""
+    """Record the caller as the requester; the client's own values are replaced."""
     spec = attach(obj, "spec")
     for name in ("uid", "extra"):
         spec.pop(name, None)
@@ -73,7 +73,7 @@ def _is_request(encoded: str) -> bool:
 
 
 def _take_approval(kept: Obj, sent: Obj) -> None:
-    """Take over the conditions; the certificate is for ``status`` to set."""
+    """Copy the conditions; the certificate belongs to ``status``."""
     attach(kept, "status")["conditions"] = objects(sent, "status", "conditions")
 
 

@@ -218,7 +218,7 @@ def _check_port(port: Json, field: str, names: set[str]) -> list[FieldError]:
     return errors
 
 
-# Volume source -> the field of it that must be given.
+# Volume source -> its required field.
 _NEEDED: dict[str, str] = {
     "persistentVolumeClaim": "claimName",
     "configMap": "name",

@@ -29,7 +29,7 @@ from moorage.apiserver.kinds.metadata import check_labels, immutable
 from moorage.apiserver.kinds.name_rules import port_name, port_number
 from moorage.apiserver.kinds.tree import Json, child, items, number, objects, text
 
-# The highest priority a class made by a user may have, and the classes the system makes.
+# The highest priority of a user's class, and the classes that the system makes.
 HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_CLASSES = {
     "system-cluster-critical": 2_000_000_000,
@@ -138,7 +138,7 @@ def _check_service_port(
 
 
 def check_config_map(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a config map: keys, size, and that an immutable one stays."""
+    """Check a config map: keys, size, and that an immutable one does not change."""
     data, binary = child(new, "data"), child(new, "binaryData")
     errors = _check_keys(data, "data") + _check_keys(binary, "binaryData")
     for key in data:
@@ -149,7 +149,7 @@ def check_config_map(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def check_secret(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a secret: keys, size, and that its type stays."""
+    """Check a secret: keys, size, and that its type does not change."""
     errors = _check_keys(child(new, "data"), "data") + _check_size(new, ("data",))
     if old is not None and new.get("type") != old.get("type"):
         errors.append(immutable("type", new.get("type")))
@@ -168,7 +168,7 @@ _ACCOUNT_OF_TOKEN = "kubernetes.io/service-account.name"
 
 
 def _check_secret_type(secret: Obj) -> list[FieldError]:
-    """Check that a secret has what those who read its type look for."""
+    """Check that a secret has the keys that its type requires."""
     kind, data = text(secret, "type"), child(secret, "data")
     if kind == "kubernetes.io/service-account-token":
         if child(secret, "metadata", "annotations").get(_ACCOUNT_OF_TOKEN):
@@ -187,7 +187,7 @@ def _check_secret_type(secret: Obj) -> list[FieldError]:
 
 
 def _json_fault(encoded: str) -> str:
-    """Return why what is encoded in base64 is no JSON object; empty when it is one."""
+    """Return why base64 data is not a JSON object; empty when it is one."""
     try:
         msgspec.json.decode(base64.b64decode(encoded), type=dict)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
@@ -228,7 +228,7 @@ def _check_kept(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def check_priority_class(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a priority class: the range of its value, reserved names, and what must stay."""
+    """Check a priority class: the range of its value, reserved names, and immutable fields."""
     errors = []
     name, value = text(new, "metadata", "name"), number(new, "value")
     if name.startswith(_SYSTEM_PREFIX):
@@ -276,7 +276,7 @@ def check_lease(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def check_event(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check an Event: it lives in the namespace of its object; the newer API asks for more."""
+    """Check an Event: it is in the namespace of its object; the newer API requires more fields."""
     newer = text(new, "apiVersion").startswith("events.k8s.io/")
     about = "regarding" if newer else "involvedObject"
     home = text(new, "metadata", "namespace")

@@ -1,8 +1,8 @@
-"""Rules of CustomResourceDefinitions: defaults, what is refused, status and columns.
+"""Rules of CustomResourceDefinitions: defaults, validation, status and columns.
 
 Place in the flow: the row of `kinds.group_apiextensions`. Mirrors kubernetes v1.36
-apiextensions-apiserver pkg/apis/apiextensions/{v1/defaults.go,validation} and the controllers that
-accept names and establish definitions, which here act at once.
+apiextensions-apiserver pkg/apis/apiextensions/{v1/defaults.go,validation}, and the controllers that
+accept names and establish definitions, which act at once here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def cells(obj: Obj, now_ns: int) -> list[Any]:
 
 
 def default_definition(obj: Json) -> None:
-    """Default a definition: names that follow from its kind, and no conversion."""
+    """Default a definition: names derived from its kind, and no conversion."""
     spec = attach(obj, "spec")
     fill_empty(attach(spec, "conversion"), {"strategy": "None"})
     names = attach(spec, "names")
@@ -64,7 +64,7 @@ def default_definition(obj: Json) -> None:
 
 
 def prepare_definition(obj: Obj, ctx: Context, resource: ResourceType) -> None:
-    """Hold the definition until its objects are gone, and accept its names."""
+    """Add the finalizer for its objects, and decide about its names."""
     meta = obj["metadata"]
     finalizers = meta.setdefault("finalizers", [])
     if CLEANUP not in finalizers:
@@ -73,12 +73,12 @@ def prepare_definition(obj: Obj, ctx: Context, resource: ResourceType) -> None:
 
 
 def complete_definition(new: Obj, old: Obj, ctx: Context) -> None:
-    """Accept the names anew."""
+    """Decide about the names again."""
     new["status"] = _status(new, child(old, "status"), ctx)
 
 
 def _status(obj: Obj, before: Json, ctx: Context) -> Json:
-    """Return the status of a definition whose names have just been judged."""
+    """Return the status of a definition after the decision about its names."""
     spec, now = obj["spec"], rfc3339(ctx.clock.now_ns())
     conflict = name_conflicts(obj, ctx)
     accepted = dict(spec.get("names") or {}) if not conflict else before.get("acceptedNames") or {}
@@ -130,12 +130,12 @@ def _condition(before: Json, told: tuple[str, bool, str, str], now: str) -> Json
 
 
 def warnings(obj: Obj) -> list[str]:
-    """Say which rules of a definition this server does not evaluate."""
+    """Return a warning for each rule that this server does not evaluate."""
     found = []
     for index, version in enumerate(objects(obj, "spec", "versions")):
         schema = child(version, "schema", "openAPIV3Schema")
         where = f"spec.versions[{index}].schema.openAPIV3Schema"
-        # The runtime is imported for definitions that have rules only.
+        # The runtime is imported only for definitions with rules.
         if not has_rules(schema) or check_schema(schema, where):
             continue
         if is_installed():
@@ -272,7 +272,7 @@ def _check_version(version: Json, where: str) -> list[FieldError]:
 
 
 def _check_rules(spec: Json, before: Json) -> list[FieldError]:
-    """Compile the rules of schemas that are in order; those that are stored already are let be."""
+    """Compile the rules of valid schemas; unchanged stored rules are not checked again."""
     stored = [child(each, "schema", "openAPIV3Schema") for each in objects(before, "versions")]
     errors = []
     for index, version in enumerate(objects(spec, "versions")):

@@ -1,8 +1,8 @@
 """Rules of device classes, slices, claims and their templates.
 
 Place in the flow: validation, after defaulting. Mirrors kubernetes v1.36
-pkg/apis/resource/validation; CEL expressions are not compiled here, a scheduler tells what is
-wrong with them.
+pkg/apis/resource/validation. CEL expressions are not compiled here; a scheduler reports their
+errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_device_class(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def check_claim(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a ResourceClaim; what it asks for never changes."""
+    """Check a ResourceClaim; its requests never change."""
     errors = _check_claim_spec(child(new, "spec"), "spec")
     if old is not None and new.get("spec") != old.get("spec"):
         errors.append(immutable("spec", new.get("spec")))
@@ -119,7 +119,7 @@ def _check_names(found: list[Json], field: str) -> list[FieldError]:
 
 
 def check_claim_status(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check what was allocated, and for whom it is reserved."""
+    """Check the allocation, and the consumers it is reserved for."""
     status = child(new, "status")
     allocation, reserved = status.get("allocation"), objects(status, "reservedFor")
     errors: list[FieldError] = []
@@ -136,7 +136,7 @@ def check_claim_status(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _devices(allocation: Json) -> Mapping[str, object]:
-    """Return what of an allocation stays as it is; when it was made may be added."""
+    """Return the immutable part of an allocation; its time may be added."""
     return {key: value for key, value in allocation.items() if key != "allocationTimestamp"}
 
 

@@ -44,7 +44,7 @@ _SCOPES = (
     "Terminating",
     "VolumeAttributesClass",
 )
-# What a quota may bound by a name without a slash, by what it is counted in.
+# Names without a slash that a quota may bound, by unit of their amounts.
 _POD_AMOUNTS = frozenset(
     {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 )
@@ -70,7 +70,7 @@ _COUNTS = frozenset(
     }
 )
 _HUGE_PAGES = ("hugepages-", "requests.hugepages-")
-# Scope -> the names without a slash that it goes with; for the others, all that pods ask for.
+# Scope -> the names without a slash that it allows; other scopes allow all resources of pods.
 _OF_PODS = frozenset({"pods"}) | _POD_AMOUNTS
 _SCOPED = {
     "BestEffort": frozenset({"pods"}),
@@ -99,14 +99,14 @@ def limit_range_cells(obj: Json, now_ns: int) -> list[Any]:
 
 
 def default_quota(obj: Json) -> None:
-    """Spell a quota's amounts as the API server does."""
+    """Set a quota's amounts to the API server's canonical form."""
     map_values(attach(obj, "spec"), "hard", canonical_quantity)
     for key in ("hard", "used"):
         map_values(attach(obj, "status"), key, canonical_quantity)
 
 
 def default_limit_range(obj: Json) -> None:
-    """Let a container's defaults follow from each other: limit from max, request from limit."""
+    """Derive a container's missing defaults: limit from max, request from limit."""
     for item in objects(attach(obj, "spec"), "limits"):
         for part in _PARTS:
             map_values(item, part, canonical_quantity)
@@ -172,7 +172,7 @@ def _check_whole(name: str, value: Any, where: str) -> list[FieldError]:
 
 
 def _check_scoped(scope: str, spec: Json, shown: tuple[str, Any]) -> list[FieldError]:
-    """Check that what is bounded is something the scope can tell apart."""
+    """Check that a scope applies to every bounded resource."""
     if scope not in _SCOPES:
         return []
     known = _SCOPED.get(scope, _OF_PODS)
@@ -230,7 +230,7 @@ _NO_STORAGE = "either minimum or maximum storage value is required, but neither 
 
 
 def _check_ratios(item: Json, where: str) -> list[FieldError]:
-    """Check that a limit may be what is requested, and that the bounds leave room for the ratio."""
+    """Check the ratio of limit to request: at least 1, and possible within the bounds."""
     errors = []
     for name, value in child(item, "maxLimitRequestRatio").items():
         field = f"{where}.maxLimitRequestRatio[{name}]"
@@ -246,7 +246,7 @@ def _check_ratios(item: Json, where: str) -> list[FieldError]:
     return errors
 
 
-# Of two parts of an item the first may not be above the second.
+# Pairs of parts of an item: the first may not exceed the second.
 _ORDER = (
     ("min", "max", "min", "min value {0} is greater than max value {1}"),
     ("min", "default", "default", "min value {0} is greater than default value {1}"),

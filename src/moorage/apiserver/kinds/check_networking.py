@@ -29,25 +29,25 @@ from moorage.apiserver.kinds.tree import (
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _POLICY_TYPES = ("Egress", "Ingress")
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
-# What a path may not hold, so that it means the same to every controller.
+# Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
 
 
 def default_ingress(obj: Json) -> None:
-    """Default an ingress: only its status has anything to say."""
+    """Default an ingress: only its status has a default."""
     attach(attach(obj, "status"), "loadBalancer")
 
 
 def default_ingress_class(obj: Json) -> None:
-    """Default an ingress class: parameters are of the cluster."""
+    """Default an ingress class: parameters are cluster-scoped."""
     parameters = child(obj, "spec").get("parameters")
     if isinstance(parameters, dict):
         fill(parameters, {"scope": "Cluster"})
 
 
 def default_network_policy(obj: Json) -> None:
-    """Default a network policy: what it is about follows from the rules it has."""
+    """Default a network policy: its policy types follow from its rules."""
     spec = attach(obj, "spec")
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]

@@ -50,7 +50,7 @@ _UPDATE = (
 
 
 def check_pod(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a pod, and the change to it if there is an old one."""
+    """Check a pod, and its change if there is an old pod."""
     spec = child(new, "spec")
     if old is None:
         faultless = _is_faultless(_encode(spec))
@@ -62,7 +62,7 @@ def check_pod(new: Obj, old: Obj | None) -> list[FieldError]:
     return errors + _check_update(spec, child(old, "spec"))
 
 
-# Pods are made by the thousand from few templates, so the specs of many are equal to the byte.
+# Thousands of pods come from few templates, so the specs of many pods are equal to the byte.
 @lru_cache(maxsize=1024)
 def _is_faultless(encoded_spec: bytes) -> bool:
     return not check_pod_spec(_decode(encoded_spec), "spec")
@@ -148,7 +148,7 @@ def _check_gated_node(spec: Json) -> list[FieldError]:
 
 
 def _check_update(spec: Json, old: Json) -> list[FieldError]:
-    """Let through what may change of a pod's spec and refuse the rest."""
+    """Accept the changes that a pod's spec allows, and refuse all others."""
     for which in ("containers", "initContainers"):
         if len(objects(spec, which)) != len(objects(old, which)):
             verb = "pod updates may not add or remove containers"
@@ -205,7 +205,7 @@ def _check_deadline(spec: Json, old: Json) -> list[FieldError]:
 
 
 def _check_kept_tolerations(new: list[Json], old: list[Json]) -> list[FieldError]:
-    """Every toleration has to stay, but for its seconds; more may come."""
+    """Every toleration has to stay; its seconds may change, and tolerations may be added."""
     left = [_without_seconds(each) for each in new]
     for each in old:
         kept = _without_seconds(each)
@@ -260,7 +260,7 @@ def _check_tightened_affinity(spec: Json, old: Json) -> list[FieldError]:
 
 
 def _tightens(was: Json, now: Json) -> bool:
-    """Tell whether a term only got longer; an empty one matches nothing and has to stay so."""
+    """Whether a term only got longer; an empty term matches nothing and has to stay empty."""
     if not was.get("matchExpressions") and not was.get("matchFields"):
         return not now.get("matchExpressions") and not now.get("matchFields")
     for key in ("matchExpressions", "matchFields"):
@@ -271,7 +271,7 @@ def _tightens(was: Json, now: Json) -> bool:
 
 
 def _restore_node_affinity(allowed: Json, old: Json) -> None:
-    """Put back the old required node affinity, so that only the rest is compared."""
+    """Restore the old required node affinity, so that only the other fields are compared."""
     before = child(old, "affinity", "nodeAffinity").get(_REQUIRED)
     affinity = allowed.get("affinity") or {}
     node = affinity.get("nodeAffinity") or {}
@@ -289,7 +289,7 @@ def _restore_node_affinity(allowed: Json, old: Json) -> None:
 
 
 def check_pod_status(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a change of a pod's status: whom it may be nominated to."""
+    """Check a change of a pod's status: its nominated node."""
     nominated = text(new, "status", "nominatedNodeName")
     if not nominated:
         return []

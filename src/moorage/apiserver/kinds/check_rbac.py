@@ -14,7 +14,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 def default_binding(obj: Json) -> None:
-    """Say the groups of roles and subjects where they go without saying."""
+    """Set the default API groups of roles and subjects, in place."""
     reference = obj.get("roleRef")
     if isinstance(reference, dict) and not reference.get("apiGroup"):
         reference["apiGroup"] = GROUP

@@ -25,7 +25,7 @@ NOT_ZERO = "must be greater than zero"
 
 _NANO = 10**9
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-# Only these may be requested below their limit; everything else has to be equal.
+# Only these resources may have a request below their limit; for all others both are equal.
 _OVERCOMMITTABLE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 

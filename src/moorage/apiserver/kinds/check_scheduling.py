@@ -1,4 +1,4 @@
-"""Rules of what a pod says about where it wants to run.
+"""Rules of a pod's scheduling constraints.
 
 Place in the flow: part of the validation of pods and pod templates. Mirrors kubernetes v1.36
 pkg/apis/core/validation/validation.go: validateAffinity, ValidateTolerations,
@@ -35,7 +35,7 @@ _NO_SELECTOR = "must not be specified when labelSelector is not set"
 
 
 def check_label_selector(selector: Any, field: str) -> list[FieldError]:
-    """Check a label selector; None is fine, whether one is needed is for the caller."""
+    """Check a label selector; None is valid, and the caller checks whether one is required."""
     if not isinstance(selector, dict):
         return []
     errors = check_labels(selector.get("matchLabels"), f"{field}.matchLabels")

@@ -1,4 +1,4 @@
-"""Rules of volumes, claims, storage classes and what CSI drivers publish.
+"""Rules of volumes, claims, storage classes and objects that CSI drivers publish.
 
 Place in the flow: validation, after defaulting. Mirrors kubernetes v1.36
 pkg/apis/core/validation (volumes and claims) and pkg/apis/storage/validation.
@@ -186,7 +186,7 @@ def check_storage_class(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def check_csi_driver(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a CSI driver: closed lists, and what may never change."""
+    """Check a CSI driver: enumerated values, and immutable fields."""
     spec = child(new, "spec")
     errors = []
     policy = text(spec, "fsGroupPolicy")

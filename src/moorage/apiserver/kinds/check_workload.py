@@ -153,7 +153,7 @@ def check_job(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _check_indexes(spec: Json, *, indexed: bool) -> list[FieldError]:
-    """Check the fields about single indexes (validateJobSpec and validateSuccessPolicy)."""
+    """Check the fields for single indexes (validateJobSpec and validateSuccessPolicy)."""
     errors = [
         invalid(f"spec.{name}", spec[name], "requires indexed completion mode")
         for name in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
@@ -215,7 +215,7 @@ def _count_indexes(given: str, most: int) -> int | None:
 
 
 def _check_generated_selector(job: Obj) -> list[FieldError]:
-    """Check that a job selects its own pods: a copy of another job has that one's selector."""
+    """Check that a job selects its own pods: a copied job has the selector of its original."""
     spec, meta = child(job, "spec"), child(job, "metadata")
     selector = spec.get("selector")
     if spec.get("manualSelector") is True or selector is None:
@@ -246,7 +246,7 @@ def _check_job_selector(spec: Json) -> list[FieldError]:
 
 
 _POLICIES = ("Allow", "Forbid", "Replace")
-# Upstream's parser reads it; ours, which the controller uses, says so when it is due.
+# Upstream's parser accepts it; the controller's parser reports the error when the job is due.
 _INTERVAL = "@every "
 
 
@@ -274,7 +274,7 @@ def check_cron_job(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _schedule_fault(schedule: str) -> str:
-    """Return why a text is no schedule, "" when it is one."""
+    """Return why a text is not a schedule, "" for a valid schedule."""
     if "TZ" in schedule:
         return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
     if schedule.startswith(_INTERVAL):
@@ -287,7 +287,7 @@ def _schedule_fault(schedule: str) -> str:
 
 
 def check_revision(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a controller revision: what it holds never changes."""
+    """Check a controller revision: its data never changes."""
     if number(new, "revision") < 0:
         return [invalid("revision", number(new, "revision"), NOT_NEGATIVE)]
     if new.get("data") is None:
@@ -311,7 +311,7 @@ def _check_counts(spec: Json) -> list[FieldError]:
 
 
 def _check_selected_template(spec: Json, kind: str) -> list[FieldError]:
-    """Check counts, selector and template, and that they fit."""
+    """Check counts, selector and template, and that selector and template match."""
     errors = _check_counts(spec)
     selector = spec.get("selector")
     if selector is None:

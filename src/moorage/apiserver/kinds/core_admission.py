@@ -1,4 +1,4 @@
-"""What creating objects other than pods adds to them.
+"""Fields that the creation of objects other than pods adds.
 
 Place in the flow: `prepare_create`, after defaulting and before validation. Mirrors the
 registries' strategies of kubernetes v1.36 pkg/registry and the admission plugins
@@ -14,7 +14,7 @@ from moorage.apiserver.kinds.core_defaults import claims_service_address
 from moorage.apiserver.kinds.tree import Json, attach, child, fill, items, number, objects, text
 from moorage.apiserver.kinds.workload_defaults import JOB_UID_LABEL, job_labels
 
-# The address and port ranges a cluster made by kubeadm gives to services.
+# The address and port ranges of services in a cluster made by kubeadm.
 SERVICE_NETWORK = "10.96"
 NODE_PORTS = range(30_000, 32_768)
 
@@ -33,7 +33,7 @@ def prepare_namespace(obj: Json, ctx: Context, resource: ResourceType) -> None:
 
 
 def take_finalizers(kept: Json, sent: Json) -> None:
-    """Take over what a namespace waits for, as the subresource ``finalize`` does."""
+    """Copy the finalizers of the spec, as the subresource ``finalize`` does."""
     attach(kept, "spec")["finalizers"] = items(sent, "spec", "finalizers")
 
 
@@ -55,7 +55,7 @@ def prepare_service(obj: Json, ctx: Context, resource: ResourceType) -> None:
 
 
 def complete_service(new: Json, old: Json, ctx: Context) -> None:
-    """Take over addresses and node ports an update leaves out; give out what a new type needs.
+    """Keep addresses and node ports that an update leaves out; add those a new type needs.
 
     Notes
     -----
@@ -84,7 +84,7 @@ def complete_service(new: Json, old: Json, ctx: Context) -> None:
 
 
 def _drop_outgrown(spec: Json, before: Json) -> None:
-    """Drop what the old type needed and the new one does not, where the caller left it alone."""
+    """Drop fields of the old type that the new type lacks, where the caller left them unchanged."""
     was, now = text(before, "type"), text(spec, "type")
     keys: list[str] = []
     if was != "ExternalName" and now == "ExternalName":
@@ -142,7 +142,7 @@ def prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
         if child(each, "metadata", "annotations").get(_DEFAULT_CLASS) == "true"
     ]
     if defaults:
-        # The newest wins; of equally old ones the smallest name.
+        # The newest class is used; of equally old classes, the smallest name.
         defaults.sort(key=lambda each: text(each, "metadata", "name"))
         newest = max(text(each, "metadata", "creationTimestamp") for each in defaults)
         chosen = next(
@@ -172,7 +172,7 @@ def prepare_priority_class(obj: Json, ctx: Context, resource: ResourceType) -> N
 def prepare_job(obj: Json, ctx: Context, resource: ResourceType) -> None:
     """Select a job's pods by its uid, and label its template accordingly.
 
-    What is there already stays; where it is another job's, validation refuses it.
+    Existing values stay; validation refuses values of another job.
     """
     spec = attach(obj, "spec")
     uid = text(obj, "metadata", "uid")

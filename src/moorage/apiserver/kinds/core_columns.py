@@ -1,4 +1,4 @@
-"""How the kinds that are neither pods nor workloads look in a table.
+"""Table columns and rows of the kinds that are neither pods nor workloads.
 
 Place in the flow: Table output of lists, gets and watches. Mirrors kubernetes v1.36
 pkg/printers/internalversion/printers.go.
@@ -260,7 +260,7 @@ def priority_class_cells(obj: Json, now_ns: int) -> list[Any]:
 
 
 def duration_between(start: str, end: str, now_ns: int) -> str:
-    """Write the time from start to end, or to now; nothing when it has not started."""
+    """Return the time from start to end, or to now; empty text before the start."""
     if not start:
         return ""
     end_ns = parse_rfc3339(end) if end else now_ns

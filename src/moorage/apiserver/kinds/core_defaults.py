@@ -1,8 +1,8 @@
 """Defaults of the core kinds that are not pods, and of storage and policy kinds.
 
 Place in the flow: first step of a create or update, before validation. Mirrors kubernetes v1.36
-pkg/apis/{core,storage,scheduling}/v1/defaults.go, and for services and namespaces what their
-registries add.
+pkg/apis/{core,storage,scheduling}/v1/defaults.go. For services and namespaces it also mirrors the
+defaults of their registries.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def default_nothing(obj: Json) -> None:
 
 
 def default_node(obj: Json) -> None:
-    """Default a node: what can be allocated is the whole capacity unless it says otherwise."""
+    """Default a node: allocatable is the whole capacity unless the node states it."""
     attach(obj, "spec")
     status = attach(obj, "status")
     map_values(status, "capacity", canonical_quantity)
@@ -165,24 +165,24 @@ def default_csi_driver(obj: Json) -> None:
 
 
 def default_csi_node(obj: Json) -> None:
-    """CSI nodes always show their drivers, if only as an empty list."""
+    """Default a CSI node: an empty list of drivers is added."""
     fill(attach(obj, "spec"), {"drivers": []})
 
 
 def default_csi_storage_capacity(obj: Json) -> None:
-    """Write the sizes of a storage capacity in canonical form."""
+    """Set the sizes of a storage capacity to canonical form."""
     for key in ("capacity", "maximumVolumeSize"):
         if obj.get(key) is not None:
             obj[key] = canonical_quantity(obj[key])
 
 
 def default_volume_attachment(obj: Json) -> None:
-    """Default a volume attachment: not attached until somebody says so."""
+    """Default a volume attachment: not attached."""
     fill(attach(obj, "status"), {"attached": False})
 
 
 def default_disruption_budget(obj: Json) -> None:
-    """Show the numbers of a budget that nobody has worked out yet as zero."""
+    """Default the numbers of a budget's status to zero."""
     attach(obj, "spec")
     status = attach(obj, "status")
     zeros: Json = {
@@ -195,7 +195,7 @@ def default_disruption_budget(obj: Json) -> None:
 
 
 def default_event(obj: Json) -> None:
-    """Events keep what they were sent with; only the mandatory sub-objects appear."""
+    """Default an Event: only the required sub-objects are added."""
     if text(obj, "apiVersion").startswith("events.k8s.io/"):
         attach(obj, "regarding")
     else:
@@ -205,7 +205,7 @@ def default_event(obj: Json) -> None:
 
 
 def default_lease(obj: Json) -> None:
-    """Leases always show their spec."""
+    """Default a lease: an empty spec is added."""
     attach(obj, "spec")
 
 

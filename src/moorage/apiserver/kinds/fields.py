@@ -1,4 +1,4 @@
-"""What field selectors may ask of each kind.
+"""The fields of each kind that field selectors support.
 
 Place in the flow: lists and watches with a ``fieldSelector``. Mirrors the ``ToSelectableFields``
 functions of kubernetes v1.36 pkg/registry.
@@ -12,7 +12,7 @@ from moorage.apiserver.kinds.tree import Json, child, number, objects, text
 
 
 def name_fields(obj: Json) -> dict[str, str]:
-    """Name and namespace, which every kind can be selected by."""
+    """Name and namespace, which are selectable for every kind."""
     return {
         "metadata.name": text(obj, "metadata", "name"),
         "metadata.namespace": text(obj, "metadata", "namespace"),
@@ -20,7 +20,7 @@ def name_fields(obj: Json) -> dict[str, str]:
 
 
 def pod_fields(obj: Json) -> dict[str, str]:
-    """Fields pods can be selected by."""
+    """Return the selectable fields of pods."""
     spec, status = child(obj, "spec"), child(obj, "status")
     addresses = objects(status, "podIPs")
     return name_fields(obj) | {
@@ -36,18 +36,18 @@ def pod_fields(obj: Json) -> dict[str, str]:
 
 
 def node_fields(obj: Json) -> dict[str, str]:
-    """Fields nodes can be selected by."""
+    """Return the selectable fields of nodes."""
     unschedulable = _boolean(child(obj, "spec").get("unschedulable"))
     return name_fields(obj) | {"spec.unschedulable": unschedulable}
 
 
 def namespace_fields(obj: Json) -> dict[str, str]:
-    """Fields namespaces can be selected by."""
+    """Return the selectable fields of namespaces."""
     return name_fields(obj) | {"status.phase": text(obj, "status", "phase")}
 
 
 def service_fields(obj: Json) -> dict[str, str]:
-    """Fields services can be selected by."""
+    """Return the selectable fields of services."""
     spec = child(obj, "spec")
     return name_fields(obj) | {
         "spec.clusterIP": text(spec, "clusterIP"),
@@ -56,17 +56,17 @@ def service_fields(obj: Json) -> dict[str, str]:
 
 
 def secret_fields(obj: Json) -> dict[str, str]:
-    """Fields secrets can be selected by."""
+    """Return the selectable fields of secrets."""
     return name_fields(obj) | {"type": text(obj, "type")}
 
 
 def replica_fields(obj: Json) -> dict[str, str]:
-    """Fields replica sets and replication controllers can be selected by."""
+    """Return the selectable fields of replica sets and replication controllers."""
     return name_fields(obj) | {"status.replicas": str(number(obj, "status", "replicas"))}
 
 
 def job_fields(obj: Json) -> dict[str, str]:
-    """Fields jobs can be selected by."""
+    """Return the selectable fields of jobs."""
     return name_fields(obj) | {"status.successful": str(number(obj, "status", "succeeded"))}
 
 
@@ -74,7 +74,7 @@ _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion
 
 
 def event_fields(prefix: str) -> Callable[[Json], dict[str, str]]:
-    """Fields Events can be selected by, the object under the name of one API version.
+    """Return the selectable fields of Events, with the object under its name in one API version.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The kinds of the group ``apiextensions.k8s.io``.
 
-Place in the flow: one table of `moorage.apiserver.kinds.registry`. What a definition does once it
-is stored is the business of `moorage.apiserver.custom.definitions`.
+Place in the flow: one table of `moorage.apiserver.kinds.registry`. The module
+`moorage.apiserver.custom.definitions` acts on stored definitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The kinds of the group ``autoscaling``: kept, nothing is measured here and nothing scaled.
+"""The kinds of the group ``autoscaling``: stored, but not acted on.
 
-Place in the flow: one table of `moorage.apiserver.kinds.registry`. Stored is v2, served are v2 and
-v1 (`autoscaler_v1` translates). Mirrors kubernetes v1.36
+Place in the flow: one table of `moorage.apiserver.kinds.registry`. The stored version is v2; v2 and
+v1 are served (`autoscaler_v1` translates). Mirrors kubernetes v1.36
 pkg/apis/autoscaling/{v2/defaults.go,validation} and pkg/printers/internalversion/printers.go.
 """
 
@@ -29,7 +29,7 @@ from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNKNOWN, age, name_of
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
 
-# The source of a metric, by the type that goes with it.
+# Type of a metric -> the field with its source.
 _SOURCES = {
     "ContainerResource": "containerResource",
     "External": "external",
@@ -52,7 +52,7 @@ _COLUMNS = (
     AGE,
 )
 
-# Fields of a target, the one that leads first; the status has the present value under its name.
+# Fields of a target, in order of precedence; the status has the present value under its name.
 _VALUES = ("averageUtilization", "averageValue", "value")
 
 
@@ -154,7 +154,7 @@ def _cells_v1(obj: Json, now_ns: int) -> list[Any]:
     return _cells(autoscaler_to_v2(obj), now_ns)
 
 
-# The rules of an object are those of v2 in both versions.
+# Objects of both versions are validated by the rules of v2.
 KINDS = (
     ServedKind(
         resource=resources.HORIZONTAL_POD_AUTOSCALERS,

@@ -1,9 +1,9 @@
-"""Kinds by which others take part in a cluster: webhooks and further API servers.
+"""Kinds that extend a cluster: webhooks and further API servers.
 
-Place in the flow: two tables of `moorage.apiserver.kinds.registry`. They are kept, so that charts
-that bring them can be installed; nobody is called, and whoever writes one is told so in a warning.
-Mirrors kubernetes v1.36 pkg/apis/admissionregistration/{v1/defaults.go,validation} and
-staging/src/k8s.io/kube-aggregator/pkg/apis/apiregistration.
+Place in the flow: two tables of `moorage.apiserver.kinds.registry`. These objects are stored, so
+that charts that contain them can be installed. The server calls none of them, and a warning tells
+the client so. Mirrors kubernetes v1.36 pkg/apis/admissionregistration/{v1/defaults.go,validation}
+and staging/src/k8s.io/kube-aggregator/pkg/apis/apiregistration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WEBHOOK_DEFAULTS: Json = {
     "timeoutSeconds": 10,
 }
 _HTTPS = 443
-# What a field may say; a webhook with effects on dry runs may not be asked about them.
+# Allowed values of fields; a webhook with side effects may not be called for dry runs.
 _CHOICES = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -124,7 +124,7 @@ def _default_api_service(obj: Json) -> None:
 
 
 def _say_availability(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Say at once what a real server finds out by asking: nobody is asked here."""
+    """Set the condition at once; this server calls no other API server."""
     del resource
     local = child(obj, "spec").get("service") is None
     obj["status"] = {

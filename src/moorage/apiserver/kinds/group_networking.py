@@ -1,4 +1,4 @@
-"""The kinds of the groups ``networking.k8s.io`` and ``discovery.k8s.io``: kept, nothing is routed.
+"""The kinds of ``networking.k8s.io`` and ``discovery.k8s.io``: stored, but not acted on.
 
 Place in the flow: two tables of `moorage.apiserver.kinds.registry`. Columns as in kubernetes v1.36
 pkg/printers/internalversion/printers.go.
@@ -15,7 +15,7 @@ from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, age, format_se
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, items, objects, text
 
-# Endpoints are shown up to this many, then counted.
+# Up to this number Endpoints are listed; more are counted.
 _SHOWN_MAX = 3
 
 _INGRESS_COLUMNS = (
@@ -89,7 +89,7 @@ def _slice_cells(obj: Json, now_ns: int) -> list[Any]:
 
 
 def more(found: list[str]) -> str:
-    """Show a few of several texts, and count the others."""
+    """Return the first few texts, and the number of the others."""
     shown = ",".join(found[:_SHOWN_MAX])
     left = len(found) - _SHOWN_MAX
     return f"{shown} + {left} more..." if left > 0 else shown

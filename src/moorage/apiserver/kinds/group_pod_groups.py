@@ -1,8 +1,8 @@
 """The kinds of ``scheduling.k8s.io/v1alpha2``: PodGroup and Workload.
 
 Place in the flow: one table of `moorage.apiserver.kinds.registry`. Mirrors kubernetes v1.36
-pkg/apis/scheduling/validation and pkg/registry/scheduling; the kinds are served without a gate,
-since a scheduler without its own does not look at them.
+pkg/apis/scheduling/validation and pkg/registry/scheduling. The kinds are served without a feature
+gate, since a scheduler without the gate does not read them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The kinds of the group ``rbac.authorization.k8s.io``.
 
-Place in the flow: one table of `moorage.apiserver.kinds.registry`. What they mean for a call is in
-`moorage.apiserver.rbac`.
+Place in the flow: one table of `moorage.apiserver.kinds.registry`. `moorage.apiserver.rbac` applies
+the stored roles and bindings to calls.
 """
 
 from __future__ import annotations

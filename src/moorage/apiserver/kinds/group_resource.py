@@ -1,4 +1,4 @@
-"""The kinds of ``resource.k8s.io/v1``: what dynamic resource allocation works with.
+"""The kinds of ``resource.k8s.io/v1``, for dynamic resource allocation.
 
 Place in the flow: one table of `moorage.apiserver.kinds.registry`. Columns mirror kubernetes v1.36
 pkg/printers/internalversion/printers.go.

@@ -1,4 +1,4 @@
-"""Kinds that nothing here acts on, and other versions of kinds: both follow from the facts.
+"""Kinds without behaviour, and further versions of kinds: both follow from the facts.
 
 Place in the flow: `moorage.apiserver.kinds.registry` adds these to the kinds that have a module of
 their own. A kept kind is checked against its schema, stored, listed and watched.
@@ -19,8 +19,8 @@ from moorage.apiserver.kinds.tree import Json
 from moorage.apiserver.kinds.versions import CONVERSIONS
 from moorage.apiserver.schema.catalog import kind_definition
 
-# Kinds whose names may be anything that fits into a path (pkg/registry strategies of kubernetes
-# v1.36): names with colons are usual among them.
+# Kinds whose names may be any segment of a path (pkg/registry strategies of kubernetes v1.36):
+# their names often have colons.
 _FREE_NAMES = frozenset({"certificatesigningrequests", "clustertrustbundles"})
 # Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
 _CLOSED_STATUS = frozenset(
@@ -50,7 +50,7 @@ def _warn_of_policies(obj: Obj) -> list[str]:
 
 
 def kept_kind(resource: ResourceType) -> ServedKind:
-    """Return the rules of a kind of which only the facts are known."""
+    """Return the rules of a kind that only the facts describe."""
     plural = resource.plural
     extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
     if plural.startswith(("validatingadmission", "mutatingadmission")):
@@ -69,8 +69,8 @@ def kept_kind(resource: ResourceType) -> ServedKind:
 def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
     """Return the rules of a kind in a version that is not the stored one.
 
-    Objects are judged in the stored version; the two forms differ in the version's name, and in
-    what `CONVERSIONS` says.
+    Objects are validated in the stored version. The two forms differ in the version's name, and in
+    the fields of `CONVERSIONS`.
     """
     to_stored, from_stored = CONVERSIONS.get(
         (resource.plural, resource.version), (_nothing, _nothing)

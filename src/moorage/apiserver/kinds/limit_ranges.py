@@ -1,7 +1,7 @@
 """LimitRange at work: defaults for containers, bounds for pods, containers and claims.
 
-Place in the flow: `pod_admission` fills the defaults in, `moorage.apiserver.admission` asks for
-the faults once an object is known to be valid. Mirrors kubernetes v1.36
+Place in the flow: `pod_admission` fills in the defaults. `moorage.apiserver.admission` asks for the
+errors once an object is known to be valid. Mirrors kubernetes v1.36
 plugin/pkg/admission/limitranger.
 """
 
@@ -23,7 +23,7 @@ def _items(namespace: str, ctx: Context) -> Iterator[Json]:
 
 
 def default_from_limit_ranges(pod: Json, ctx: Context) -> None:
-    """Give containers the requests and limits they do not state themselves, in place."""
+    """Give containers the default requests and limits where they state none, in place."""
     told: list[str] = []
     for item in _items(text(pod, "metadata", "namespace"), ctx):
         if text(item, "type") != "Container":
@@ -50,7 +50,7 @@ def _fill(container: Json, item: Json, title: str) -> list[str]:
 
 
 def limit_faults(shelf: str, obj: Json, ctx: Context) -> list[str]:
-    """Return how an object breaks the bounds of its namespace, in kube-apiserver's words."""
+    """Return the bounds of its namespace that an object breaks, in kube-apiserver's words."""
     found: list[str] = []
     for item in _items(text(obj, "metadata", "namespace"), ctx):
         kind = text(item, "type")
@@ -117,13 +117,13 @@ def _faults(item: Json, requests: Amounts, limits: Amounts) -> list[str]:
 
 
 def spelled(nano: int, like: str) -> str:
-    """Write an amount as a quantity, in binary units where another one is.
+    """Return an amount as a quantity, in binary units where ``like`` has them.
 
     Parameters
     ----------
     nano
         The amount.
     like
-        The quantity it stands beside.
+        The quantity that it is shown with.
     """
     return from_nano(nano, binary=str(like).endswith("i"))

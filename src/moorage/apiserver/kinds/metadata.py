@@ -13,14 +13,14 @@ from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.apiserver.kinds.name_rules import NameRule
 from moorage.apiserver.kinds.tree import child, objects, text
 
-# Bytes all annotations of an object may take together.
+# Largest total size of all annotations of an object, bytes.
 ANNOTATIONS_LIMIT_BYTES = 256 * 1024
 
 
 def check_metadata(
     obj: Obj, old: Obj | None, *, namespaced: bool, rule: NameRule
 ) -> list[FieldError]:
-    """Return the faults of an object's metadata, and of the change to it."""
+    """Return the errors of an object's metadata, and of its change."""
     metadata = child(obj, "metadata")
     name = text(metadata, "name")
     errors = []
@@ -35,7 +35,7 @@ def check_metadata(
         elif namespace:
             errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     before: Obj = {} if old is None else child(old, "metadata")
-    # What was stored has been checked; every status that is written comes by here.
+    # Stored metadata has been checked before; every write of a status passes here.
     if any(metadata.get(key) != before.get(key) for key in _FREE):
         errors += _check_free(metadata)
     if old is not None:
@@ -45,7 +45,7 @@ def check_metadata(
     return errors
 
 
-# What clients may write into metadata at any time.
+# Fields of metadata that clients may change at any time.
 _FREE = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
@@ -76,12 +76,12 @@ def _check_names(metadata: Obj, name: str, rule: NameRule) -> list[FieldError]:
 
 
 def immutable(field: str, value: Any) -> FieldError:
-    """Build the error for a field that may never change."""
+    """Build the error for an immutable field."""
     return invalid(field, value, "field is immutable")
 
 
 def check_labels(labels: Obj | None, field: str) -> list[FieldError]:
-    """Return the faults of a map of labels."""
+    """Return the errors of a map of labels."""
     errors = []
     for key, value in (labels or {}).items():
         errors += [invalid(field, key, fault) for fault in qualified_name_faults(key)]
@@ -90,7 +90,7 @@ def check_labels(labels: Obj | None, field: str) -> list[FieldError]:
 
 
 def check_annotations(annotations: Obj | None, field: str) -> list[FieldError]:
-    """Return the faults of a map of annotations; values may be anything up to a total size."""
+    """Return the errors of a map of annotations; values may be any text up to a total size."""
     errors = []
     size = 0
     for key, value in (annotations or {}).items():

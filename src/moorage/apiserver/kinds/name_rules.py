@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 NameRule = Callable[[str], list[str]]
-"""A rule for a name: the faults found, empty when the name is fine."""
+"""A rule for a name: the errors found, empty when the name is valid."""
 
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _PORT_NAME = re.compile("[-a-z0-9]+")
@@ -58,7 +58,7 @@ def port_name(name: str) -> list[str]:
 
 
 def env_name(name: str) -> list[str]:
-    """Name of an environment variable: printable ASCII but for the equals sign."""
+    """Name of an environment variable: printable ASCII except the equals sign."""
     if _ENV_NAME.fullmatch(name):
         return []
     return [

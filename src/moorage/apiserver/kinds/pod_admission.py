@@ -1,4 +1,4 @@
-"""What creating a pod adds to it: priority, tolerations, conditions, quality of service.
+"""Fields that the creation of a pod adds: priority, tolerations, conditions, QoS class.
 
 Place in the flow: `prepare_create` of pods, after defaulting and before validation. Mirrors
 kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
@@ -17,7 +17,7 @@ from moorage.apiserver.kinds.limit_ranges import default_from_limit_ranges
 from moorage.apiserver.kinds.runtime_class import admit_runtime_class
 from moorage.apiserver.kinds.tree import Json, attach, child, containers, items, objects, text
 
-# Seconds a pod stays on a node that is not ready or cannot be reached, unless it says otherwise.
+# Seconds that a pod stays on a node that is not ready or unreachable, unless the pod states them.
 DEFAULT_TOLERATION_SECONDS = 300
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -25,7 +25,7 @@ GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Turn a pod a client sent into the one that is stored.
+    """Turn a client's pod into the stored pod.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
 
 
 def complete_pod(new: Json, old: Json, ctx: Context) -> None:
-    """Give an updated pod what admission adds: its old priority, the default tolerations."""
+    """Add to an updated pod the fields of admission: its old priority, the default tolerations."""
     spec, before = attach(new, "spec"), child(old, "spec")
     for key in ("priority", "preemptionPolicy"):
         if spec.get(key) is None and key in before:
@@ -106,13 +106,13 @@ def _contradicts(go_type: str, field: str, spec: Json, computed: Any) -> str:
 
 
 def _default_class(ctx: Context) -> Json | None:
-    """Find the class marked as global default; of several the one with the lowest value."""
+    """Find the class marked as global default; of several, the class with the lowest value."""
     defaults = [each for each in ctx.objects("priorityclasses") if each.get("globalDefault")]
     return min(defaults, key=lambda each: int(each.get("value") or 0), default=None)
 
 
 def add_default_tolerations(spec: Json) -> None:
-    """Tolerate a node that fails for five minutes, unless the pod says something itself."""
+    """Tolerate a failing node for five minutes, unless the pod has a toleration of its own."""
     given = objects(spec, "tolerations")
     missing = [key for key in _TOLERATED if not any(_speaks_of(each, key) for each in given)]
     if missing:
@@ -132,11 +132,11 @@ def _speaks_of(toleration: Json, key: str) -> bool:
 
 
 def merge_label_keys(obj: Json) -> None:
-    """Fold ``matchLabelKeys`` and ``mismatchLabelKeys`` into the label selectors beside them.
+    """Merge ``matchLabelKeys`` and ``mismatchLabelKeys`` into their label selectors.
 
     Notes
     -----
-    A key the pod has no label for adds nothing, and nothing happens without a selector.
+    A key without a label on the pod adds nothing, and a term without a selector stays unchanged.
     """
     labels = child(obj, "metadata", "labels")
     spec = child(obj, "spec")
@@ -176,8 +176,8 @@ def qos_class(spec: Json) -> str:
 
     Notes
     -----
-    kubernetes v1.36 pkg/apis/core/helper/qos: only cpu and memory count, zero counts as absent,
-    and pod-level resources, where given, speak for the whole pod.
+    kubernetes v1.36 pkg/apis/core/helper/qos: only cpu and memory count, and zero counts as
+    absent. Pod-level resources, where given, replace those of the containers.
     """
     if child(spec, "resources"):
         owners = [spec]

@@ -1,4 +1,4 @@
-"""How pods look in a table.
+"""Table columns and rows of pods.
 
 Place in the flow: Table output of lists, gets and watches. Mirrors kubernetes v1.36
 pkg/printers/internalversion/printers.go, printPod.
@@ -31,7 +31,7 @@ _NODE_LOST = "NodeLost"
 
 
 class _Summary(msgspec.Struct):
-    """What the containers of a pod add up to."""
+    """Totals over the containers of a pod."""
 
     reason: str
     ready: int = 0
@@ -93,7 +93,7 @@ def _summarize(obj: Json) -> _Summary:
 
 
 def _summarize_init(obj: Json, summary: _Summary, started: _Summary, sidecars: set[str]) -> bool:
-    """Go through the init containers; True when one of them is not done yet."""
+    """Count the init containers; True when one of them has not finished yet."""
     for index, status in enumerate(objects(obj, "status", "initContainerStatuses")):
         summary.count(status)
         is_sidecar = text(status, "name") in sidecars

@@ -60,7 +60,7 @@ def default_template(owner_spec: Json) -> None:
 
 
 def default_pod_spec(spec: Json) -> None:
-    """Default what pods and pod templates have in common."""
+    """Fill in the defaults that pods and pod templates share."""
     fill_empty(
         spec,
         {
@@ -83,11 +83,11 @@ def default_pod_spec(spec: Json) -> None:
 
 
 def canonical_quantity(value: Any) -> Any:
-    """Canonical form of a quantity, rounded up to a thousandth; anything unparsable as it is.
+    """Canonical form of a quantity, rounded up to a thousandth; an invalid quantity unchanged.
 
     Notes
     -----
-    Validation names the field of what cannot be parsed, so defaulting leaves it alone.
+    Defaulting leaves an invalid quantity alone, because validation names its field.
     """
     try:
         nano = parse_quantity(value)
@@ -99,14 +99,14 @@ def canonical_quantity(value: Any) -> Any:
 
 
 def default_resources(resources: Json | None) -> None:
-    """Canonicalise requests and limits in place."""
+    """Set requests and limits to canonical form, in place."""
     if resources is not None:
         map_values(resources, "requests", canonical_quantity)
         map_values(resources, "limits", canonical_quantity)
 
 
 def image_pull_policy(image: str) -> str:
-    """Pull policy of an image nobody chose one for: Always for the tag latest or no tag."""
+    """Default pull policy of an image: Always for the tag latest or no tag."""
     name, at, _ = image.partition("@")
     if at:
         return "IfNotPresent"
@@ -181,7 +181,7 @@ def _requests_from_limits(container: Json) -> None:
 
 
 def _default_pod_level(spec: Json) -> None:
-    """Complete pod-level requests from those of the containers, then from the limits.
+    """Fill in pod-level requests from the containers' requests, then from the limits.
 
     Notes
     -----
@@ -262,7 +262,7 @@ def _add(total: dict[str, int], more: dict[str, int]) -> None:
 
 
 def format_nano(nano: int, name: str) -> str:
-    """Write nano units as a quantity: binary suffixes for memory and the like."""
+    """Return nano units as a quantity: binary suffixes for memory and the like."""
     if name == "memory" or name.startswith((_HUGEPAGES, "ephemeral-storage")):
         whole, rest = divmod(nano, 10**9)
         if not rest:

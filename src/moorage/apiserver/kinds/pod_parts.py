@@ -1,4 +1,4 @@
-"""Parts of a pod that have a subresource of their own: resources, and ephemeral containers.
+"""Parts of a pod with a subresource of their own: resources, and ephemeral containers.
 
 Place in the flow: rows of the kind of pods. Mirrors kubernetes v1.36
 pkg/registry/core/pod/strategy.go (dropNonResizeUpdates, dropNonEphemeralContainerUpdates) and
@@ -18,7 +18,7 @@ _RESIZABLE = frozenset({"cpu", "memory"})
 
 
 def _take_resources(kept: Obj, sent: Obj) -> None:
-    """Take over the resources of the containers that both have."""
+    """Copy the resources of the containers that both pods have."""
     for which in ("containers", "initContainers"):
         wanted = {text(each, "name"): each for each in objects(sent, "spec", which)}
         for mine in objects(kept, "spec", which):
@@ -42,7 +42,7 @@ def _check_resources(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _fixed(container: Json) -> list[Json]:
-    """Return the requests and limits that a resize must leave alone."""
+    """Return the requests and limits that a resize must not change."""
     return [
         {name: value for name, value in amounts.items() if name not in _RESIZABLE}
         for amounts in (child(container, "resources", key) for key in ("requests", "limits"))

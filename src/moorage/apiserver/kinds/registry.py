@@ -1,4 +1,4 @@
-"""Every kind the server serves, put together from one table for each API group.
+"""Every served kind, put together from one table for each API group.
 
 Place in the flow: `moorage.apiserver.kinds.all_kinds` hands this table to the server at start. A
 kind without a row here is served from the facts alone; a kind with behaviour takes a row in the

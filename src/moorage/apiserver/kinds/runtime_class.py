@@ -1,4 +1,4 @@
-"""RuntimeClass, and what a class adds to the pods that name the class.
+"""RuntimeClass, and the fields that a class adds to its pods.
 
 Place in the flow: a row of `moorage.apiserver.kinds.registry`; `pod_admission` calls
 `admit_runtime_class`. Mirrors kubernetes v1.36 pkg/apis/node/validation and

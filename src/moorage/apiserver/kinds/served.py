@@ -1,6 +1,6 @@
 """One served kind, put together from functions.
 
-Place in the flow: `kinds.all_kinds` builds one `ServedKind` for each resource; the verbs see it
+Place in the flow: `kinds.all_kinds` builds one `ServedKind` for each resource. The verbs use it
 through the `moorage.apiserver.kind.Kind` protocol.
 """
 
@@ -41,30 +41,30 @@ def keep_as_sent(obj: Obj, ctx: Context, resource: ResourceType) -> None:
 
 
 def keep_change(new: Obj, old: Obj, ctx: Context) -> None:
-    """Take nothing over from the old object."""
+    """Copy nothing from the old object."""
 
 
 def warn_of_nothing(obj: Obj) -> list[str]:
-    """Find nothing that needs saying."""
+    """Return no warnings."""
     return []
 
 
 def accept_all(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Accept whatever the schema accepts."""
+    """Accept every object that fits the schema."""
     return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of an object that is written on its own, such as ``resize`` of a pod.
+    """A part of an object with a subresource of its own, such as ``resize`` of a pod.
 
     Parameters
     ----------
     take
-        Copies into the first object, a copy of the stored one, what a call may change of the
-        second, the one sent.
+        Copies the fields that a call may change. The first argument, a copy of the stored object,
+        is changed; the second is the object in the body.
     check
-        Rules of the result, compared with the stored object.
+        Rules of the resulting object, compared with the stored object.
     """
 
     take: Callable[[Obj, Obj], None]
@@ -90,41 +90,41 @@ class ServedKind:
     status_defaults
         Fills in the defaults of the status alone; None where ``defaults`` is cheap enough.
     on_create
-        What creation adds; runs after status was reset and the generation set.
+        Adds the fields of creation; runs after status was reset and the generation set.
     on_update
-        What an update takes over from the old object, or adds as creation would.
+        Copies fields of the old object into an update, or adds fields as creation would.
     settle
-        What the server itself writes, once spec and status of an update are known.
+        Writes the server's own fields, once spec and status of an update are known.
     check, check_status
-        Rules of the object, and of its status when only that is written.
+        Rules of the object, and rules of its status for a write of the status alone.
     fields
         Values for field selectors.
     name_rule
-        What names may look like.
+        Rule for valid names.
     has_status
         The kind has a status subresource.
     keeps_status
-        Creation keeps the status that was sent (nodes register with theirs).
+        Creation keeps the client's status (nodes register with their status).
     counts_generations
-        ``metadata.generation`` is kept.
+        ``metadata.generation`` is counted.
     open_status
         Fields of the metadata that may change together with the status.
     parts
-        Parts of the object that are written on their own, by the name of the subresource.
+        Parts of the object with a subresource, by the name of the subresource.
     more_subresources
         Subresources besides ``status``, ``scale`` and the parts.
     verbs
-        Verbs of discovery that the resource answers; empty for those that the facts give.
+        Verbs of discovery that the resource answers; empty for the verbs in the facts.
     scale
-        Where the counts are that the subresource ``scale`` shows; None without it.
+        Paths of the counts in the subresource ``scale``; None without it.
     custom_shape
-        What objects look like; None for built-in kinds.
+        Shape of the objects; None for built-in kinds.
     translation
-        What it is stored as, where that is another version.
+        Conversion to the stored version; None where this version is stored.
     warn
-        What a client that writes the object should know besides.
+        Further warnings for a client that writes the object.
     acted_on_by
-        The part of moorage that acts on objects of this kind; empty where nothing does.
+        The part of moorage that acts on objects of this kind; empty where no part does.
     """
 
     resource: ResourceType
@@ -153,7 +153,7 @@ class ServedKind:
     acted_on_by: str = ""
 
     def __post_init__(self) -> None:
-        """Give a built-in kind its shape and verbs, once: each call asks for them."""
+        """Give a built-in kind its shape and verbs, once, because each call needs them."""
         if not self.verbs:
             fact = fact_of(self.resource)
             verbs = VERBS if fact is None else frozenset(verbs_of(fact))
@@ -173,7 +173,7 @@ class ServedKind:
 
     @property
     def shape(self) -> Shape:
-        """What the objects look like."""
+        """Shape of the objects."""
         assert self.custom_shape is not None, "set when the kind was made"
         return self.custom_shape
 
@@ -210,7 +210,7 @@ class ServedKind:
         self.on_create(obj, ctx, self.resource)
 
     def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
-        """Keep what this call may not change; count the generation when the object changed."""
+        """Restore fields that this call may not change; raise the generation after a change."""
         if subresource == "status":
             self._keep_all_but_status(new, old)
         elif subresource is not None and subresource in self.parts:
@@ -256,7 +256,7 @@ class ServedKind:
             metadata["generation"] = old["metadata"]["generation"] + changed
 
     def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
-        """Return every fault of the object, or of the change to it."""
+        """Return every error of the object, or of its change."""
         errors = check_metadata(obj, old, namespaced=self.resource.namespaced, rule=self.name_rule)
         if subresource == "status":
             return errors + self.check_status(obj, old)
@@ -265,11 +265,11 @@ class ServedKind:
         return errors + self.check(obj, old)
 
     def warnings(self, obj: Obj) -> list[str]:
-        """Return what a client that writes the object should know besides."""
+        """Return further warnings for a client that writes the object."""
         return self.warn(obj)
 
     def selectable_fields(self, obj: Obj) -> dict[str, str]:
-        """Values a field selector may ask for."""
+        """Values for field selectors."""
         return self.fields(obj)
 
     def row(self, obj: Obj, now_ns: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""How volumes, claims and what drivers say about themselves look in a table.
+"""Table columns and rows of volumes, claims and the objects of CSI drivers.
 
 Place in the flow: Table output of lists, gets and watches. Mirrors kubernetes v1.36
 pkg/printers/internalversion/printers.go.
@@ -87,7 +87,7 @@ def claim_cells(obj: Json, now_ns: int) -> list[Any]:
 
 
 def storage_class_of(obj: Json) -> str:
-    """Storage class of a volume or claim; the old annotation still wins."""
+    """Storage class of a volume or claim; the old annotation takes precedence."""
     annotations = child(obj, "metadata", "annotations")
     if _CLASS_ANNOTATION in annotations:
         return str(annotations[_CLASS_ANNOTATION])
@@ -95,7 +95,7 @@ def storage_class_of(obj: Json) -> str:
 
 
 def access_modes(modes: list[Any]) -> str:
-    """Write access modes in short form, in a fixed order, each once."""
+    """Return access modes in short form, in a fixed order, each once."""
     return ",".join(short for mode, short in _MODES.items() if mode in modes)
 
 

@@ -1,7 +1,7 @@
-"""Careful walking of objects that a client sent.
+"""Safe access to parts of objects that a client sent.
 
-Place in the flow: used by defaulting, validation and columns. Wrong JSON types are refused by
-`schema.check` before any of them runs; null, however, is a legal value anywhere and means absent.
+Place in the flow: used by defaulting, validation and columns. `schema.check` refuses wrong JSON
+types before these steps. Null, however, is a legal value anywhere and means absent.
 """
 
 from __future__ import annotations

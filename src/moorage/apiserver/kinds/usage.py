@@ -1,7 +1,7 @@
-"""What an object takes of a resource quota.
+"""The use of a resource quota by an object.
 
-Place in the flow: `moorage.apiserver.quota` adds these up, `limit_ranges` holds a pod's totals
-against its bounds. Mirrors kubernetes v1.36 pkg/quota/v1/evaluator/core. Amounts are in nano
+Place in the flow: `moorage.apiserver.quota` adds these amounts up, `limit_ranges` compares a pod's
+totals with its bounds. Mirrors kubernetes v1.36 pkg/quota/v1/evaluator/core. Amounts are in nano
 units, as `moorage.api.quantity.parse_quantity` returns them.
 """
 
@@ -16,7 +16,7 @@ from moorage.apiserver.kinds.tree import Json, child, number, objects, text
 Amounts = dict[str, int]
 
 _PODS = "pods"
-# Resources a quota may name without a prefix; they mean requests.
+# Resources that a quota may name without a prefix; they mean requests.
 _BARE = ("cpu", "memory", "ephemeral-storage")
 # Kinds a quota may count by their bare name, besides count/<resource>.
 _COUNTED = frozenset(
@@ -33,12 +33,12 @@ _COUNTED = frozenset(
 
 
 def amounts(listed: Json) -> Amounts:
-    """Return a resource list in nano units; what is no quantity is left out."""
+    """Return a resource list in nano units; invalid quantities are left out."""
     return {name: nano for name, each in listed.items() if (nano := nano_of(each)) is not None}
 
 
 def pod_totals(spec: Json, part: str) -> Amounts:
-    """Return what a pod takes at most at any moment.
+    """Return the highest amounts that a pod uses at any moment.
 
     Parameters
     ----------
@@ -49,8 +49,9 @@ def pod_totals(spec: Json, part: str) -> Amounts:
 
     Notes
     -----
-    Init containers run one after another before the others, but for those that go on running
-    (``restartPolicy: Always``); kubernetes v1.36 component-helpers resource/helpers.go.
+    Init containers run one after another before the other containers. Those with
+    ``restartPolicy: Always`` go on running. Source: kubernetes v1.36 component-helpers
+    resource/helpers.go.
     """
     total: Amounts = {}
     for container in objects(spec, "containers"):
@@ -85,7 +86,7 @@ def _raise_to(total: Amounts, floor: Mapping[str, int]) -> None:
 
 
 def usage(shelf: str, obj: Json) -> Amounts:
-    """Return what an object takes of a quota, by the names a quota has for it.
+    """Return an object's use of a quota, by the quota's resource names.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ _SPECIAL: Mapping[str, Callable[[Json], Amounts]] = {
 
 
 def matches_scopes(quota_spec: Json, shelf: str, obj: Json) -> bool:
-    """Whether a quota is about an object: every scope it names has to hold."""
+    """Whether a quota applies to an object: every scope in the quota has to match."""
     wanted = [(scope, "Exists", ()) for scope in quota_spec.get("scopes") or ()]
     for each in objects(quota_spec, "scopeSelector", "matchExpressions"):
         scope, operator = text(each, "scopeName"), text(each, "operator")

@@ -78,4 +78,4 @@ CONVERSIONS: Mapping[tuple[str, str], tuple[Convert, ...]] = {
         ("spec", "devices"), _device_to_stored, _device_from_stored
     ),
 }
-"""(plural, version) -> functions to the stored version and from it; both copy what they change."""
+"""(plural, version) -> functions to the stored version and from it; both copy changed parts."""

@@ -1,4 +1,4 @@
-"""How deployments, sets, jobs and replication controllers look in a table.
+"""Table columns and rows of deployments, sets, jobs and replication controllers.
 
 Place in the flow: Table output of lists, gets and watches. Mirrors kubernetes v1.36
 pkg/printers/internalversion/printers.go.
@@ -144,7 +144,7 @@ JOB_COLUMNS = (
     SELECTOR,
 )
 
-# Condition of a job -> what the Status column says; the first that is true wins.
+# Condition of a job -> text of the Status column; the first true condition counts.
 _JOB_STATES = (
     ("Complete", "Complete"),
     ("Failed", "Failed"),

@@ -10,7 +10,7 @@ from moorage.apiserver.kinds.core_defaults import default_claim
 from moorage.apiserver.kinds.pod_defaults import default_template
 from moorage.apiserver.kinds.tree import Json, attach, child, fill, fill_empty, objects
 
-# Retries of a job before it counts as failed; unlimited when they are counted by index.
+# Default retries of a job; unlimited when retries are counted by index.
 JOB_BACKOFF_LIMIT = 6
 INT32_MAX = 2**31 - 1
 JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
