@@ -177,7 +177,7 @@ class Discovery:
         return kept[1]
 
     def _entries(self, api_version: str) -> list[tuple[ResourceType, list[dict[str, Any]]]]:
-        """Return every type of an API version with its entry and those of its subresources."""
+        """Return every type of an API version with its own entry and its subresource entries."""
         computed = [
             (each, [_resource_entry(each, ("get", "list"))])
             for each in self._computed

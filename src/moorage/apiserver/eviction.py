@@ -104,7 +104,7 @@ def evict(
     _mark_and_delete(world, deleter, target, options)
 
 
-# -- what was sent ---------------------------------------------------------------------------------
+# -- the body --------------------------------------------------------------------------------------
 
 
 def _read(request: Request) -> _Eviction:

@@ -330,8 +330,8 @@ class Kind(Protocol):
     def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
         """Restore fields that this call may not change, in place on ``new``; bump the generation.
 
-        ``subresource`` is None for the object itself (status is kept from ``old``), ``status`` (the
-        rest is kept from ``old``), or another subresource that is a part of the object.
+        ``subresource`` is None for the object itself: status is kept from ``old``. For ``status``
+        the rest is kept from ``old``. Any other subresource is a part of the object.
         """
         ...
 

@@ -93,8 +93,8 @@ class Namespaces:
     def _empty(self, namespace: str) -> None:
         """Delete the contents of a namespace, then the namespace when nothing is left.
 
-        Pods go first, and the other objects after the last pod, because a pod may use them until it
-        ends (OrderedNamespaceDeletion of kubernetes v1.36, pkg/controller/namespace/deletion).
+        Pods go first, and the other objects after the last pod. A pod may use them until it ends
+        (OrderedNamespaceDeletion of kubernetes v1.36, pkg/controller/namespace/deletion).
         """
         if namespace in self._emptying:
             return
@@ -188,7 +188,7 @@ class Namespaces:
 def _conditions(
     records: dict[ResourceType, list[Record]], before: Iterable[Obj], now: str
 ) -> list[Obj]:
-    """Return messages about the remaining objects, as the namespace controller does.
+    """Return the conditions for the remaining objects, as the namespace controller does.
 
     Notes
     -----

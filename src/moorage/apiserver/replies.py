@@ -1,8 +1,8 @@
 """Builds the reply to a call; a write that took effect is never reported as a failure.
 
 Place in the flow: `server` builds replies here at the end of a call. After a write has taken
-effect, an error in rendering it must not become a 500, such as a column that fails or a text that
-no header can hold. The client would believe that the write was refused.
+effect, an error in rendering it must not become a 500: the client would believe that the write was
+refused. Examples are a column that fails, and a text that no header can hold.
 """
 
 from __future__ import annotations

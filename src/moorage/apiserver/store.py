@@ -2,8 +2,8 @@
 
 The verbs pass complete objects. The store gives an object the next version, keeps its bytes, and
 appends the change to the resource's `watch_log`. Everything here is synchronous. No other call
-writes while a call is answered in a thread (`aside`), so no write falls between a read and the
-write that follows it. No further locking is needed.
+writes while a call is answered in a thread (`aside`). So no write falls between a read and the
+write that follows it, and no further locking is needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Write(msgspec.Struct, frozen=True):
     resource
         Name of the shelf.
     change
-        Content of the write.
+        The change, as the watch log holds it.
     changed_before
         The shelf's ``changed_version`` before the write.
     """

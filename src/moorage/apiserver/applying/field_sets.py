@@ -1,7 +1,7 @@
 """Sets of fields, and their format in ``managedFields`` (FieldsV1).
 
 Place in the flow: `values` returns these sets and `managers` compares them. Mirrors
-structured-merge-diff v6 fieldpath. An element of a path is ``f:name`` for a field,
+structured-merge-diff v6 fieldpath. Elements of a path: ``f:name`` for a field,
 ``k:{"key":"value"}`` for an item of a list with keys, ``v:"value"`` for an item of a set.
 """
 

@@ -2,7 +2,7 @@
 
 Place in the flow: `writing` calls `apply` for a PATCH of type apply and `track` for any other
 write. Mirrors structured-merge-diff v6 merge/update.go and kubernetes v1.36 apimachinery
-pkg/util/managedfields. An object that was never applied has no managers here, because a record of
+pkg/util/managedfields. An object that was never applied has no managers here: a record of
 every write would make each object half as large again. At the first apply all fields of the object
 belong to ``before-first-apply``, as upstream does for objects without managers. Fields that
 kubectl's annotation names are the exception: they belong to kubectl's client-side apply.

@@ -127,7 +127,7 @@ def _check_pairs(resources: Json, field: str) -> list[FieldError]:
 
 
 def check_pod_level_resources(spec: Json, field: str) -> list[FieldError]:
-    """Check pod-level requests and limits, against those of the containers too."""
+    """Check pod-level requests and limits, also against the values of the containers."""
     resources = child(spec, "resources")
     if not resources:
         return []

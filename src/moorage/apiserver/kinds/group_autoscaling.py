@@ -1,4 +1,4 @@
-"""The kinds of the group ``autoscaling``: stored, but not acted on.
+"""The kinds of the group ``autoscaling``: stored, but nothing is measured or scaled here.
 
 Place in the flow: one table of `moorage.apiserver.kinds.registry`. The stored version is v2; v2 and
 v1 are served (`autoscaler_v1` translates). Mirrors kubernetes v1.36

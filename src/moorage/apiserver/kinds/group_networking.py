@@ -1,4 +1,4 @@
-"""The kinds of ``networking.k8s.io`` and ``discovery.k8s.io``: stored, but not acted on.
+"""The kinds of ``networking.k8s.io`` and ``discovery.k8s.io``: stored, but nothing is routed.
 
 Place in the flow: two tables of `moorage.apiserver.kinds.registry`. Columns as in kubernetes v1.36
 pkg/printers/internalversion/printers.go.

@@ -71,7 +71,7 @@ class Part:
     check: Check = accept_all
 
 
-# Metadata that a call to ``status`` may change, unless the kind says otherwise.
+# Metadata that a call to ``status`` may change, unless the kind has its own.
 OPEN_METADATA = ("annotations", "finalizers", "labels")
 
 

@@ -49,7 +49,7 @@ def pod_totals(spec: Json, part: str) -> Amounts:
 
     Notes
     -----
-    Init containers run one after another before the other containers. Those with
+    Init containers run one after another before the other containers. Init containers with
     ``restartPolicy: Always`` go on running. Source: kubernetes v1.36 component-helpers
     resource/helpers.go.
     """

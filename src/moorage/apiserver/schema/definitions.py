@@ -89,7 +89,7 @@ class Field(msgspec.Struct, frozen=True):
     replaces
         A strategic merge patch replaces the value whole, though the value is an object.
     list_type
-        ``map``, ``set`` or ``atomic`` under server-side apply; empty where the API says nothing.
+        ``map``, ``set`` or ``atomic`` under server-side apply; empty where the API has no marker.
     list_keys
         Keys that identify the items of a list of type ``map``.
     atomic

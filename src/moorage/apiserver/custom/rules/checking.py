@@ -50,8 +50,8 @@ class Seen(NamedTuple):
 _NOTHING: Final = Seen()
 _CARRIED: Final = Form("carried")
 _NUMBERS: Final = {"int", "double"}
-# Functions of cel-go ext/strings.go. The first group's result may be as long as one text times
-# another. The second group makes a new text of one, or counts its characters.
+# Functions of cel-go ext/strings.go. Results of the first set may be as long as one text times
+# another. Functions of the second set make a new text of one, or count its characters.
 _PRODUCTS: Final = {"replace", "join"}
 _TEXT_READERS: Final = {
     *("size", "split", "substring", "lowerAscii", "upperAscii", "trim", "reverse", "charAt"),
@@ -76,8 +76,8 @@ class Checked(msgspec.Struct, frozen=True):
     list_calls
         Number of these calls that go over a whole list.
     sums, products
-        Number of concatenations of two texts or lists, and of calls after which a text can be as
-        long as two texts multiplied.
+        Number of concatenations of two texts or lists. Number of calls whose result can be as
+        long as one text times another.
     reads_text
         A call reads the whole of a text.
     form
@@ -266,7 +266,7 @@ class _Walk:
         return self.look(loop[7][0], inside)
 
     def _grown(self, step: Message) -> Form | None:
-        """Return the form of what a loop appends to the list it builds (filter, map)."""
+        """Return the form of the elements that a loop appends to its list (filter, map)."""
         for _ in range(2):
             call = step.get(CALL, [{}])[0]
             function, operands = text_field(call, 2), call.get(3, ())

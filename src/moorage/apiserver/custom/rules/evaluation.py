@@ -24,10 +24,10 @@ from moorage.apiserver.custom.rules.values import Size, cel_value, in_order_of, 
 from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 
 COST_MAX: Final = 5_000_000
-"""Most that the rules of one object may cost, in steps of loops of half a microsecond each."""
+"""Highest cost of one object's rules, in steps of loops; a step takes half a microsecond."""
 
-# Measured costs in steps: evaluating a rule, converting a value to CEL or back, matching a regular
-# expression (the runtime compiles it every time), and the number of characters that cost one step.
+# Measured costs in steps, in this order: evaluating a rule; converting a value to CEL or back;
+# matching a regular expression, which the runtime compiles every time; characters for one step.
 _QUESTION: Final = 50
 _VALUE: Final = 4
 _SLOW_CALL: Final = 60

@@ -2,9 +2,9 @@
 
 Place in the flow: validation of custom resources and of defaults in definitions evaluates rules
 here. A rule can make 2 GB out of 1 MB with ten sums. The CEL runtime can neither be interrupted nor
-limited in memory. Rules that may take long, by an upper estimate, are sent to a process of their
-own, the judge, with a deadline and a memory limit. An object that exceeds them is refused in the
-words of kube-apiserver, whose cost budget has the same purpose.
+limited in memory. An upper estimate finds rules that may take long. They are sent to the judge, a
+process of their own with a deadline and a memory limit. An object that exceeds them is refused in
+the words of kube-apiserver. Its cost budget has the same purpose.
 
 The loop never waits for the judge: in the loop, `LATER` moves the call to the thread of heavy
 calls. Under a virtual clock there is no judge, and every rule is evaluated in this process.
@@ -33,8 +33,8 @@ from moorage.apiserver.kind import FieldError, invalid
 
 # Characters that take about 50 ms (measured: 35 ns each to concatenate two texts).
 _CHARACTERS_MAX: Final = 1_500_000
-# Smallest size of a value in characters, its key included (a guess), and how many times faster
-# comparing a text is than concatenating it.
+# Smallest size of a value in characters, its key included (a guess). Speed of comparing texts as a
+# multiple of the speed of concatenating them.
 _CHARACTERS_OF_VALUE: Final = 8
 _QUICK: Final = 100
 # Deadline of the judge for one object, and its memory limit.
