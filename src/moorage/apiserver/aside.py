@@ -42,7 +42,7 @@ _FULL_OF_OTHERS = frozenset({"namespaces", "customresourcedefinitions.apiextensi
 # An operation of a JSON patch that makes a large object out of a small patch.
 _COPY = b'"copy"'
 _AS_STORED = Accepted(Form.OBJECT)
-# How long the thread keeps the interpreter while the loop wants it; a call needs it several times.
+# How long the thread keeps the interpreter while the loop waits; a call waits several times.
 _SWITCH_SECONDS = 0.0005
 # Longest wait of the thread for the loop; after it the loop counts as gone.
 _AT_HOME_SECONDS = 60.0
@@ -129,12 +129,12 @@ class Aside:
         self._turns = FairMutex()
 
     def start(self, changed: Callable[[], None] = _nothing) -> None:
-        """Answer heavy calls in a thread from now on; called in the loop that answers the rest.
+        """Answer heavy calls in a thread from now on; called in the loop of all other calls.
 
         Parameters
         ----------
         changed
-            Called in the loop after each piece of work that the thread has done there.
+            Called in the loop after each change that the thread has made there.
         """
         if self._thread is None:
             self._changed = changed

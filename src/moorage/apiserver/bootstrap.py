@@ -107,7 +107,7 @@ def _own_service() -> Obj:
 def shipped_definitions() -> list[Obj]:
     """Return the custom resources of scheduler-plugins: pod groups and elastic quotas.
 
-    Source: kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``). They are
+    Source: kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``). The kinds are
     ordinary definitions: a client may change or delete them.
     """
     manifests = files("moorage.apiserver").joinpath("manifests")

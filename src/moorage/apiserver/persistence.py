@@ -35,10 +35,10 @@ class Group:
         self._error: StatusError | None = None
 
     def settle(self, error: StatusError | None) -> None:
-        """Tell every call that waits, and every call that will ask."""
+        """Give the result of the commit to calls that wait now, or call `kept` later."""
         self._settled, self._error = True, error
         for future in self._waiting:
-            if future.done():  # its client has hung up
+            if future.done():  # the client has disconnected
                 continue
             if error is None:
                 future.set_result(None)

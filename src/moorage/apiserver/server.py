@@ -287,7 +287,7 @@ class ApiServer:
     def reload(self) -> None:
         """Rebuild the state that follows from the stored objects, after a store was restored.
 
-        Custom resources are served by their definitions; quotas are counted.
+        The definitions of custom resources are served again, and quotas are counted.
         """
         self._definitions.load()
         self._quotas.load()

@@ -269,8 +269,8 @@ class Writer:
     ) -> Record:
         """Run the rules of an update and store the result, unless nothing has changed.
 
-        ``writing`` returns the data of the write. It is called only where managers are recorded. It
-        is None for an apply, which has already computed the owners of the fields.
+        ``writing`` returns the data of the write, and is called only where managers are recorded.
+        ``writing`` is None for an apply, which has already computed the owners of the fields.
         """
         served, kind = target.served, target.served.rules
         sent = new["metadata"].get("managedFields")

@@ -2,7 +2,7 @@
 
 Place in the flow: validation of custom resources and of defaults in definitions evaluates rules
 here. A rule can make 2 GB out of 1 MB with ten sums. The CEL runtime can neither be interrupted nor
-limited in memory. An upper estimate finds rules that may take long. They are sent to the judge, a
+limited in memory. An upper estimate finds rules that may take long. The judge evaluates them, a
 process of their own with a deadline and a memory limit. An object that exceeds them is refused in
 the words of kube-apiserver. Its cost budget has the same purpose.
 
