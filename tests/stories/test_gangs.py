@@ -241,8 +241,10 @@ def test_when_a_members_bind_fails_its_place_is_kept_and_the_group_is_degraded(
 ):
     async def story(live: Cluster) -> None:
         async with controllers(live):
-            # Somebody else of the same priority waits for exactly the room that is freed.
-            await live.create(pod_group(least=3), *job("g", 3), pod_manifest("rival", cpu="1"))
+            await live.create(pod_group(least=3))
+            await live.until(lambda: bool(status(live)))  # its watchers have been told of it
+            # Another pod of the same priority waits for exactly the room that is freed.
+            await live.create(*job("g", 3), pod_manifest("rival", cpu="1"))
             await live.until(lambda: live.bound(*names("g", 3)) == 2)
             await live.until(lambda: status(live).get("phase") == "Degraded", seconds=1)
             running = {name: live.pod(name) for name in ("g0", "g2")}
