@@ -1,4 +1,4 @@
-"""What the author of a plugin imports: ``from moorage import plugin``.
+"""The names that the author of a plugin imports: ``from moorage import plugin``.
 
 A plugin is one decorated function::
 

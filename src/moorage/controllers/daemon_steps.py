@@ -34,7 +34,7 @@ from moorage.controllers.views import Whole
 
 REVISION_LABEL: Final = "controller-revision-hash"
 _GENERATION_LABEL: Final = "pod-template-generation"
-# What daemons tolerate whatever their template says (AddOrUpdateDaemonPodTolerations).
+# Taints that daemons tolerate whatever their template says (AddOrUpdateDaemonPodTolerations).
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_EXECUTE),
@@ -245,7 +245,7 @@ def roll(
             continue
         if not any(serves(pod) for pod in here):
             unavailable += 1
-            # What does not serve may go at once; it makes nothing worse.
+            # A pod that does not serve may go at once; that makes nothing worse.
             plan.delete += old
         else:
             candidates += old

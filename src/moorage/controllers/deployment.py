@@ -89,7 +89,7 @@ class DeploymentController(Controller):
             for step in self._steps(deployment, sets):
                 await self._carry_out(deployment, step)
                 if isinstance(step, ChangeDeployment):
-                    # What was seen is outdated now; the watch shows the newer one.
+                    # The object seen is outdated now; the watch shows the newer one.
                     return None
         now_ns = self.clock.now_ns()
         status = status_due(deployment, sets, now_ns)

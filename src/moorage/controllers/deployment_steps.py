@@ -134,7 +134,7 @@ def revision_steps(deployment: Whole, sets: Sets, *, create: bool) -> list[SetSt
     revision = max((revision_of(each) for each in sets.old), default=0) + 1
     if sets.new is None:
         return [_new_set(deployment, sets, revision)] if create else []
-    # One that is the newest already keeps its number.
+    # A revision that is the newest already keeps its number.
     revision = max(revision, revision_of(sets.new))
     steps: list[SetStep] = []
     changes = _annotation_changes(deployment, sets.new, str(revision))

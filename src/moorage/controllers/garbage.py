@@ -203,7 +203,7 @@ class GarbageCollector:
         meta = live["metadata"]
         owners = {each.get("uid") for each in meta.get("ownerReferences") or []}
         if meta.get("uid") != item.uid or owners != {each.uid for each in item.owners}:
-            # What was judged is outdated; the watch brings it here again.
+            # The judged object is outdated; the watch brings it here again.
             return
         await self._delete(item, foreground=bool(waiting) and self._is_owner(item))
 

@@ -164,7 +164,7 @@ class Containment:
                 answer: T = end.value
                 return answer
             except PluginFailedError:
-                # It may have swallowed the interruption and be waiting again.
+                # The plugin may have swallowed the interruption and be waiting again.
                 self.ask(plugin, point, steps.close)
                 raise
             value, problem = None, None

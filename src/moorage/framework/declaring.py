@@ -97,7 +97,7 @@ pre_enqueue: Decorator[PodFunction] = _decorator("pre_enqueue")
 permit: Decorator[PermitFunction] = _decorator("permit")
 """A last word on the chosen node: ``(pod, node_name) -> yes, no, or (wait, seconds)``."""
 pre_bind: Decorator[PreBindFunction] = _decorator("pre_bind")
-"""What must be done before the pod is bound: ``(pod, node_name)``; may be ``async def``."""
+"""Work that must be done before the pod is bound: ``(pod, node_name)``; may be ``async def``."""
 post_bind: Decorator[BoundFunction] = _decorator("post_bind")
 """Told when the pod is bound: ``(pod, node_name) -> None``; may be ``async def``."""
 

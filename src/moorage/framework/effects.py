@@ -1,4 +1,4 @@
-"""What a plugin may answer with besides statuses: the effects its `Handle` offers.
+"""Effects: acts that a `Handle` offers a plugin, besides the status it answers with.
 
 A plugin sees who waits at Permit and may let a pod go or turn it away, may have pods tried again
 at once, and may emit Events. That is all: it never holds the queue, the cache or a task. Every

@@ -1,4 +1,4 @@
-"""What a plugin may use: a narrow `Handle`, never the scheduler.
+"""The things that a plugin may use: a narrow `Handle`, never the scheduler.
 
 A plugin answers with statuses and scores. What it may look at is here: the snapshot of the
 current attempt, the interned reasons, its own random stream and, in the binding task only, the

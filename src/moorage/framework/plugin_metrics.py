@@ -17,7 +17,7 @@ Labels: TypeAlias = tuple[str, ...]
 
 
 class PluginMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plugin of one profile tells the metrics.
+    """The numbers that one plugin of one profile tells the metrics.
 
     Parameters
     ----------

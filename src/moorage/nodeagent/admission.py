@@ -141,7 +141,7 @@ def _lacking_resource(pod: Pod, node: Node, load: NodeLoad) -> Refusal | None:
     for name in (*_FIXED_ORDER, *others):
         amount = wanted.get(name, 0)
         if amount <= 0 or (is_extended_resource(name) and name not in capacity):
-            # What the node has never heard of is not the kubelet's business.
+            # A resource that the node has never heard of is not the kubelet's business.
             continue
         used = load.used(name)
         if amount > capacity.get(name, 0) - used:

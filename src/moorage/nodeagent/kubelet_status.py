@@ -27,7 +27,7 @@ _Condition = tuple[str, str, str]  # status, reason, message
 _Wanted = tuple[str, str, str, str]  # type, and as above
 
 
-# What is added to the status of a pod that outlived ``activeDeadlineSeconds``.
+# Fields added to the status of a pod that outlived ``activeDeadlineSeconds``.
 OVERDUE: Final[dict[str, object]] = {
     "reason": "DeadlineExceeded",
     "message": "Pod was active on the node longer than the specified deadline",

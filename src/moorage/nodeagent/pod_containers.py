@@ -19,7 +19,7 @@ from moorage.nodeagent.container_run import ContainerRun, restarts, taken_up
 
 Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
 
-# What a container ends with when it is told to stop: 128 and the number of SIGTERM.
+# The exit code of a container that is told to stop: 128 and the number of SIGTERM.
 STOPPED_CODE: Final = 143
 
 

@@ -79,7 +79,7 @@ class Child:
             stdin.write(data)
             await stdin.drain()
         except ConnectionError:
-            # It has ended already; the caller reads why from its output and exit code.
+            # The child has ended already; the caller reads why from its output and exit code.
             return
 
     async def lines(self) -> AsyncIterator[bytes]:
@@ -106,7 +106,7 @@ class Child:
                 self.kill()
                 await self._process.wait()
         if self._errors is not None:
-            # What was written last is worth reading: the pipe has ended with the process.
+            # The last lines are worth reading: the pipe has ended with the process.
             await asyncio.wait({self._errors}, timeout=_DRAIN_SECONDS)
         await self._tasks.cancel_all()
 
@@ -123,7 +123,7 @@ class Child:
             else:
                 self._process.terminate()
         except ProcessLookupError:
-            # It ended in this very moment.
+            # The child ended in this very moment.
             return
 
     async def _read_errors(self) -> None:

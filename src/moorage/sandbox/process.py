@@ -136,7 +136,7 @@ class Ending:
             return
         if self._on_second is not None:
             self._on_second()
-        # Whoever asks twice does not want to wait for anything.
+        # A user who asks twice does not want to wait for anything.
         os._exit(EXIT_KILLED)
 
 

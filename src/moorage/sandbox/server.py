@@ -43,7 +43,7 @@ from moorage.testing.in_process import InProcessTransport
 
 _log = logging.getLogger(__name__)
 
-# Who the parts of the sandbox are, as in any cluster; under --rbac they may do what these may.
+# The users of the parts of the sandbox, as in any cluster; --rbac gives each its rights.
 _NODES = User("system:node:moorage", (NODES_GROUP,))
 _CONTROLLERS = User(CONTROLLER_USER)
 
@@ -63,7 +63,7 @@ class SandboxServer:
         self._settings = settings
         self._clock = clock
         self._streams = Streams(settings.seed)
-        # Whoever checks a certificate has a clock of his own.
+        # A client that checks a certificate has a clock of its own.
         real = SystemClock()
         self._directory = DataDirectory(Path(settings.data), clock=real) if settings.data else None
         identity = self._directory.identity if self._directory else new_identity(real)

@@ -182,7 +182,7 @@ def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> froze
 
         parse_feature_gates(gates)
     if config is None and not plugins:
-        # What the scheduler needs takes a second to import; the defaults have no mistakes.
+        # The scheduler's modules take a second to import; the defaults have no mistakes.
         return DEFAULT_NAMES
     from moorage.cli.run.scheduling import check_config
 
