@@ -24,7 +24,7 @@ def test_an_id_that_gets_a_new_set_gets_a_new_answer():
     assert plugin.filter(state, asked, snapshot.all()) is None
 
 
-def test_a_question_is_asked_once_for_each_set_and_only_of_the_rows_asked_about():
+def test_each_set_of_the_view_is_answered_once():
     asked_about: list[int] = []
 
     def count(taints: tuple[object, ...]) -> int:

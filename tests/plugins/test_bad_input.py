@@ -168,7 +168,7 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
         ),
     ],
 )
-def test_a_pod_that_asks_the_impossible_waits_and_the_next_one_runs(
+def test_an_unschedulable_pod_does_not_hold_up_the_next_pod(
     objects: list[Manifest], spec: Manifest, reasons: str, rest: str
 ) -> None:
     node, said = live(objects, spec)
@@ -218,7 +218,9 @@ def test_a_pod_that_asks_the_impossible_waits_and_the_next_one_runs(
         ),
     ],
 )
-def test_a_pod_the_server_refuses_never_gets_to_the_scheduler(spec: Manifest, message: str) -> None:
+def test_a_pod_that_the_server_rejects_never_reaches_the_scheduler(
+    spec: Manifest, message: str
+) -> None:
     with pytest.raises(ApiError) as refused:
         live([], spec)
     assert str(refused.value) == f'Pod "bad" is invalid: {message}'

@@ -169,7 +169,7 @@ def test_an_overcommitted_node_takes_pods_that_ask_for_something_else():
     assert verdicts("NodeResourcesFit", snapshot, pod(requests={"memory": "1Gi"})) == {}
 
 
-def test_many_different_failures_are_told_apart():
+def test_many_combinations_of_reasons_are_distinguished():
     """More checks fail than are counted without sorting."""
     names = [f"r.io/{letter}" for letter in "abcdefghijkl"]
     rooms = [{"pods": "9", **dict.fromkeys(names[row:], "1")} for row in range(3)]

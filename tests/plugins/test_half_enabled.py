@@ -32,14 +32,14 @@ def affine(*wishes: dict[str, Any]) -> PodInfo:
         "VolumeRestrictions",
     ],
 )
-def test_filter_without_pre_filter_breaks(name):
+def test_filter_without_pre_filter_raises(name):
     plugin, _ = make(name, snapshot := cluster(node()))
     with pytest.raises(StateMissingError, match=r"^not found$"):
         plugin.filter(CycleState(), PodInfo(pod()), snapshot.all())
 
 
 @pytest.mark.parametrize("name", ["TaintToleration", "DynamicResources"])
-def test_score_without_state_breaks(name):
+def test_score_without_pre_score_raises(name):
     plugin, _ = make(name, snapshot := cluster(node()))
     with pytest.raises(StateMissingError, match=r"^not found$"):
         plugin.score(CycleState(), PodInfo(pod()), snapshot.all())
@@ -53,7 +53,7 @@ def test_filters_that_need_no_state_pass_a_plain_pod(name):
     assert plugin.filter(CycleState(), PodInfo(pod()), snapshot.all()) is None
 
 
-def test_node_affinity_and_fit_score_on_the_spot():
+def test_node_affinity_and_fit_score_without_pre_score():
     snapshot = cluster(node("a", labels={"zone": "z"}), node("b"))
     affinity, _ = make("NodeAffinity", snapshot)
     assert affinity.score(CycleState(), affine(WISH), snapshot.all()).tolist() == [5, 0]
@@ -63,7 +63,7 @@ def test_node_affinity_and_fit_score_on_the_spot():
     assert fit.score(CycleState(), asked, snapshot.all()).tolist() == [50, 50]
 
 
-def test_a_wish_that_cannot_be_read_fails_the_cycle_at_either_point():
+def test_an_invalid_preferred_term_fails_at_pre_score_or_score():
     broken = {"weight": 1, "preference": {"matchExpressions": [{"key": "k", "operator": "Near"}]}}
     plugin, _ = make("NodeAffinity", snapshot := cluster(node()))
     status = plugin.pre_score(CycleState(), affine(WISH, broken), snapshot.all())

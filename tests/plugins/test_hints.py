@@ -480,7 +480,7 @@ def test_hint(name, event, waiting, old, new, expected):
         pytest.param({"zone": "a"}, False, id="the added affinity does not match"),
     ],
 )
-def test_added_affinity_is_asked_of_the_new_node(labels, expected):
+def test_the_node_hint_checks_added_affinity(labels, expected):
     rule = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["x"]}]}
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [rule]}}
     args = NodeAffinityArgs(added_affinity=from_dict(NodeAffinity, added))

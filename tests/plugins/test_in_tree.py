@@ -87,11 +87,11 @@ def test_every_plugin_can_be_made_with_default_arguments():
         ),
     ],
 )
-def test_plugins_refuse_arguments_they_cannot_work_with(name, args):
+def test_plugins_reject_invalid_arguments(name, args):
     with pytest.raises(ConfigError):
         make(name, args=args)
 
 
-def test_plugins_without_arguments_ignore_what_they_are_given():
+def test_plugins_without_arguments_ignore_arguments():
     plugin, _ = make("NodeName", args=NodeAffinityArgs())
     assert plugin.name == "NodeName"

@@ -50,7 +50,7 @@ def snapshot():
     return cluster(*(node(f"n{i}", labels={"zone": f"z{i % 2}"}) for i in range(40)))
 
 
-def test_an_answer_given_stays_what_it_was(snapshot):
+def test_a_returned_array_never_changes(snapshot):
     kept, count = DomainSums(snapshot), COUNTS[0]
     before = kept.of("zone", count).by_domain
     frozen = before.tolist()
@@ -61,7 +61,7 @@ def test_an_answer_given_stays_what_it_was(snapshot):
     assert (before.tolist(), inside, after) == (frozen, [0, 1, 0], frozen)
 
 
-def test_rows_that_do_not_count_are_followed_without_being_counted(snapshot):
+def test_uncounted_rows_do_not_change_sums(snapshot):
     odd = np.arange(40) % 2 == 1
     places = Places(snapshot.label_column("zone").ids, 2, odd)
     kept, count = RunningSums(snapshot), COUNTS[0]
@@ -73,7 +73,7 @@ def test_rows_that_do_not_count_are_followed_without_being_counted(snapshot):
     assert kept.of(places, count).tolist() == [0, 2, 0]
 
 
-def test_as_many_sums_are_kept_as_are_worth_it(snapshot):
+def test_the_number_of_kept_sums_is_bounded(snapshot):
     kept = RunningSums(snapshot)
     for _ in range(300):
         kept.of(Places(snapshot.label_column("zone").ids, 2, None), COUNTS[0])

@@ -121,7 +121,7 @@ def test_float_and_integer_division_agree_where_floats_are_exact(strategy):
         pytest.param([(0, 0), (3, 10)], 1, 33, id="a rising line truncates"),
     ],
 )
-def test_broken_line(points, percent, expected):
+def test_requested_to_capacity_ratio(points, percent, expected):
     use = ResourceUse(1, np.array([100], np.int64), None, np.array([percent], np.int64))
     assert RequestedToCapacityRatio(points)([use], 1).tolist() == [expected]
 
@@ -165,7 +165,7 @@ def test_image_locality_epoch_rises_when_another_node_changes_the_spread():
     assert plugin.epoch(snapshot) != before
 
 
-def test_unwelcome_taints_cost_and_none_give_everybody_the_best():
+def test_taint_scores():
     soft = {"key": "k", "effect": "PreferNoSchedule"}
     snapshot = cluster(
         node("a"), node("b", taints=[soft]), node("c", taints=[soft, {**soft, "key": "l"}])

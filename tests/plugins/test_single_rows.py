@@ -112,7 +112,7 @@ def scores_agree(name: str, args: object, random_cluster: Cluster, asked: Pod) -
     assert [e if f is None else f for e, f in zip(expected, found, strict=True)] == expected
 
 
-def test_amounts_that_floats_do_not_hold_are_left_to_arrays():
+def test_amounts_beyond_exact_floats_need_arrays():
     snapshot = cluster(node("n", allocatable={"memory": "100Ti", "cpu": "4", "pods": "9"}))
     plugin, info = make("NodeResourcesFit", snapshot)[0], PodInfo(pod(requests={"cpu": "1"}))
     assert plugin.score_row(CycleState(), info, 0) is None

@@ -1,8 +1,8 @@
 """In-tree plugins, by subject; a plugin's module carries the plugin's own name.
 
-Belongs here: deciding where a pod may run and how good a node is. A plugin knows the contracts of
-`framework` and the columns of `snapshot`, and never another plugin; only `in_tree` names them all.
-Each folder's docstring lists its modules.
+Plugins decide on which nodes a pod may run, and score nodes. A plugin uses the contracts of
+`framework` and the columns of `snapshot`, and never another plugin. Only `in_tree` names all
+plugins. Each folder's docstring lists its modules.
 
 - `in_tree`: the map of names to plugins, from which the registry is built.
 - `queue`: which pods enter the queue, and the order in which they leave it.
@@ -19,7 +19,7 @@ Each folder's docstring lists its modules.
 
 Modules of several subjects stay beside `in_tree`:
 
-- `answers`: answers cached by set of a node's values and by pod shape.
-- `pod_hints`: questions that the queueing hints of several plugins ask about a pod.
+- `answers`: answers cached by pod shape, and by the sets of a node's values.
+- `pod_hints`: functions on pods that the hints of several plugins share.
 - `running_sums`: count columns summed over groups of rows.
 """

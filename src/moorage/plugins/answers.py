@@ -1,7 +1,7 @@
 """Answers kept between questions: by part of a shape, by set of a node, until a node changes.
 
-Used by plugins between the snapshot's columns and their answers. A question about taints, ports
-or features is answered once for each distinct set and gathered over the rows.
+A question about taints, ports or features is answered once for each distinct set. The answers are
+then gathered over the rows.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 _UNKNOWN = -1
-_TABLE_MOST = 512  # below so great a score it costs less to scale each value than each row; a guess
+_TABLE_MOST = 512  # up to this score, scaling each value is cheaper than scaling each row; a guess
 
 
 def memo_of(part: Part[T], owner: object, make: Callable[[T], M]) -> M:
-    """Return what `owner` compiled from a part, compiling it on first use.
+    """Return the value that `owner` compiled from a part; compile the value on first use.
 
     Parameters
     ----------
     part
-        A part of a pod's shape; replicas share it.
+        A part of a pod's shape; replicas share the part.
     owner
-        The plugin instance: two profiles with different arguments do not share.
+        The plugin instance: profiles with different arguments do not share values.
     make
-        Part value to compiled value; must not return None.
+        Compiles the part's value; must not return None.
     """
     found: M | None = part.memo.get(owner)
     if found is None:
@@ -50,7 +50,7 @@ class SetAnswers:
     Parameters
     ----------
     answer
-        Set content to answer; asked once for each set while the set stays known.
+        Returns the answer for the content of a set; called once for each known set.
     """
 
     __slots__ = ("_answer", "_column", "_table", "_unknown", "_version")
@@ -65,8 +65,8 @@ class SetAnswers:
     def gather(self, column: SetColumn[S], view: NodeView) -> NDArray[np.int32]:
         """Return int32, (rows of the view,): the answer for each row's set.
 
-        The cost is proportional to the rows asked about, plus one call of the question for each
-        set met for the first time.
+        The cost is proportional to the rows of the view, plus one call of the question for each
+        new set.
         """
         self._follow(column)
         ids = view.take(column.ids)
@@ -92,7 +92,7 @@ class SetAnswers:
         return known
 
     def _follow(self, column: SetColumn[S]) -> None:
-        # An id may get a new meaning (version), and a fork numbers its sets on its own (column).
+        # An id may get a new meaning (version), and another column numbers its sets separately.
         if column is not self._column or column.version != self._version:
             self._column, self._version = column, column.version
             self._table = np.full(column.size, _UNKNOWN, np.int32)
@@ -105,14 +105,14 @@ class SetAnswers:
 
 
 class NodeAnswers(Generic[S, M]):
-    """Answers that depend on nodes' objects only, forgotten when any of them changes.
+    """Answers that depend on Node objects only, forgotten when any Node changes.
 
     Parameters
     ----------
     snapshot
         The cluster.
     most
-        How many answers are kept; all are forgotten when there would be more.
+        Greatest number of kept answers; one more clears the cache.
     """
 
     __slots__ = ("_kept", "_most", "_nodes", "_of_nodes", "_structure")
@@ -124,7 +124,7 @@ class NodeAnswers(Generic[S, M]):
         self._kept: dict[S, M] = {}
 
     def find(self, question: S) -> M | None:
-        """Return the answer kept for a question, or None."""
+        """Return the kept answer for a question, or None."""
         of_nodes = (self._nodes.position, self._structure.structure)
         if of_nodes != self._of_nodes:
             self._of_nodes = of_nodes
@@ -132,7 +132,7 @@ class NodeAnswers(Generic[S, M]):
         return self._kept.get(question)
 
     def keep(self, question: S, answer: M) -> M:
-        """Keep and return an answer given just after `find` had none."""
+        """Keep and return an answer, directly after `find` returned None."""
         if len(self._kept) >= self._most:
             self._kept.clear()
         self._kept[question] = answer
@@ -147,7 +147,7 @@ def normalize_to_max(raw_n: ScoreArray, *, reverse: bool = False) -> ScoreArray:
     raw_n
         int64, (feasible nodes,), not negative; not changed.
     reverse
-        Whether a great raw score is bad: the result is then 100 minus the scaled score.
+        Whether a high raw score is bad: the result is then 100 minus the scaled score.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""The map of in-tree plugins: the one module that names them all.
+"""The map of in-tree plugins: the only module that names all plugins.
 
-The registry of `framework` is built from this. Nothing registers itself on import. Which of them
-are enabled, where and with what weight is `config`'s business.
+The registry of `framework` is built from this map. No plugin registers itself on import. `config`
+decides which plugins are enabled, at which extension points and with which weight.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/registry.go``.
 """
@@ -89,7 +89,7 @@ def _entry(plugin: type[Any]) -> PluginEntry:
 
 
 IN_TREE: Final[tuple[PluginEntry, ...]] = tuple(_entry(plugin) for plugin in _PLUGINS)
-"""The plugins of the default profile and those that feature gates add, in their order."""
+"""The plugins of the default profile and the plugins that feature gates add, in their order."""
 
 OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
     _entry(plugin)
@@ -101,15 +101,15 @@ OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
         PreemptionToleration,
     )
 )
-"""In-tree plugins that no profile has unless its configuration enables them."""
+"""In-tree plugins that a profile has only if its configuration enables them."""
 
 
 def in_tree_registry(containment: Containment | None = None) -> Registry:
-    """Return a new registry of the in-tree plugins, to which others can be added.
+    """Return a new registry of the in-tree plugins; other plugins can be added.
 
     Parameters
     ----------
     containment
-        How those others are called; without a time budget when None.
+        How other plugins are called; without a time budget when None.
     """
     return Registry((*IN_TREE, *OPTIONAL), containment=containment)

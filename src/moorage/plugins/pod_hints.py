@@ -1,4 +1,4 @@
-"""What the hints of several plugins ask about a pod that came, changed or went."""
+"""Functions on new, changed and deleted pods that the hints of several plugins share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from moorage.api.pod import Pod
 
 
 def own_update_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod when it changed itself."""
+    """Queue a pod when the pod itself changed."""
     del old
     return isinstance(new, Pod) and new.uid == waiting.uid
 
 
 def holds_place(pod: Pod) -> bool:
-    """Whether a pod takes room on a node: it is there, or nominated to it."""
+    """Whether a pod uses room on a node: the pod is placed there, or nominated to the node."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)

@@ -1,7 +1,7 @@
 """Count columns summed over groups of rows, kept up to date by the rows that changed.
 
-Between the snapshot's count columns and the plugins that compare topology domains. Placing one
-replica after another moves one row, so the sums cost one row, not a pass over the cluster.
+Plugins that compare topology domains use these sums. Each placed replica changes one row, so an
+update costs one row, not a pass over the cluster.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from moorage.snapshot.snapshot import Snapshot
 
 Sums = NDArray[np.int64]
 
-_KEPT: Final = 128  # sums; a guess: at most 80 kB each at 5000 nodes with a domain each
+_KEPT: Final = 128  # number of sums; a guess: at most 80 kB each at 5000 nodes, each a domain
 _ROWS_A_PASS: Final = 16  # one changed row costs about a sixteenth of a pass over 5000; a guess
 
 
 class Places:
-    """Which group each row is in; compared by identity, because it holds for one set of nodes.
+    """The group of each row; compared by identity, because it is valid for one set of nodes.
 
     Parameters
     ----------
     place_n
         int64, (n,): group of each row, below `size`; `size` itself and -1 are the last entry.
     size
-        Number of groups without that one.
+        Number of groups, without the last entry.
     counted_n
-        bool, (n,): rows that count at all; None for all.
+        bool, (n,): counted rows; None for all rows.
     """
 
     __slots__ = ("_places", "counted_n", "place_n", "rows", "size")
@@ -47,7 +47,7 @@ class Places:
 
     @property
     def counted(self) -> NDArray[np.int64]:
-        """int64: the group of each row that counts."""
+        """int64: the group of each counted row."""
         return self._places
 
     def sums(self, count_n: NDArray[np.int64]) -> Sums:
@@ -66,7 +66,7 @@ class _Kept:
 
 
 class RunningSums:
-    """Sums by group of the count columns asked about lately.
+    """Sums by group of the recently used count columns.
 
     Parameters
     ----------
@@ -79,16 +79,16 @@ class RunningSums:
         self._kept: OrderedDict[tuple[Places, CountKey], _Kept] = OrderedDict()
 
     def of(self, places: Places, count: CountKey) -> Sums:
-        """Return int64, (places.size + 1,): pods by group; not to be changed.
+        """Return int64, (places.size + 1,): pods by group; the caller must not change the array.
 
-        Nor does it change by itself: once pods have moved, the answer is another array.
+        The array itself never changes: after pods have moved, the result is another array.
 
         Parameters
         ----------
         places
-            The groups, of the nodes as they are.
+            The groups of the current nodes.
         count
-            Which pods.
+            Key of the counted pods.
         """
         count_n = self._snapshot.count_column(count)
         position = self._snapshot.table.pod_log.position
@@ -118,7 +118,7 @@ class RunningSums:
                 continue
             seen_n[row] += step
             if counted_n is None or counted_n[row]:
-                if total_d is None:  # who asked before keeps what it was told
+                if total_d is None:  # earlier callers keep the old array unchanged
                     total_d = kept.total_d.copy()
                 total_d[places.place_n[row]] += step
         if total_d is not None:

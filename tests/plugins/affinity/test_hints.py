@@ -126,7 +126,7 @@ def test_node_hint(waiting, old, new, expected):
     assert node_hint(waiting, old, new) is expected
 
 
-def test_terms_that_cannot_be_read_raise_and_so_mean_retry():
+def test_hints_raise_for_invalid_terms():
     broken = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a"}]}}
     for hint, event in ((pod_hint, X), (node_hint, labelled())):
         with pytest.raises(ValueError, match="not a valid label selector operator"):

@@ -283,7 +283,7 @@ def test_a_relabelled_namespace_is_seen_at_once():
             assert (None if answer is None else answer.code_n.tolist()) == expected
 
 
-def test_removing_the_last_match_opens_the_rule_of_the_first():
+def test_removing_the_last_match_lets_a_self_matching_pod_start_its_group():
     match = pod("p", "x")
     snapshot = zones({"n1": [match]})
     plugin, _ = make(NAME, snapshot)
@@ -402,7 +402,7 @@ LIKE = '"Like" is not a valid label selector operator'
         ),
     ],
 )
-def test_terms_that_cannot_be_read_reject_the_pod(affinity, message):
+def test_invalid_terms_reject_the_pod(affinity, message):
     snapshot = zones({})
     plugin, _ = make(NAME, snapshot)
     info = PodInfo(pod(affinity=affinity))
@@ -412,7 +412,7 @@ def test_terms_that_cannot_be_read_reject_the_pod(affinity, message):
     assert status == error(f"failed to parse pod: {message}")
 
 
-def test_a_group_of_an_existing_pod_that_cannot_be_read_counts_as_absent():
+def test_invalid_terms_of_an_existing_pod_count_as_absent():
     neighbour = pod("p", affinity={**away(term(), BROKEN), **wishing(wish(4))})
     snapshot = zones({"n1": [neighbour]})
     assert verdicts(NAME, snapshot, pod(app="x")) == {}

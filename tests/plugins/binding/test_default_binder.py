@@ -38,13 +38,13 @@ async def test_a_refusal_is_an_error_with_the_servers_text():
     assert found == error('pod "web" is already assigned to node "n1"')
 
 
-async def test_no_answer_is_left_to_the_binding_task():
+async def test_a_transport_error_is_raised_to_the_binding_task():
     plugin, _ = make("DefaultBinder", client=Recorder(TransportError("timed out")))
     with pytest.raises(TransportError):
         await plugin.bind(CycleState(), PodInfo(pod("web")), "n7")
 
 
-async def test_without_a_client_nothing_is_claimed_to_be_bound():
+async def test_bind_without_a_client_is_an_error():
     plugin, _ = make("DefaultBinder")
     found = await plugin.bind(CycleState(), PodInfo(pod("web")), "n7")
     assert found == error("pod default/web: nothing can be bound here, there is no API client")

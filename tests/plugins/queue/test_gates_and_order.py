@@ -68,7 +68,7 @@ def test_order_by_quality_of_service(first, second):
     assert keys[0] < keys[1]
 
 
-def test_the_class_in_the_status_counts_where_there_is_one():
+def test_the_qos_class_in_the_status_takes_precedence():
     plugin, _ = make("QOSSort")
     told = of_class("BestEffort", qosClass="Guaranteed")
     assert plugin.sort_key(0, 1, told) == plugin.sort_key(0, 1, of_class("Guaranteed"))

@@ -49,7 +49,7 @@ def totals(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
     return dict(zip(snapshot.names, pairs, strict=True))
 
 
-def test_devices_are_counted_as_they_come_and_are_taken():
+def test_totals_follow_new_slices_and_allocations():
     snapshot = some_taken()
     assert totals(snapshot) == {"a": (4, 1), "b": (2, 0), "plugin": (0, 0), "bare": (0, 0)}
     counted = DeviceTotals(handle(snapshot))
@@ -72,7 +72,7 @@ def test_devices_are_counted_as_they_come_and_are_taken():
         pytest.param(["false", "device.driver =="], (0, 0), id="one that is not asked"),
     ],
 )
-def test_only_devices_of_the_class_count(selectors, expected):
+def test_totals_count_devices_of_the_class_only(selectors, expected):
     snapshot = some_taken()
     spec: dict[str, Any] = {"selectors": [{"cel": {"expression": each}} for each in selectors]}
     put(snapshot, device_class(resource=GPU, **spec))
@@ -91,7 +91,7 @@ def test_a_score_by_use_counts_devices_where_no_device_plugin_offers_the_resourc
     assert fit.never_reused(ASKED)
 
 
-def test_balance_counts_devices_as_well():
+def test_balanced_allocation_counts_devices():
     snapshot = some_taken()
     both = tuple(ResourceSpec(name=name, weight=1) for name in ("cpu", GPU))
     balanced, _ = make(

@@ -14,7 +14,7 @@ from tests.plugins.claims.builders import device_class, devices, offered
 from tests.plugins.claims.test_dynamic_resources import Asked
 
 
-def test_the_node_of_a_pod_leaves_to_devices_what_it_does_not_offer():
+def test_fit_leaves_resources_a_node_does_not_offer_to_devices():
     """NodeResourcesFit and DynamicResources agree on who provides an extended resource."""
     gpu = "example.com/gpu"
     snapshot = devices(
@@ -59,7 +59,7 @@ def test_the_node_of_a_pod_leaves_to_devices_what_it_does_not_offer():
         ),
     ],
 )
-def test_which_class_answers_to_a_resource(classes, expected):
+def test_the_device_class_of_an_extended_resource(classes, expected):
     lister = devices(*classes).listers.device_classes
     names = DeviceClassNames(lister)
     found = names.find("example.com/gpu")

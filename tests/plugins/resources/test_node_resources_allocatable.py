@@ -53,7 +53,7 @@ def three_sizes() -> Snapshot:
         pytest.param("Most", [0, 20, 100], id="large nodes first"),
     ],
 )
-def test_nodes_score_by_what_they_offer(mode, expected):
+def test_scores_by_allocatable_amounts(mode, expected):
     args = NodeResourcesAllocatableArgs(mode=mode)
     assert scores(NAME, three_sizes(), pod(), args=args)[1] == expected
 
@@ -65,19 +65,19 @@ def test_by_default_a_millicore_is_worth_a_mebibyte():
     assert scores(NAME, three_sizes(), pod())[0] == expected
 
 
-def test_neither_the_pod_nor_what_runs_there_matters():
+def test_scores_ignore_the_pod_and_the_running_pods():
     snapshot = three_sizes()
     before = scores(NAME, snapshot, pod())
     snapshot.table.add_pod(pod("resident", requests={"cpu": "1", "memory": "3Gi"}), "small")
     assert scores(NAME, snapshot, pod(requests={"cpu": "1"})) == before
 
 
-def test_nodes_of_one_size_score_nothing():
+def test_equal_nodes_score_zero():
     snapshot = cluster(node("a"), node("b"))
     assert scores(NAME, snapshot, pod())[1] == [0, 0]
 
 
-def test_a_mean_that_is_no_whole_number_is_cut_towards_zero():
+def test_a_fractional_mean_is_truncated_towards_zero():
     snapshot = cluster(node("a", allocatable={"cpu": "5m", "memory": "2", "pods": "1"}))
     weights = [("cpu", 1), ("memory", 1)]
     assert scores(NAME, snapshot, pod(), args=allocatable_args("Most", weights))[0] == [3]
@@ -106,7 +106,7 @@ def test_a_mean_that_is_no_whole_number_is_cut_towards_zero():
         ),
     ],
 )
-def test_arguments_that_make_no_sense(given, fault):
+def test_invalid_arguments(given, fault):
     faults: list[str] = []
     args = read_args(NAME, given, path="args", faults=faults)
     assert faults == [fault]
@@ -114,7 +114,7 @@ def test_arguments_that_make_no_sense(given, fault):
         make(NAME, args=args)
 
 
-def test_what_is_left_open_is_filled_in():
+def test_defaults_of_missing_arguments():
     faults: list[str] = []
     found = read_args(NAME, {"mode": "", "resources": []}, path="args", faults=faults)
     assert (found, faults) == (NodeResourcesAllocatableArgs(), [])

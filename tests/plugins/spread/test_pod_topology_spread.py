@@ -182,7 +182,7 @@ def test_terminating_pods_are_not_counted_but_their_removal_is():
         pytest.param([("n1", +1), ("n2", +1)], [0, 0, 0], id="two become larger"),
     ],
 )
-def test_pods_that_come_and_go_move_the_smallest_count(moves, expected):
+def test_added_and_removed_pods_change_the_smallest_count(moves, expected):
     nodes = [a_node("n1", "z1"), a_node("n2", "z2"), a_node("n3", "z3")]
     snapshot = cluster(*nodes, pods=webs(n2=1, n3=2))
     plugin, _ = make(NAME, snapshot)
@@ -241,7 +241,7 @@ def test_score(asked, pods, expected):
     assert scores(NAME, cluster(*NODES, pods=pods), asked) == expected
 
 
-def test_only_domains_of_feasible_nodes_weigh():
+def test_weights_depend_on_domains_of_feasible_nodes_only():
     asked = a_pod("p", WEB, rule(ZONE, soft=True))
     snapshot = cluster(*NODES, pods=webs(n1=2))
     assert scores(NAME, snapshot, asked, rows=[0, 1]) == ([2, 2], [100, 100])  # 2 ln 3
@@ -404,7 +404,7 @@ BROKEN = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
 NEAR = '"Near" is not a valid label selector operator'
 
 
-def test_a_selector_that_cannot_be_read_fails_at_the_point_that_needs_it():
+def test_an_invalid_selector_fails_at_the_extension_point_that_needs_it():
     snapshot = cluster(*NODES)
     plugin, _ = make(NAME, snapshot)
     hard = PodInfo(a_pod("p", WEB, rule(labelSelector=BROKEN), rule(soft=True)))
@@ -419,7 +419,7 @@ def test_a_selector_that_cannot_be_read_fails_at_the_point_that_needs_it():
         hint(hard.pod, NODES[0], NODES[0])
 
 
-def test_points_without_their_pre_points_break():
+def test_filter_and_score_without_pre_filter_and_pre_score_raise():
     plugin, _ = make(NAME, snapshot := cluster(*NODES))
     asked = PodInfo(a_pod("p", WEB, rule()))
     calls: list[Any] = [
@@ -433,7 +433,7 @@ def test_points_without_their_pre_points_break():
             call(CycleState())
 
 
-def test_statefulset_pods_share_what_is_compiled_of_them():
+def test_statefulset_pods_share_compiled_constraints():
     first, second = (
         PodInfo(
             a_pod(f"web-{i}", {**WEB, "statefulset.kubernetes.io/pod-name": f"web-{i}"}, rule())
@@ -511,11 +511,11 @@ TOLERANT = a_pod("p", WEB, rule(), tolerations=[{"key": "k"}])
         ),
     ],
 )
-def test_what_wakes_a_pod(waiting, old, new, expected):
+def test_hints_of_topology_spread(waiting, old, new, expected):
     assert hint(waiting, old, new) is expected
 
 
-def test_defaults_count_for_hints_too():
+def test_hints_use_default_constraints():
     snapshot = cluster()
     put(snapshot.listers, named(Service, WEB))
     plugin, _ = make(NAME, snapshot, args=HARD_ZONE)

@@ -1,7 +1,7 @@
 """Pods by topology domain: sums of a count column over the values of a node label.
 
-Between count columns of the snapshot and plugins that compare domains. A table by domain has one
-entry more than the label has values, always 0: the one a node without the label reads.
+Plugins compare domains by these sums. A table by domain has one entry more than the label has
+values. The last entry is always 0 and belongs to nodes without the label.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Domains(msgspec.Struct, frozen=True):
     column
         The node label.
     by_domain
-        int64, (values of the label + 1,): by value id; the last is 0. Not to be changed.
+        int64, (values of the label + 1,): by value id; the last is 0. Callers must not change it.
     """
 
     column: LabelColumn
@@ -46,7 +46,7 @@ class Domains(msgspec.Struct, frozen=True):
         return above
 
     def rows_without(self, view: NodeView) -> BoolArray:
-        """Return bool, (rows of the view,): whether it has not."""
+        """Return bool, (rows of the view,): whether the row's domain has no positive number."""
         none: BoolArray = (self.by_domain <= 0)[view.take(self.column.ids)]
         return none
 
@@ -93,7 +93,7 @@ class DomainSums:
 
 
 def moved(counts: ByKey, column: LabelColumn, key: str, *, row: int, step: int) -> ByKey:
-    """Return the counts with one row's domain of a key changed; the same where it has none."""
+    """Return the counts with one row's domain changed; unchanged for a row without domain."""
     domain = int(column.ids[row])
     if domain < 0:
         return counts

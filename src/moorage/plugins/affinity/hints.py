@@ -1,7 +1,7 @@
-"""Which cluster events may help a pod that other pods' neighbourhood kept waiting.
+"""Hints of InterPodAffinity: which cluster events may help a rejected pod.
 
-Hints of InterPodAffinity. They ask terms as written: namespace selectors are not resolved here,
-so a pod that waits for one of a namespace chosen by label is only retried by the periodic flush.
+The hints read terms as written, without resolving namespace selectors. So a pod that waits for a
+pod of a namespace selected by label is retried by the periodic flush only.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffinity/plugin.go``.
 """
@@ -19,14 +19,14 @@ from moorage.snapshot.pod_affinity import Terms, required_terms
 
 
 def registrations() -> Sequence[EventRegistration]:
-    """Return the events that may help: pods and nodes come, go, or change their labels."""
+    """Return the events that may help: pods and nodes are new, deleted or relabelled."""
     pod = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
     node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     return EventRegistration(pod, pod_hint), EventRegistration(node, node_hint)
 
 
 def pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Whether another pod's coming, going or relabelling may help.
+    """Whether a new, deleted or relabelled pod may help.
 
     Raises
     ------

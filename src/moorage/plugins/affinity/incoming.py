@@ -1,7 +1,7 @@
-"""What an incoming pod asks of its neighbours, ready to be counted.
+"""Affinity terms of an incoming pod, in the form in which pods are counted.
 
-Between a pod's compiled terms and the plugin that judges it: namespace selectors become names,
-required terms that hold together become one question, wishes get signed weights.
+Namespace selectors become names. The required terms, which must match together, become one count
+key. Preferred terms get signed weights.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffinity/plugin.go``.
 """
@@ -25,16 +25,16 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class CountedTerm(msgspec.Struct, frozen=True):
-    """One term as a question to a count column.
+    """One term as the key of a count column.
 
     Parameters
     ----------
     count
-        Which pods it means; terminating ones too.
+        Key of the matching pods, terminating pods included.
     topology_key
         Node label that names the domains.
     weight
-        Signed weight of a wish; 1 for a demand.
+        Signed weight of a preferred term; 1 for a required term.
     """
 
     count: CountKey
@@ -48,16 +48,16 @@ class IncomingAffinity(msgspec.Struct, frozen=True):
     Parameters
     ----------
     required, required_anti
-        For asking about one pod at a time.
+        The required terms, for matching one pod at a time.
     together
-        Which pods match every required term; None when there is none.
+        Count key of the pods that match every required term; None without required terms.
     keys
         Topology keys of the required terms, each once.
     anti
-        The required anti-affinity terms, to be counted.
+        The required anti-affinity terms, as count keys.
     wishes
-        Preferred terms, weights negative where they are dislikes; each question once, with the
-        sum of its weights, which may be 0 and still makes a score of the pods it means.
+        Preferred terms; the weight of anti-affinity is negative. Terms with the same count key are
+        merged and their weights added. A sum of 0 still counts as a match.
     """
 
     required: Terms = ()
@@ -68,21 +68,21 @@ class IncomingAffinity(msgspec.Struct, frozen=True):
     wishes: tuple[CountedTerm, ...] = ()
 
     def is_near(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod matches every required term (and there is one)."""
+        """Whether a pod matches every required term; False without required terms."""
         return bool(self.required) and all(means(term, namespace, labels) for term in self.required)
 
 
 def means(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool:
-    """Whether a resolved term of an incoming pod means another pod.
+    """Whether a resolved term of an incoming pod matches another pod.
 
-    The namespace's labels count no more: names were added for them. A selector of negative
-    conditions only still matches everywhere, as upstream, which keeps it after the merge.
+    Labels of the namespace do not matter here: the matching namespaces were added by name. A
+    selector with only negative conditions still matches every namespace, as upstream.
     """
     return term.matches(namespace, labels, _NO_LABELS)
 
 
 class Resolver:
-    """Resolves pods' terms, once for each shape as long as no namespace changes.
+    """Resolves the terms of pods, once for each shape until a namespace changes.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Resolver:
         self._namespaces = namespaces
 
     def resolve(self, part: Part[PodAffinitySpec]) -> IncomingAffinity:
-        """Return a shape's terms, resolved against the namespaces there are now."""
+        """Return a shape's terms, resolved against the current namespaces."""
         generation = self._namespaces.generation
         known: tuple[int, IncomingAffinity] | None = part.memo.get(self)
         if known is None or known[0] != generation:
@@ -146,7 +146,7 @@ def _summed(wishes: Iterable[CountedTerm]) -> tuple[CountedTerm, ...]:
 
 
 def _together(terms: Sequence[AffinityTerm]) -> CountKey:
-    """Return the one question whose pods match all terms: the intersection."""
+    """Return the count key of the pods that match all terms: the intersection."""
     namespaces = reduce(_in_both, (_namespaces_of(term) for term in terms))
     return CountKey(_all_of([term.selector for term in terms]), namespaces, live_only=False)
 

@@ -1,7 +1,7 @@
-"""InterPodAffinity: near to some pods, away from others, by topology domain; and wishes thereof.
+"""InterPodAffinity: required and preferred affinity and anti-affinity between pods.
 
-Incoming pods' terms are answered by count columns, existing pods' terms by the snapshot's index of
-distinct terms; both become tables by domain, which the rows of a view read. No pod is walked.
+Count columns answer the terms of incoming pods. The snapshot's index of distinct terms answers the
+terms of existing pods. Both become tables by domain. No loop over pods is needed.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffinity``.
 """
@@ -65,18 +65,18 @@ _NO_COUNTS: Final[ByKey] = {}
 
 
 class _Counted(msgspec.Struct, frozen=True):
-    """What PreFilter counted, by topology key and domain.
+    """The counts of PreFilter, by topology key and domain.
 
     Parameters
     ----------
     incoming
         The pod's own terms.
     existing
-        Existing pods whose anti-affinity means the pod ("EA").
+        Existing pods whose anti-affinity matches the pod ("EA").
     near
-        Pods that match all its required terms ("AF").
+        Pods that match all required affinity terms of the pod ("AF").
     away
-        Pods that match one of its anti-affinity terms ("AA").
+        Pods that match an anti-affinity term of the pod ("AA").
     """
 
     incoming: IncomingAffinity
@@ -95,7 +95,7 @@ class InterPodAffinity:
     Parameters
     ----------
     args
-        How terms of existing pods score.
+        Arguments: how terms of existing pods score.
     handle
         Snapshot and reasons.
 
@@ -130,7 +130,7 @@ class InterPodAffinity:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Count the pods that matter by domain; skip a pod that no rule concerns."""
+        """Count the matching pods by domain; skip a pod that no term concerns."""
         part = pod.part(POD_AFFINITY)
         if part.value.error:
             return None, unresolvable(f"parsing pod: {part.value.error}")
@@ -148,20 +148,20 @@ class InterPodAffinity:
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod itself requires nothing; what others require see `skips_while`."""
+        """Whether the pod has no required terms; `skips_while` checks the terms of other pods."""
         wanted = pod.part(POD_AFFINITY).value
         return not (wanted.error or wanted.required or wanted.required_anti)
 
     def skips_while(self, snapshot: Snapshot) -> bool:
-        """Whether no pod on a node has any term, so that none can keep others off."""
+        """Whether no pod on a node has any term, so no existing pod's term can matter."""
         return not len(snapshot.affinity_terms)
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
-        """Count one pod more on a row."""
+        """Add a pod on a row to the counts."""
         self._move(state, pod, added, row=row, step=+1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, *, row: int) -> None:
-        """Count one pod less on a row."""
+        """Remove a pod on a row from the counts."""
         self._move(state, pod, removed, row=row, step=-1)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
@@ -208,7 +208,7 @@ class InterPodAffinity:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Add up what the row's domains weigh; may be negative.
+        """Add up the weights of each row's domains; the sum may be negative.
 
         Raises
         ------
@@ -223,9 +223,9 @@ class InterPodAffinity:
         return raw_n
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
-        """Spread the scores over 0 to 100; all 0 where every raw score is the same.
+        """Scale the scores to 0 to 100; all 0 when all raw scores are equal.
 
-        The order of the float64 operations is upstream's, and so is what truncation makes of it.
+        The order of the float64 operations is upstream's, because the result is truncated.
         """
         del state, pod
         if len(raw_n) == 0:
@@ -240,7 +240,7 @@ class InterPodAffinity:
         return share_n.astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: pods and nodes that come, go, or change their labels."""
+        """Register new, deleted and relabelled pods and nodes."""
         return registrations()
 
     # -- counting ------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class InterPodAffinity:
         return found
 
     def _weight(self, term: ExistingTerm) -> int | None:
-        """Return what one pod with the term adds; None when the term does not score."""
+        """Return the weight that one pod with the term adds; None when the term does not score."""
         if term.kind is TermKind.REQUIRED:
             return self._hard_weight or None
         return term.weight if term.kind is TermKind.PREFERRED else -term.weight
@@ -328,7 +328,7 @@ def _namespace_labels(snapshot: Snapshot, namespace: str) -> Mapping[str, str]:
 
 
 def _unmet(counted: _Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
-    """Return where the pod's affinity fails; None for nowhere."""
+    """Return bool, (rows of the view,): rows that fail the pod's affinity; None for no row."""
     if not counted.near:
         return None
     unmet: BoolArray | None = None
@@ -338,7 +338,7 @@ def _unmet(counted: _Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
     assert unmet is not None
     if not np.count_nonzero(unmet) or not _is_first_of_its_kind(counted, pod):
         return unmet
-    # The first of pods that want to be together: any node that has the labels will do.
+    # The first pod of a group with affinity to itself: any node that has the labels is allowed.
     missing = np.zeros(len(view), np.bool_)
     for domains in counted.near.values():
         missing |= view.take(domains.column.ids) < 0
@@ -352,7 +352,7 @@ def _is_first_of_its_kind(counted: _Counted, pod: PodInfo) -> bool:
 
 
 def _taken(counts: ByKey, view: NodeView) -> BoolArray | None:
-    """Return where any domain of the row has a count; None for nowhere."""
+    """Return bool, (rows of the view,): rows with a count in any domain; None for no row."""
     taken: BoolArray | None = None
     for domains in counts.values():
         here = domains.rows_above_zero(view)
@@ -361,7 +361,7 @@ def _taken(counts: ByKey, view: NodeView) -> BoolArray | None:
 
 
 def _first_failure(*checks: tuple[BoolArray | None, Code, int]) -> FilterAnswer | None:
-    """Build the answer of checks of which the first that fails decides a row."""
+    """Build the filter result of checks; the first check that fails decides a row."""
     failing = [
         (failed, code, reason)
         for failed, code, reason in checks

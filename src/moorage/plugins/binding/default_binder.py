@@ -1,4 +1,4 @@
-"""DefaultBinder: tells the API server which node the pod goes to.
+"""DefaultBinder: writes the Binding of a pod to its node.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultbinder``.
 """
@@ -22,18 +22,18 @@ class DefaultBinder:
         self._client = handle.client
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Create the Binding; the pod's uid in it makes the server refuse a recreated pod.
+        """Create the Binding; with the pod's uid, so the server rejects a recreated pod.
 
         Returns
         -------
         Status
-            Success, or Error with the server's text when it refused.
+            Success, or Error with the server's text when the server rejected the Binding.
 
         Raises
         ------
         TransportError
-            No answer: the pod may be bound nevertheless, so whoever runs the binding task has to
-            look before it tries again.
+            The server did not answer. The pod may be bound nevertheless, so the binding task must
+            read the pod before a retry.
         """
         del state
         if self._client is None:

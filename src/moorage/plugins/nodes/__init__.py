@@ -1,4 +1,4 @@
-"""What a pod asks of a node itself: its name, labels, taints, ports, images and features.
+"""Plugins for properties of a node: name, labels, taints, ports, images and features.
 
 - `node_name`: the plugin NodeName.
 - `node_unschedulable`: the plugin NodeUnschedulable.

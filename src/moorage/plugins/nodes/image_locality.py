@@ -1,4 +1,4 @@
-"""ImageLocality: prefer nodes that have the pod's images, the larger and rarer spread the better.
+"""ImageLocality: prefers nodes that have the pod's images; large, widespread images count most.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/imagelocality``.
 """
@@ -35,7 +35,7 @@ class ImageLocality:
         self._snapshot = handle.snapshot
 
     def capabilities(self) -> Capabilities:
-        """Declare that scores rest on the node, and on totals that `epoch` tells the change of."""
+        """Declare that scores depend on the node, and on totals whose changes `epoch` reports."""
         return Capabilities(score_reads=Reads.NODE, shape_parts=(IMAGES,), epoch=self.epoch)
 
     def epoch(self, snapshot: Snapshot) -> int:
@@ -43,14 +43,14 @@ class ImageLocality:
         return snapshot.image_epoch
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Score the bytes already present, weighted by how widely the image is spread."""
+        """Score the bytes of images on each node, weighted by the share of nodes with the image."""
         del state
         images = pod.part(IMAGES).value
         known = self._known(images.names)
         if not known:
             return np.zeros(len(view), np.int64)
         most = _MOST_BYTES_PER_CONTAINER * images.containers
-        if len(known) == 1:  # rows have it or not: one score to compute
+        if len(known) == 1:  # a row has the image or not: one score to compute
             presence, weighted_bytes = known[0]
             counted = max(_LEAST_BYTES, min(int(weighted_bytes), most)) - _LEAST_BYTES
             found = view.take(presence).astype(np.int64)
@@ -62,7 +62,7 @@ class ImageLocality:
         return _score(total, most)
 
     def _known(self, names: tuple[str, ...]) -> list[tuple[NDArray[np.bool_], np.int64]]:
-        """Return for each image that any node has who has it, bool (n,), and its weighted bytes."""
+        """Return for each known image the rows that have it, bool (n,), and its weighted bytes."""
         snapshot = self._snapshot
         found = []
         for name, uses in Counter(names).items():
@@ -70,13 +70,13 @@ class ImageLocality:
             if state is None:
                 continue
             size_bytes, nodes = state
-            # float64 in this order, then truncated for each use, as upstream computes it.
+            # float64 in this order, then truncated for each use, as upstream computes.
             share = int(float(size_bytes) * (float(nodes) / float(snapshot.num_nodes)))
             found.append((snapshot.image_presence(name), np.int64(share * uses)))
         return found
 
 
 def _score(total_bytes: ScoreArray, most: int) -> ScoreArray:
-    """Return 0 to 100 for weighted bytes, which count between two bounds only."""
+    """Return scores of 0 to 100 for weighted bytes, clipped to two bounds."""
     clamped = np.where(total_bytes < _LEAST_BYTES, _LEAST_BYTES, np.minimum(total_bytes, most))
     return MAX_NODE_SCORE * (clamped - _LEAST_BYTES) // (most - _LEAST_BYTES)

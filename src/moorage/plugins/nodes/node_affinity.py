@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector and node affinity, the pod's own and the profile's added one.
+"""NodeAffinity: nodeSelector and node affinity of the pod, and added affinity of the profile.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodeaffinity`` and
 ``component-helpers/scheduling/corev1/nodeaffinity``.
@@ -57,7 +57,7 @@ _NODE_NAME: Final = "metadata.name"
 
 
 class _Demands(RequiredNodes):
-    """What a pod requires of a node, and the nodes it names."""
+    """The required node affinity of a pod, and the nodes that it names."""
 
     __slots__ = ("names", "present")
 
@@ -68,7 +68,7 @@ class _Demands(RequiredNodes):
 
 
 class _Wishes:
-    """Preferred terms with their weights, and why they cannot be understood, if so."""
+    """Preferred terms with their weights, or the fault of an invalid term."""
 
     __slots__ = ("_terms", "error")
 
@@ -99,7 +99,7 @@ class NodeAffinity:
     Raises
     ------
     ConfigError
-        The added affinity cannot be understood.
+        The added affinity is invalid.
     """
 
     name = "NodeAffinity"
@@ -130,7 +130,7 @@ class NodeAffinity:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Skip pods without demands; restrict the search where terms name their nodes."""
+        """Skip pods without required terms; restrict the search to nodes that the terms name."""
         del state, snapshot
         demands = memo_of(pod.part(NODE_AFFINITY), self, _Demands)
         if not demands.present and self._added is None:
@@ -142,7 +142,7 @@ class NodeAffinity:
         return PreFilterResult(demands.names), SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows that miss the added affinity, then rows that miss the pod's own."""
+        """Reject rows that fail the added affinity, then rows that fail the pod's affinity."""
         del state
         own = memo_of(pod.part(NODE_AFFINITY), self, _Demands).hold(self._snapshot, view)
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -160,7 +160,7 @@ class NodeAffinity:
         )
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
-        """Skip when neither the pod nor the profile has wishes; fail on unreadable ones."""
+        """Skip when neither pod nor profile has preferred terms; fail on invalid terms."""
         del state, feasible
         part = pod.part(NODE_AFFINITY)
         if part.value.preferred is None:
@@ -169,12 +169,12 @@ class NodeAffinity:
         return SUCCESS if wishes.error is None else error(wishes.error)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Sum the weights of the wishes each row fulfils.
+        """Sum the weights of the preferred terms that each row fulfils.
 
         Raises
         ------
         ValueError
-            A wish cannot be understood, and PreScore, which would have said so, is not enabled.
+            A preferred term is invalid, and PreScore, which would report the fault, is not enabled.
         """
         del state
         wishes = self._wishes(pod)
@@ -192,7 +192,7 @@ class NodeAffinity:
         return normalize_to_max(raw_n)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: a matching node that is new or newly labelled."""
+        """Register matching nodes that are new or relabelled."""
         event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (EventRegistration(event, self._node_hint),)
 
@@ -213,7 +213,7 @@ class NodeAffinity:
 
 
 def _matches(spec: NodeAffinitySpec, node: Node) -> bool:
-    """Whether one node fulfils what a pod requires; the added affinity left aside."""
+    """Whether a node fulfils the pod's required terms; the added affinity is ignored."""
     labels = node.metadata.labels
     if not equality_selector(spec.node_selector).matches(labels):
         return False
@@ -221,9 +221,9 @@ def _matches(spec: NodeAffinitySpec, node: Node) -> bool:
 
 
 def _names_named_by(required: NodeSelector) -> frozenset[str] | None:
-    """Return the node names the terms allow together; None when a term allows any name.
+    """Return the node names that the terms allow; None when a term allows any name.
 
-    Only In on ``metadata.name`` counts, read as written: Filter still judges the whole selector.
+    Only ``In`` on ``metadata.name`` counts, as written. Filter still checks the whole selector.
     """
     terms = required.node_selector_terms
     if not terms:

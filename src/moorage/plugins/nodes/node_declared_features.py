@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes where it is declared.
+"""NodeDeclaredFeatures: a pod needs nodes that declare the kubelet features it uses.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodedeclaredfeatures`` and
 ``component-helpers/nodedeclaredfeatures``.
@@ -63,7 +63,7 @@ class NodeDeclaredFeatures:
         return answer_where(lacking, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: a node that declares something new, other needs of the pod."""
+        """Register nodes that declare new features, and changes of the pod's needs."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
         pod = ClusterEvent(Resource.POD, Action.UPDATE)
         return (EventRegistration(node, _node_hint), EventRegistration(pod, _own_update_hint))

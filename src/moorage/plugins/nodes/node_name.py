@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes nowhere else.
+"""NodeName: a pod that names a node fits only that node.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodename``.
 """
@@ -47,5 +47,5 @@ class NodeName:
         return answer_where(failed, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Only a new node can be the named one."""
+        """Register new nodes: only a new node can have the wanted name."""
         return (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)

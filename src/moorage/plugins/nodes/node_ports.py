@@ -1,4 +1,4 @@
-"""NodePorts: a host port can be taken once on a node.
+"""NodePorts: only one pod on a node can use a host port.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodeports``.
 """
@@ -79,7 +79,7 @@ class NodePorts:
         return state.read(_PRE_FILTER).of_row(self._snapshot.port_sets, row) == 0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: a pod that frees a wanted port, a new node."""
+        """Register pods that free a wanted port, and new nodes."""
         gone = ClusterEvent(Resource.POD, Action.DELETE)
         node = ClusterEvent(Resource.NODE, Action.ADD)
         return (EventRegistration(gone, _pod_deleted_hint), EventRegistration(node))

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate it.
+"""NodeUnschedulable: a cordoned node accepts only pods that tolerate the cordon.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodeunschedulable``.
 """
@@ -38,7 +38,7 @@ class NodeUnschedulable:
         self._reason = handle.reasons.intern(REASON)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject cordoned rows unless the pod tolerates the taint of that meaning."""
+        """Reject cordoned rows unless the pod tolerates the taint for unschedulable nodes."""
         del state
         if memo_of(pod.part(TOLERATIONS), self, _tolerated):
             return None
@@ -46,7 +46,7 @@ class NodeUnschedulable:
         return answer_where(cordoned, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: a node that is or becomes schedulable, a toleration gained."""
+        """Register nodes that are or become schedulable, and new tolerations of the pod."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
         return (EventRegistration(node, _node_hint), EventRegistration(pod, _toleration_hint))

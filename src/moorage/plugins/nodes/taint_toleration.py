@@ -1,4 +1,4 @@
-"""TaintToleration: taints keep pods away (Filter) or are better avoided (Score).
+"""TaintToleration: rejects nodes with untolerated taints, and scores PreferNoSchedule taints.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/tainttoleration``.
 """
@@ -31,7 +31,7 @@ _SOFT: Final = "PreferNoSchedule"
 
 
 class _Questions:
-    """What a set of tolerations asks of a set of taints."""
+    """The checks of a set of tolerations against sets of taints."""
 
     __slots__ = ("blocks", "soft")
 
@@ -65,7 +65,7 @@ class TaintToleration:
         return answer_where(untolerated, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
-        """Keep the tolerations that concern PreferNoSchedule; never skips."""
+        """Keep the tolerations of PreferNoSchedule; never skip."""
         del feasible
         state.write(_PRE_SCORE, memo_of(pod.part(TOLERATIONS), self, _Questions))
         return SUCCESS
@@ -83,12 +83,12 @@ class TaintToleration:
         return counts.astype(np.int64)
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
-        """Fewest unwelcome taints score most."""
+        """Reverse the scores: fewer untolerated taints score higher."""
         del state, pod
         return normalize_to_max(raw_n, reverse=True)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: a node without (any more) a blocking taint, other tolerations."""
+        """Register nodes without untolerated taints, and changes of the pod's tolerations."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
         return (EventRegistration(node, _node_hint), EventRegistration(pod, own_update_hint))

@@ -1,7 +1,7 @@
-"""Node selectors asked of all rows at once, over the label columns.
+"""Node selectors evaluated over all rows at once, on the label columns.
 
-Stands between the compiled selectors of `api` and the plugins that select nodes. Each requirement
-is answered once for each distinct label value and gathered over the rows.
+Input is a compiled selector of `api`. Each requirement is evaluated once for each distinct label
+value and then gathered over the rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LabelQuestion:
     Parameters
     ----------
     requirement
-        Checked and compiled.
+        The checked and compiled requirement.
     """
 
     __slots__ = ("_column", "_requirement", "_snapshot", "_table")
@@ -56,7 +56,7 @@ class LabelQuestion:
             self._table = self._answers(column)
         elif column.size + 1 != len(self._table):
             self._table = self._answers(column)
-        # The last entry is the answer for "label absent", whose id is -1.
+        # The last entry is the answer for an absent label, whose id is -1.
         return self._table[view.take(column.ids)]
 
     def _answers(self, column: LabelColumn) -> BoolArray:
@@ -94,7 +94,7 @@ class TermQuestion:
         self._fields = tuple(fields)
 
     def holds(self, snapshot: Snapshot, view: NodeView) -> BoolArray | None:
-        """Return bool, (rows of the view,); None when the term asks nothing, so all rows hold."""
+        """Return bool, (rows of the view,); None for an empty term, which holds on all rows."""
         result: BoolArray | None = None
         for question in self._labels:
             answer = question.holds(snapshot, view)
@@ -106,7 +106,7 @@ class TermQuestion:
 
 
 class SelectorQuestion:
-    """Terms of which one must hold; none, or only terms in error, match no node.
+    """Terms of a selector, one of which must hold. Without a valid term no node matches.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class SelectorQuestion:
 
 
 class RequiredNodes:
-    """What a pod requires of a node: ``nodeSelector`` and the required node affinity.
+    """The ``nodeSelector`` and the required node affinity of a pod.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class RequiredNodes:
             self._affinity = SelectorQuestion(compile_node_selector(spec.required))
 
     def hold(self, snapshot: Snapshot, view: NodeView) -> BoolArray | None:
-        """Return bool, (rows of the view,); None when every node will do."""
+        """Return bool, (rows of the view,); None when every node matches."""
         selected = self._selector.holds(snapshot, view)
         if self._affinity is None:
             return selected
@@ -165,7 +165,7 @@ def term_question(term: NodeTermMatcher) -> TermQuestion:
 def _field_holds(field: Requirement, snapshot: Snapshot, view: NodeView) -> BoolArray:
     wanted_in = field.op is Operator.IN
     if field.key != _NODE_NAME:
-        # A field that does not exist reads as the empty text.
+        # A field that does not exist has the value "".
         return np.full(len(view), ("" in field.values) == wanted_in)
     found = np.zeros(len(view), np.bool_)
     row = snapshot.row_of(field.values[0])

@@ -1,4 +1,4 @@
-"""PrioritySort: the pod of highest priority first, among equals the one waiting longest.
+"""PrioritySort: the pod of highest priority first; at equal priority the longest waiting pod.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/queuesort``.
 """

@@ -1,9 +1,8 @@
-"""QOSSort: among pods of equal priority Guaranteed first, then Burstable, then BestEffort.
+"""QOSSort: at equal priority Guaranteed pods first, then Burstable, then BestEffort.
 
-Not part of the default profile: a profile that wants it disables PrioritySort at ``queueSort`` and
-enables this. Rules mirrored: scheduler-plugins ``pkg/qos``, which leaves pods of one priority and
-class in no order at all; here the one waiting longest is first, which is one of the orders allowed
-there and a strict one.
+The plugin is not part of the default profile: a profile enables it at ``queueSort`` and disables
+PrioritySort. Rules mirrored: scheduler-plugins ``pkg/qos``. Upstream leaves the order of pods of
+one priority and class open. Here the longest waiting pod is first, a strict order.
 """
 
 from __future__ import annotations
@@ -28,6 +27,6 @@ class QOSSort:
     def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[int, int, int]:
         """Return (-priority, rank of the QoS class, time of entering the queue).
 
-        The class is what the pod's status says, computed where it says nothing.
+        The class comes from the pod's status, or is computed if the status has none.
         """
         return (-priority, _RANK[pod.status.qos_class or qos_class(pod)], timestamp_ns)

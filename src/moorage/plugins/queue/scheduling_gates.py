@@ -24,7 +24,7 @@ class SchedulingGates:
         del args, handle
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Let the pod in when no gate is left, else name the gates."""
+        """Accept the pod when no gate is left, else name the gates."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return SUCCESS
@@ -32,6 +32,6 @@ class SchedulingGates:
         return unresolvable(f"waiting for scheduling gates: [{names}]")
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Only the pod's own last gate going away helps."""
+        """Register the removal of the pod's last gate: nothing else helps."""
         event = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
         return (EventRegistration(event, own_update_hint),)

@@ -5,5 +5,5 @@
 - `node_resources_allocatable`: the plugin NodeResourcesAllocatable.
 - `scoring`: scores from the use of each resource.
 - `device_classes`: the DeviceClass that stands for an extended resource.
-- `device_totals`: devices of a class that a node can reach, and how many are allocated.
+- `device_totals`: the numbers of reachable and of allocated devices of a class, by node.
 """

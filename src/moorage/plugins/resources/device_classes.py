@@ -1,7 +1,6 @@
-"""Which DeviceClass answers to the name of an extended resource.
+"""The DeviceClass that provides an extended resource.
 
-Asked by NodeResourcesFit, which leaves such resources to devices, and by DynamicResources, which
-finds those.
+NodeResourcesFit leaves such resources to devices. DynamicResources allocates the devices.
 
 Rules mirrored: kubernetes v1.36
 ``pkg/scheduler/framework/plugins/dynamicresources/extended/deviceclassresolver.go``.
@@ -20,16 +19,16 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, PodRequests
 
 IMPLICIT_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-"""Before the name of any class, the name of a resource that means its devices."""
+"""Prefix of the implicit resource names: prefix plus class name."""
 
 
 class DeviceClassNames:
-    """Extended resource names to the classes that answer to them.
+    """Map of extended resource names to the classes that provide them.
 
     Parameters
     ----------
     lister
-        The classes.
+        The lister of DeviceClasses.
     """
 
     __slots__ = ("_by_name", "_generation", "_lister")
@@ -40,14 +39,14 @@ class DeviceClassNames:
         self._generation = 0
 
     def find(self, resource: str) -> DeviceClass | None:
-        """Return the class whose devices a resource means; None if it means none.
+        """Return the class that provides a resource; None for no class.
 
-        Of several classes that name the resource the newest counts, of equally old ones the first
-        by name.
+        Of several classes that name the resource the newest counts; of equally old classes the
+        first by name.
         """
         lister = self._lister
         if lister.generation == 0:
-            return None  # the everyday case: there never was a class
+            return None  # the usual case: no class exists
         if resource.startswith(IMPLICIT_CLASS_PREFIX):
             return lister.get(resource.removeprefix(IMPLICIT_CLASS_PREFIX))
         if lister.generation != self._generation:
@@ -56,7 +55,7 @@ class DeviceClassNames:
         return self._by_name.get(resource)
 
     def backs(self, pod: PodInfo) -> bool:
-        """Whether a pod asks for a resource that some class answers to."""
+        """Whether a pod requests a resource that a class provides."""
         if self._lister.generation == 0:
             return False
         asked = memo_of(pod.part(RESOURCES), _ASKED, _asked)
@@ -64,7 +63,7 @@ class DeviceClassNames:
 
 
 def may_be_devices(resource: str) -> bool:
-    """Whether a resource of this name may be backed by devices."""
+    """Whether devices may provide a resource of this name."""
     return is_extended_resource(resource) or resource.startswith(IMPLICIT_CLASS_PREFIX)
 
 

@@ -1,7 +1,7 @@
-"""How many devices of a class each node can reach, and how many of those are taken.
+"""Numbers of devices of a class that each node can reach, and of allocated devices.
 
-Asked by the plugins that score by use, where an extended resource they are configured to score is
-one that devices stand for.
+Plugins that score by use need these numbers when devices provide an extended resource that is
+configured for scoring.
 
 Rules mirrored: kubernetes v1.36
 ``pkg/scheduler/framework/plugins/noderesources/resource_allocation.go``, where every slice counts,
@@ -36,7 +36,7 @@ class DeviceTotals:
     Parameters
     ----------
     handle
-        Where classes, slices and claims are found.
+        The handle, with listers of classes, slices and claims.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -48,9 +48,9 @@ class DeviceTotals:
         self._generation = -1
 
     def of(self, view: NodeView, resource: str) -> tuple[Int64Array, Int64Array] | None:
-        """Return int64, (rows,), twice: devices that stand for a resource, and how many are taken.
+        """Return int64, (rows,), twice: devices that provide a resource, and allocated devices.
 
-        None for a resource that no devices stand for.
+        The result is None for a resource that no device class provides.
         """
         if not may_be_devices(resource) or not self._gates("DRAExtendedResource"):
             return None
@@ -66,7 +66,7 @@ class DeviceTotals:
             taken_n[position] = sum(map(held.is_used, found))
         return there_n, taken_n
 
-    # Imported when a pod is scored by devices: few configurations do that.
+    # Imported when a pod is scored by devices, which few configurations do.
 
     def _held(self) -> AllocatedState:
         from moorage.plugins.claims.books import Holdings
@@ -92,7 +92,7 @@ class DeviceTotals:
 def _reached(
     offered: Sequence[OfferedSlice], node: Node, expressions: Sequence[str]
 ) -> list[DeviceID]:
-    """Return the devices of a class that a node can reach; none where that cannot be told."""
+    """Return the devices of a class that a node can reach; none after an error."""
     from moorage.plugins.claims.devices.contract import AllocationError, NodeFacts
 
     facts = NodeFacts(node.name, node.metadata.labels)
@@ -105,7 +105,7 @@ def _reached(
                 answers = map(device.kind.answer, expressions)
                 no = next((answer for answer in answers if answer is not True), True)
                 if not isinstance(no, bool):
-                    return []  # an expression broke
+                    return []  # an expression failed
                 if no and slice_.device_is_reached_from(device.device, facts):
                     found.append(device.id)
     except AllocationError:

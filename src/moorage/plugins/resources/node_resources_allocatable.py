@@ -1,8 +1,10 @@
-"""NodeResourcesAllocatable: prefer small nodes, or large ones, whatever runs on them.
+"""NodeResourcesAllocatable: prefers small nodes, or large nodes, whatever runs on them.
 
-Scores by what a node offers, not by what is left, and not by the pod: small nodes first keeps
-large ones whole for pods that need them. Not part of the default profile. Rules mirrored:
-scheduler-plugins ``pkg/noderesources`` (allocatable.go) of 2026-08.
+The score depends on the node's allocatable amounts only, not on free amounts and not on the pod.
+Preferring small nodes keeps large nodes free for large pods. The plugin is not part of the
+default profile.
+
+Rules mirrored: scheduler-plugins ``pkg/noderesources`` (allocatable.go) of 2026-08.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class NodeResourcesAllocatable:
     Raises
     ------
     ConfigError
-        An unknown mode, or a weight that is not positive.
+        The mode is unknown, or a weight is not positive.
     """
 
     name = "NodeResourcesAllocatable"
@@ -44,7 +46,7 @@ class NodeResourcesAllocatable:
         self._snapshot = handle.snapshot
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Return the weighted mean of the allocatable amounts, negative where little is best."""
+        """Return the weighted mean of the allocatable amounts; negative to prefer small nodes."""
         del state, pod
         total = np.zeros(len(view), np.int64)
         for name, weight in self._weights:
@@ -54,7 +56,7 @@ class NodeResourcesAllocatable:
         return mean if self._most else -mean
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
-        """Spread the scores over 0 to 100; equal ones are all 0."""
+        """Scale the scores to 0 to 100; all 0 when all raw scores are equal."""
         del state, pod
         if not len(raw_n) or int(raw_n.min()) == int(raw_n.max()):
             return np.zeros_like(raw_n)

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: prefer nodes whose resources stay used in proportion.
+"""NodeResourcesBalancedAllocation: prefers nodes with balanced use of their resources.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources``
 (balanced_allocation.go), in float64 and in its order of operations, because the result is
@@ -43,7 +43,7 @@ class NodeResourcesBalancedAllocation:
     Raises
     ------
     ConfigError
-        A weight other than 1, or a resource named twice.
+        A weight is not 1, or a resource occurs twice.
     """
 
     name = "NodeResourcesBalancedAllocation"
@@ -70,7 +70,7 @@ class NodeResourcesBalancedAllocation:
         return SUCCESS if memo_of(pod.part(RESOURCES), self, self._terms) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Score the change of balance: 75 for none, 50 to 100."""
+        """Score the change of balance, 50 to 100; 75 for no change."""
         del state
         terms = memo_of(pod.part(RESOURCES), self, self._terms)
         if not terms:
@@ -93,9 +93,9 @@ class NodeResourcesBalancedAllocation:
                 capacity = np.where(has, capacity, 1.0)
             counted.append(has)
             less, more = used.astype(np.float64), (used + request).astype(np.float64)
-            less /= capacity  # NumPy takes twice the time where types are mixed
+            less /= capacity  # NumPy takes twice the time for mixed types
             more /= capacity
-            if _exceeds_one(more):  # or nothing does, as less was used before
+            if _exceeds_one(more):  # else no row does, because `less` is smaller
                 np.minimum(less, 1.0, out=less)
                 np.minimum(more, 1.0, out=more)
             before.append(less)
@@ -108,7 +108,7 @@ class NodeResourcesBalancedAllocation:
         return view.narrowed(change, wide)
 
     def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        """Score one row with Python's floats, in the same order; None where a resource lacks."""
+        """Score one row with Python floats, in the same order; None if the row lacks a resource."""
         del state
         snapshot = self._snapshot
         before: list[float] = []
@@ -129,7 +129,7 @@ class NodeResourcesBalancedAllocation:
         return _HALF + (_HALF + with_pod - without) // 2
 
     def _terms(self, requests: PodRequests) -> tuple[tuple[str, int], ...]:
-        """Return (resource, request) of what is looked at; nothing if none is requested."""
+        """Return (resource, request) of the configured resources; () if none is requested."""
         amounts = {name: requests.balanced.get(name, 0) for name in self._resources}
         terms = tuple(
             (name, amount)
@@ -151,7 +151,7 @@ def _balance(fractions: Sequence[Float64Array], counted: Sequence[BoolArray | No
     fractions
         float64, (rows,) for each resource: share used, at most 1.
     counted
-        bool, (rows,) for each resource: where the node has it at all; None for everywhere.
+        bool, (rows,) for each resource: rows that have the resource; None for all rows.
     """
     if all(has is None for has in counted):
         if len(fractions) == 2:
@@ -191,7 +191,7 @@ def _deviation(fractions: Sequence[Float64Array]) -> Float64Array:
 
 
 def _deviation_of_one(fractions: Sequence[float]) -> float:
-    """Compute the same for one node."""
+    """Return the standard deviation of the fractions of one node."""
     count = len(fractions)
     if count == 1:
         return 0.0
@@ -209,10 +209,10 @@ def _deviation_of_one(fractions: Sequence[float]) -> float:
 def _deviation_of_counted(
     fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]
 ) -> Float64Array:
-    """Compute the same where nodes differ in which resources they have.
+    """Return the standard deviations where nodes have different resources.
 
-    Rows are grouped by what they have; each group is computed over its own resources, so that
-    the order of operations is the one of a node with just those.
+    Rows are grouped by the resources they have. Each group is computed over its own resources, so
+    the order of operations is the order for a node with exactly these resources.
     """
     rows = len(fractions[0])
     pattern = np.zeros(rows, np.int64)

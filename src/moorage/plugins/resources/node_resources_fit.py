@@ -1,7 +1,7 @@
-"""NodeResourcesFit: is there room (Filter), and how much of it would be used (Score).
+"""NodeResourcesFit: checks that a pod's requests fit a node, and scores nodes by use.
 
-An extended resource that a node does not offer, and that a device class answers to, is left to
-DynamicResources there.
+If a node does not offer an extended resource that a device class provides, DynamicResources
+decides about that resource.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources/fit.go``.
 """
@@ -74,29 +74,29 @@ PODS: Final = "pods"
 
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
 _WITH_DEFAULTS: Final = frozenset({"cpu", "memory"})
-# Up to this many failed checks distinct patterns are found by counting, without sorting.
+# Up to this number of failed checks, counting finds the distinct patterns without sorting.
 _COUNTED_CHECKS_MAX: Final = 10
 
 
-# Numbers, because looking a code up in the enum takes longer than what is done with it.
+# Plain numbers, because a lookup in the enum takes longer than the use of the code.
 _UNSCHEDULABLE: Final = int(Code.UNSCHEDULABLE)
 _UNRESOLVABLE: Final = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
-# Room for a resource the row leaves to devices: no number of pods takes it up.
+# Room for a resource that the row leaves to devices: no number of pods uses it up.
 _ANY_AMOUNT: Final = 1 << 62
 
 
 class _Check(NamedTuple):
-    """One amount that has to fit: of a resource that a pod requests, or the pod itself.
+    """One amount that must fit: of a resource that a pod requests, or the pod itself.
 
     Parameters
     ----------
     resource, amount
-        The resource, and how much of it is requested; above 0.
+        The resource and the requested amount, above 0.
     reason
-        Why a row without that much fails.
+        The reason for a row without this amount.
     may_be_devices
-        Whether devices may stand for the resource.
+        Whether devices may provide the resource.
     """
 
     resource: str
@@ -114,7 +114,7 @@ Column = NDArray[np.int64]
 Amount = TypeVar("Amount", int, NDArray[np.int64])
 
 Terms = tuple[tuple[str, int, int], ...]
-"""(resource, weight, request) of the resources that score."""
+"""(resource, weight, request) of the scored resources."""
 
 _PRE_FILTER: StateKey[Checks] = StateKey("PreFilterNodeResourcesFit")
 
@@ -170,13 +170,13 @@ class NodeResourcesFit:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Keep what the pod requests; never skips, because every pod counts as one."""
+        """Keep the pod's requests; never skip, because every pod counts against the pod limit."""
         del snapshot
         state.write(_PRE_FILTER, memo_of(pod.part(RESOURCES), self, self._checks))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows without room, with one reason for each resource that is short.
+        """Reject rows without room, with a reason for each insufficient resource.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class NodeResourcesFit:
     def filter_row(
         self, state: CycleState, pod: PodInfo, row: int, more: RowSums
     ) -> tuple[int, int]:
-        """Judge one row as `filter` does, if it held more.
+        """Judge one row as `filter` does, with additional requests on the row.
 
         Raises
         ------
@@ -234,16 +234,17 @@ class NodeResourcesFit:
     def _left(
         self, checks: Checks, take: Callable[[Column], Amount]
     ) -> Iterator[tuple[_Check, Amount, Amount]]:
-        """Yield for each amount what rows have of its resource, and what is left of that.
+        """Yield for each amount the rows' allocatable and free amounts of the resource.
 
-        The one place that says what room is. Pods come first: each pod is one of them.
+        Every form of the Filter uses this definition of room. The first amount is the pod itself,
+        of the resource ``pods``.
 
         Parameters
         ----------
         checks
             The amounts that a pod requests.
         take
-            Takes the rows in question from a column: an array of them, or the number of one row.
+            Takes the wanted rows from a column: an array for many rows, a number for one row.
         """
         snapshot = self._snapshot
         capacity = take(snapshot.allowed_pods)
@@ -258,22 +259,22 @@ class NodeResourcesFit:
             yield check, capacity, left
 
     def never_reused(self, pod: PodInfo) -> bool:
-        """Whether the pod asks for what devices stand for: classes come and go."""
+        """Whether devices provide a resource the pod requests: its device class may change."""
         return self._devices and self._classes.backs(pod)
 
     def _is_left(self, resource: str) -> bool:
-        """Whether devices stand for a resource where a node offers none of it."""
+        """Whether devices provide a resource on nodes that do not offer it."""
         return (
             self._devices and may_be_devices(resource) and self._classes.find(resource) is not None
         )
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
-        """Nothing to prepare: the request is compiled with the pod's shape."""
+        """Do nothing: the requests are compiled with the pod's shape."""
         del state, pod, feasible
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Score each row by what would be used with the pod on it."""
+        """Score each row by its use with the pod placed there."""
         del state
         terms = memo_of(pod.part(RESOURCES), self._score_key, self._terms)
         wide = view.widened()
@@ -283,10 +284,10 @@ class NodeResourcesFit:
     def score_placements(
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
-        """Prefer full placements: used shares of the sums over a placement's nodes.
+        """Score placements by the used share of the sums over their nodes; full ones score higher.
 
-        Always by MostAllocated, whatever the strategy for nodes. A resource other than cpu,
-        memory and ephemeral-storage counts where a pod of the group requests it.
+        The strategy is always MostAllocated, whatever the strategy for nodes. A resource other than
+        cpu, memory and ephemeral-storage counts if a pod of the group requests it.
         """
         del key
         return np.array([self._share_used(each) for each in filled], np.int64), SUCCESS
@@ -311,7 +312,7 @@ class NodeResourcesFit:
         return total // weights if weights else 0
 
     def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        """Score one row in Python's integers, where the strategy and the amounts allow it."""
+        """Score one row with Python integers; None where strategy or amounts need arrays."""
         del state
         share_of, snapshot, total, weights = self._share_of, self._snapshot, 0, 0
         if share_of is None:
@@ -329,7 +330,7 @@ class NodeResourcesFit:
         return total // weights if weights else 0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Room made by pods, by nodes, or by device classes that answer to resources."""
+        """Register pods and nodes that make room, and device classes that provide resources."""
         pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
@@ -339,7 +340,7 @@ class NodeResourcesFit:
         return (*found, EventRegistration(device_class, _device_class_hint))
 
     def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue for a node the pod fits, once it is new or has more of what the pod wants."""
+        """Queue for a fitting node that is new or has more of a requested resource."""
         assert isinstance(new, Node)
         room = _allocatable(new)
         wanted, left = [], False
@@ -375,7 +376,7 @@ class NodeResourcesFit:
         return resource in args.ignored_resources or group in args.ignored_resource_groups
 
     def _terms(self, requests: PodRequests) -> Terms:
-        """Return what scores; a scalar resource the pod does not request does not."""
+        """Return the scored resources; without scalar resources that the pod does not request."""
         return tuple(
             (spec.name, spec.weight, requests.score.get(spec.name, 0))
             for spec in self._strategy_args.resources
@@ -399,12 +400,12 @@ class NodeResourcesFit:
 
 
 class _FailurePatterns:
-    """Turns which checks failed on which rows into codes and interned reasons.
+    """Turns the failed checks of all rows into codes and interned reasons.
 
     Parameters
     ----------
     reasons
-        Where tuples of reasons are interned.
+        The table that interns tuples of reasons.
     """
 
     __slots__ = ("_reasons",)
@@ -417,14 +418,14 @@ class _FailurePatterns:
         failures: Sequence[tuple[str, NDArray[np.bool_]]],
         hopeless_n: NDArray[np.bool_] | None,
     ) -> FilterAnswer:
-        """Build the answer.
+        """Build the filter result.
 
         Parameters
         ----------
         failures
             (reason, bool (rows,)) of the checks that failed anywhere, in the order of reasons.
         hopeless_n
-            bool, (rows,): where a request exceeds the whole node; None for nowhere.
+            bool, (rows,): rows where a request exceeds the allocatable amount; None for no row.
         """
         failed = failures[0][1]
         for _, more in failures[1:]:
@@ -451,7 +452,7 @@ class _FailurePatterns:
 
 
 def _distinct(pattern: NDArray[np.int64], checks: int) -> tuple[list[int], NDArray[np.int64]]:
-    """Return the distinct patterns, ascending, and for each row the position of its own."""
+    """Return the distinct patterns, ascending, and for each row the position of its pattern."""
     if checks > _COUNTED_CHECKS_MAX:
         found, where = np.unique(pattern, return_inverse=True)
         return found.tolist(), where
@@ -473,7 +474,7 @@ def _strategy(args: ScoringStrategy) -> Strategy:
 
 
 def _requested(pod: Pod) -> Mapping[str, int]:
-    """Return what a pod requests or holds, in scheduling units."""
+    """Return the amounts that a pod requests or has allocated, in scheduling units."""
     return RESOURCES.of(pod).value.balanced
 
 

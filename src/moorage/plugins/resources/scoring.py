@@ -1,7 +1,7 @@
-"""Scores from the use of each node's resources: the arithmetic of NodeResourcesFit.
+"""Scores by the use of each node's resources: the arithmetic of NodeResourcesFit.
 
-A strategy turns what would be used, out of what there is, into 0 to 100 for each resource, and
-combines the resources by weight. Numbers are Go's: int64 with truncating division.
+A strategy turns use and capacity of each resource into a share of 0 to 100, and combines the shares
+by weight. The arithmetic is Go's: int64 with truncating division.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources`` and
 ``pkg/scheduler/framework/plugins/helper/shape_score.go``.
@@ -34,18 +34,18 @@ BoolArray = NDArray[np.bool_]
 class ResourceUse(msgspec.Struct, frozen=True):
     """One resource over the rows of a view.
 
-    Both arrays are float64 where dividing so is exact, else int64.
+    Both arrays are float64 where float64 division is exact, else int64.
 
     Parameters
     ----------
     weight
-        Its share in the score.
+        Weight of the resource in the score.
     capacity_n
-        (rows,): allocatable, 1 where the node has none.
+        (rows,): allocatable amount; 1 where the node has none.
     missing_n
-        bool, (rows,): where the node has none; None for nowhere.
+        bool, (rows,): rows without the resource; None for no row.
     used_n
-        (rows,): what would be used with the pod on the node; a strategy overwrites it.
+        (rows,): use with the pod on the node; a strategy overwrites the array.
     """
 
     weight: int
@@ -63,7 +63,7 @@ class Strategy(Protocol):
 
 
 def is_counted(resource: str) -> bool:
-    """Whether a resource of this name has a place in request and capacity vectors at all."""
+    """Whether request and capacity vectors contain a resource of this name."""
     return resource in FIRST_CLASS or is_scalar_resource(resource)
 
 
@@ -76,22 +76,22 @@ def resource_use(
     request: int,
     weight: int,
 ) -> ResourceUse:
-    """Pair what would be used of a resource with what the rows of a view have of it.
+    """Pair the use and the capacity of a resource over the rows of a view.
 
     Parameters
     ----------
     snapshot, view, resource, weight
-        What of whom, and how much it counts.
+        The resource, its rows, and its weight in the score.
     used_n
-        int64, (rows,): what is used without the pod.
+        int64, (rows,): use without the pod.
     request
-        What the pod would use.
+        The pod's request.
     """
     capacity: AmountArray
     used: AmountArray
     if snapshot.exact_float(resource):
-        # Floats from the start: NumPy takes twice the time where types are mixed. Sums beyond
-        # 2**53 are not exact, but then they are far above any capacity, which is all that counts.
+        # Floats from the start: NumPy takes twice the time for mixed types. Sums beyond 2**53 are
+        # not exact, but such sums are far above any capacity, so the result is the same.
         capacity, used = view.take(snapshot.allocatable_float(resource)), used_n.astype(np.float64)
         used += float(request)
     else:
@@ -109,16 +109,16 @@ def use_of_devices(
     request: int,
     weight: int,
 ) -> ResourceUse:
-    """Pair use and capacity of a resource that devices stand for where a node offers none of it.
+    """Pair use and capacity of a resource that devices provide on nodes that do not offer it.
 
     Parameters
     ----------
     capacity_n, used_n
-        int64, (rows,): what nodes offer, and what of that is used without the pod.
+        int64, (rows,): capacity of the nodes, and use without the pod.
     devices
-        int64, (rows,), twice: devices that stand for it, and how many of them are taken.
+        int64, (rows,), twice: devices that provide the resource, and allocated devices.
     request, weight
-        What the pod would use, and how much it counts.
+        The pod's request, and the weight of the resource in the score.
     """
     there_n, taken_n = devices
     instead = (capacity_n == 0) & (there_n > 0)
@@ -128,12 +128,12 @@ def use_of_devices(
 
 
 def percent_of(part_n: AmountArray, use: ResourceUse) -> Int64Array:
-    """Return ``part * 100 // capacity``, 0 where the node has none of the resource.
+    """Return ``part * 100 // capacity``; 0 where the node has none of the resource.
 
     Parameters
     ----------
     part_n
-        (rows,), 0 to the capacity, of its type; overwritten on the way.
+        (rows,), 0 to the capacity, of the same type; the array is overwritten.
     use
         The resource.
     """
@@ -149,12 +149,12 @@ def percent_of(part_n: AmountArray, use: ResourceUse) -> Int64Array:
 
 
 def least_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
-    """Prefer nodes with much left: the mean of free shares, overcommitted counts as none."""
+    """Prefer empty nodes: the mean of free shares; 0 for an overcommitted resource."""
     return _mean(uses, [percent_of(_free(use), use) for use in uses], count)
 
 
 def most_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
-    """Prefer full nodes: the mean of used shares, overcommitted counts as full."""
+    """Prefer full nodes: the mean of used shares; 100 for an overcommitted resource."""
     return _mean(uses, [percent_of(_used(use), use) for use in uses], count)
 
 
@@ -174,7 +174,7 @@ SHARES: Final[Mapping[str, Callable[[int, int], int]]] = {
 
 
 class RequestedToCapacityRatio:
-    """Prefer by a broken line over the used share, 0 to 100.
+    """Score by a piecewise linear function of the used share, 0 to 100.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class RequestedToCapacityRatio:
                 score[use.missing_n] = 0
             total += score * use.weight
             weight += (score > 0) * np.int64(use.weight)
-        # (2t + w) // 2w is t / w rounded half away from zero: both are whole and not negative.
+        # (2t + w) // 2w is t / w rounded half up, for non-negative integers.
         np.maximum(weight, 1, out=weight)
         np.floor_divide(2 * total + weight, 2 * weight, out=total)
         return total
@@ -204,7 +204,7 @@ class RequestedToCapacityRatio:
 
 def _free(use: ResourceUse) -> AmountArray:
     free_n = np.subtract(use.capacity_n, use.used_n, out=use.used_n)
-    # Overcommitted nodes are rare, and finding the smallest costs a quarter of cutting all off.
+    # Overcommitted nodes are rare, and finding the minimum costs a quarter of clipping all.
     if len(free_n) and free_n.item(free_n.argmin()) < 0:
         np.maximum(free_n, 0, out=free_n)
     return free_n
@@ -215,7 +215,7 @@ def _used(use: ResourceUse) -> AmountArray:
 
 
 def _mean(uses: Sequence[ResourceUse], shares: Sequence[Int64Array], count: int) -> ScoreArray:
-    """Combine shares by weight, leaving out on each row the resources it does not have."""
+    """Combine shares by weight; on each row, leave out the resources that the row lacks."""
     total: Int64Array | None = None
     for use, share in zip(uses, shares, strict=True):
         part = share if use.weight == 1 else share * use.weight
@@ -232,7 +232,7 @@ def _mean(uses: Sequence[ResourceUse], shares: Sequence[Int64Array], count: int)
 
 
 def _divided(total_n: Int64Array, by: int) -> Int64Array:
-    """Divide sums that are not negative, in place; two resources are the usual case."""
+    """Divide non-negative sums in place; a power of two, such as 2, is the usual case."""
     if by & (by - 1) == 0:
         total_n >>= by.bit_length() - 1
     else:

@@ -1,7 +1,7 @@
-"""Topology spread constraints, compiled: what PodTopologySpread reads of a pod.
+"""Compiled topology spread constraints of a pod.
 
-First stop of the plugin: the constraints a pod brings become `Constraint`s with count keys, sorted
-into hard and soft. Constraints a pod does not bring come from `defaults`.
+The first step of PodTopologySpread: the constraints of a pod's spec become hard and soft
+`Constraint`s with count keys. `defaults` adds constraints to pods without their own.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologyspread/common.go``.
 """
@@ -42,15 +42,15 @@ class Constraint(msgspec.Struct, frozen=True):
     key
         Topology key: a node's domain is its value of this label.
     max_skew
-        By how many pods a domain may be ahead of the smallest.
+        The greatest allowed difference in pods between a domain and the smallest domain.
     count
-        The pods counted: the pod's namespace, live ones only.
+        Key of the counted pods: pods of the pod's namespace that are not terminating.
     matches_self
         Whether the selector matches the pod itself.
     min_domains
-        With fewer domains than this the smallest counts as empty.
+        With fewer domains than this number, the smallest count is 0.
     honor_affinity, honor_taints
-        Whether nodes the pod's node affinity or the taints rule out are left out of the counts.
+        Whether nodes that fail the pod's node affinity, or have untolerated taints, do not count.
     """
 
     key: str
@@ -63,7 +63,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
     @property
     def selector(self) -> Selector:
-        """Which pods the constraint is about."""
+        """The selector of the counted pods."""
         return self.count.selector
 
     @property
@@ -81,11 +81,11 @@ class Constraints(msgspec.Struct, frozen=True):
     Parameters
     ----------
     hard, soft
-        Of Filter, and of Score.
+        The constraints for Filter, and for Score.
     explicit
-        Whether the pod brings them itself; defaults are not even looked at then.
+        Whether the pod's spec has constraints; default constraints do not apply then.
     hard_error, soft_error
-        Why constraints of that kind cannot be understood; None when they can.
+        Why the constraints of this kind are invalid; None when they are valid.
     """
 
     hard: tuple[Constraint, ...] = ()
@@ -104,16 +104,16 @@ def compile_constraint(
     namespace: str,
     labels: Mapping[str, str],
 ) -> Constraint:
-    """Return a constraint with the selector it ends up with.
+    """Compile a constraint with a given selector.
 
     Parameters
     ----------
     written
-        The constraint; its own selector and ``matchLabelKeys`` are not looked at.
+        The constraint; its own selector and ``matchLabelKeys`` are ignored.
     selector
-        Which pods it is about.
+        Selector of the counted pods.
     namespace, labels
-        Of the pod the constraint is for.
+        Namespace and labels of the pod with the constraint.
     """
     taints, affinity = written.node_taints_policy, written.node_affinity_policy
     return Constraint(
@@ -128,7 +128,7 @@ def compile_constraint(
 
 
 def own_constraints(pod: Pod) -> Constraints:
-    """Compile the constraints a pod brings itself."""
+    """Compile the constraints of a pod's spec."""
     written = pod.spec.topology_spread_constraints
     if not written:
         return NO_CONSTRAINTS
@@ -155,7 +155,7 @@ def _of_kind(kind: str, pod: Pod) -> tuple[tuple[Constraint, ...], str | None]:
 def _with_labels_of_pod(
     selector: Selector, keys: Iterable[str], labels: Mapping[str, str]
 ) -> Selector:
-    """Narrow a selector to pods that agree with the pod in these labels, where it has them."""
+    """Add to a selector the pod's values of these labels, for labels that the pod has."""
     if selector.nothing:
         return selector
     equal = [Requirement(key, Operator.IN, (labels[key],)) for key in keys if key in labels]
@@ -163,9 +163,9 @@ def _with_labels_of_pod(
 
 
 def _fields(pod: Pod) -> object:
-    """Return what `own_constraints` depends on: of the labels only the ones asked about.
+    """Return the inputs of `own_constraints`: of the labels only the labels it reads.
 
-    So the pods of a StatefulSet, each with a label of its own, still share one part.
+    So the pods of a StatefulSet, each with a unique label, still share one part.
     """
     written = pod.spec.topology_spread_constraints
     if not written:

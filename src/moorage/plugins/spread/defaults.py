@@ -1,7 +1,7 @@
-"""Default topology spread constraints: for pods that bring none, by what selects or owns them.
+"""Default topology spread constraints, for pods without constraints of their own.
 
-Beside `constraints`: the selector of a default constraint is put together from the services
-that select the pod and from its controller.
+The selector of a default constraint is the conjunction of the selectors of the services that
+select the pod and of the pod's controller.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/helper/spread.go``.
 """
@@ -36,13 +36,13 @@ from moorage.snapshot.shape import Part
 
 Owner = ReplicationController | ReplicaSet | StatefulSet
 
-_KEPT: Final = 4096  # compiled answers kept; a guess, a few kilobytes each at most
+_KEPT: Final = 4096  # number of compiled answers, a few kilobytes each; a guess
 
 _Labels = Part[tuple[str, Mapping[str, str]]]
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """Compiled constraints, and what they were compiled from."""
+    """Compiled constraints and their inputs."""
 
     services: int
     owner: Owner | None
@@ -55,9 +55,9 @@ class DefaultConstraints:
     Parameters
     ----------
     written
-        Constraints without selectors, from the plugin's arguments or kube-scheduler's own.
+        Constraints without selectors, from the plugin's arguments or from kube-scheduler.
     listers
-        Where services and owners are looked up.
+        Listers of services and owners.
     """
 
     def __init__(self, written: Sequence[TopologySpreadConstraint], listers: Listers) -> None:
@@ -69,18 +69,18 @@ class DefaultConstraints:
 
     @property
     def any_hard(self) -> bool:
-        """Whether any default constraint keeps pods off nodes."""
+        """Whether any default constraint is hard."""
         return bool(self._hard)
 
     def of(self, pod: Pod, labels: _Labels) -> Constraints:
-        """Return the default constraints of a pod; none where nothing selects or owns it.
+        """Return the default constraints of a pod; none for a pod without service and owner.
 
         Parameters
         ----------
         pod
             The pod, without constraints of its own.
         labels
-            Its `LABELS` part.
+            The pod's `LABELS` part.
         """
         if not self._hard and not self._soft:
             return NO_CONSTRAINTS
@@ -112,7 +112,7 @@ class DefaultConstraints:
         return Constraints(hard, soft)
 
     def _selector(self, namespace: str, labels: Mapping[str, str], owner: Owner | None) -> Selector:
-        """Join what services and the owner select; empty when none of them says anything."""
+        """Join the selectors of services and owner; the empty selector when there are none."""
         equal = self._services.wanted(namespace, labels)
         if owner is None:
             return equality_selector(equal)
@@ -124,7 +124,7 @@ class DefaultConstraints:
         return make_selector((*selector.requirements, *further.requirements))
 
     def _owner(self, reference: OwnerReference, namespace: str) -> Owner | None:
-        """Look an owner up by name, as upstream does: its uid is not compared."""
+        """Look up an owner by name; as upstream, without comparing its uid."""
         listers, kind = self._listers, reference.kind
         if reference.api_version == "v1" and kind == "ReplicationController":
             return listers.replication_controllers.get(reference.name, namespace)
@@ -138,9 +138,9 @@ class DefaultConstraints:
 
 
 class _ServiceIndex:
-    """Services by namespace and one pair of their selector, so that a pod asks only about its own.
+    """Services by namespace and one label of their selector, so a pod checks few services.
 
-    Made afresh by namespace when services changed; pods far outnumber such changes.
+    A namespace is indexed again after its services change. Pods far outnumber such changes.
     """
 
     def __init__(self, listers: Listers) -> None:
@@ -173,7 +173,7 @@ class _ServiceIndex:
             found = self._by_namespace[namespace] = {}
             for service in self._services.in_namespace(namespace):
                 selector = service.spec.selector
-                if selector:  # an empty one selects every pod and says nothing about it
+                if selector:  # an empty selector adds no condition
                     found.setdefault(min(selector.items()), []).append(selector)
         return found
 
@@ -186,7 +186,7 @@ def _controller(pod: Pod) -> OwnerReference | None:
 
 
 def _compiled(written: LabelSelector | None) -> Selector:
-    """Compile an owner's selector; one that cannot be understood contributes nothing."""
+    """Compile an owner's selector; an invalid selector contributes nothing."""
     try:
         found = compile_label_selector(written)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Where the domains of topology constraints lie: which rows count, and in which domain each is.
+"""Domains of topology constraints: which rows count, and the domain of each row.
 
-Between the snapshot's label columns and the answers of PodTopologySpread. A `Layout` depends on
-the nodes, the topology keys and who is left out, not on pods or selectors; so replicas, and most
-deployments, share one until a node changes.
+A `Layout` is computed from the snapshot's label columns for PodTopologySpread. A layout depends
+on the nodes, the topology keys and the excluded rows, not on pods or selectors. So replicas, and
+most deployments, share one layout until a node changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Tally = Sums
 
 _KEPT: Final = 64  # layouts; a guess: 0.2 MB each at 5000 nodes and two constraints
 
-_SLACK: Final = 64  # values out of use that are not worth numbering afresh for; a guess
+_SLACK: Final = 64  # unused values that do not justify a new numbering; a guess
 
 
 class Axis:
@@ -42,14 +42,14 @@ class Axis:
     Attributes
     ----------
     domain_n
-        int64, (n,): domain of each row, -1 where it lacks the key. Used as an index into an
-        array of `size` + 1 entries, -1 picks the last one.
+        int64, (n,): domain of each row, -1 without the key. As an index into an array of
+        `size` + 1 entries, -1 picks the last entry.
     place_n
-        The same for counting: rows without the key are in the domain of the empty value.
+        int64, (n,): as `domain_n`, but rows without the key are in the domain of the empty value.
     lacks_some
         Whether any row lacks the key.
     size
-        Domain numbers are below it.
+        Upper bound of the domain numbers, exclusive.
     """
 
     __slots__ = (
@@ -75,18 +75,18 @@ class Axis:
     def tally(self, constraint: Constraint) -> Tally:
         """Return int64, (size + 1,): pods by domain over the counted rows.
 
-        Not to be changed: it is shared.
+        The caller must not change the array: layouts share it.
         """
         if constraint.counts_none:
             return np.zeros(self.size + 1, np.int64)
         return self._sums.of(self._places, constraint.count)
 
     def existing(self) -> Domains:
-        """Return the domains with any counted row, ascending."""
+        """Return the domains that have a counted row, ascending."""
         return np.flatnonzero(self._marks(self._places.counted))
 
     def distinct(self, places: Domains) -> int:
-        """Return how many domains some rows, given by their `place_n`, are in."""
+        """Return the number of distinct domains of some rows, given by their `place_n`."""
         return int(np.count_nonzero(self._marks(places)))
 
     def counts_row(self, row: int) -> bool:
@@ -101,24 +101,24 @@ class Axis:
 
 
 AxisKey = tuple[str, int, int, tuple[str, ...]]
-"""Topology key, and what leaves rows out: ids of affinity and tolerations, keys wanted."""
+"""Topology key, and what excludes rows: ids of affinity and tolerations, required keys."""
 
 
 class Layout:
-    """The axes of some constraints.
+    """The axes of a pod's constraints.
 
     Parameters
     ----------
     snapshot
         The cluster.
     constraints
-        Their keys and policies are read.
+        The constraints, of which only keys and policies matter.
     pod
-        Its node affinity and tolerations decide who is left out, where a policy says so.
+        The pod. If a policy says so, its node affinity and tolerations exclude rows.
     require_all
-        Whether rows that lack any of the keys are left out of every axis.
+        Whether rows that lack any of the keys are excluded from every axis.
     axis_of
-        Returns the axis of a column and the rows that count, which the last argument names.
+        Returns the axis of a column and of the counted rows; the last argument is their key.
     """
 
     __slots__ = ("_existing", "_whole", "axes", "complete_n")
@@ -134,7 +134,7 @@ class Layout:
     ) -> None:
         columns = [snapshot.label_column(each.key) for each in constraints]
         self.complete_n: BoolArray | None = None
-        """bool, (n,): rows that have every key; None when all have, or none need to."""
+        """bool, (n,): rows that have every key; None when all rows have, or no row must."""
         if require_all:
             for column in columns:
                 self.complete_n = _both(self.complete_n, column.ids >= 0)
@@ -157,14 +157,14 @@ class Layout:
         self._whole: list[int | None] = [None] * len(axes)
 
     def existing(self, index: int) -> Domains:
-        """Return the existing domains of an axis; found once."""
+        """Return the existing domains of an axis; computed once."""
         found = self._existing[index]
         if found is None:
             found = self._existing[index] = self.axes[index].existing()
         return found
 
     def distinct_everywhere(self, index: int) -> int:
-        """Return how many domains all rows together are in; found once."""
+        """Return the number of distinct domains of all rows; computed once."""
         found = self._whole[index]
         if found is None:
             axis = self.axes[index]
@@ -217,7 +217,7 @@ class Layouts:
         return found
 
     def _axis(self, column: LabelColumn, counted_n: BoolArray | None, key: AxisKey) -> Axis:
-        """Return an axis, one for all layouts it is in: so its sums are kept once."""
+        """Return an axis that all its layouts share, so its sums are kept once."""
         found = self._axes.get(key)
         if found is None:
             found = self._axes[key] = Axis(column, counted_n, self._sums)
@@ -225,7 +225,7 @@ class Layouts:
 
 
 class _OpenNodes(SetAnswers):
-    """Which taint sets leave a node open to some tolerations; ``unschedulable`` is no taint."""
+    """Which taint sets some tolerations accept; ``spec.unschedulable`` counts as no taint."""
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         def is_open(taints: tuple[Taint, ...]) -> int:
@@ -235,10 +235,10 @@ class _OpenNodes(SetAnswers):
 
 
 def _numbered(column: LabelColumn) -> tuple[Domains, int, int]:
-    """Return the domain of each row, how many numbers there are, and that of the empty value.
+    """Return the domain of each row, the number of domains, and the domain of the empty value.
 
-    Value ids do: they are dense until nodes have come and gone for long, each with a host name of
-    its own. Then the values still in use are numbered afresh.
+    Domains are the value ids while the ids are dense. After many nodes with unique host names were
+    added and deleted, the values in use get new numbers.
     """
     ids, size, empty = column.ids, column.size, column.lookup("")
     if size <= 2 * len(ids) + _SLACK:
@@ -254,7 +254,7 @@ def _both(first: BoolArray | None, second: BoolArray) -> BoolArray:
 
 
 def _affine(snapshot: Snapshot, pod: PodInfo) -> BoolArray | None:
-    """Rows the pod's own node affinity allows; the profile's added one is not asked."""
+    """Return the rows that the pod's node affinity allows; added affinity is ignored."""
     demands = memo_of(pod.part(NODE_AFFINITY), RequiredNodes, RequiredNodes)
     return demands.hold(snapshot, snapshot.all())
 

@@ -1,4 +1,4 @@
-"""PodTopologySpread: matching pods lie evenly over zones, nodes or any other domains.
+"""PodTopologySpread: spreads matching pods evenly over zones, nodes or other domains.
 
 This module holds the extension points. `constraints` compiles the constraints of a pod,
 `defaults` adds constraints to pods that bring none, `layout` finds the domains, and `skew`
@@ -81,14 +81,14 @@ class PodTopologySpread:
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod has no hard constraint, and by default gets none."""
+        """Whether the pod has no hard constraint, also not by default."""
         own = pod.part(SPREAD).value
         if own.explicit:
             return own.hard_error is None and not own.hard
         return not self._defaults.any_hard
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
-        """Count a pod more on a row.
+        """Add a pod on a row to the counts.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class PodTopologySpread:
         self._move(state, pod, added, row=row, step=+1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, *, row: int) -> None:
-        """Count a pod less on a row.
+        """Remove a pod on a row from the counts.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class PodTopologySpread:
         self._move(state, pod, removed, row=row, step=-1)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows that lack a key, or whose domain would be too far ahead.
+        """Reject rows that lack a key, or whose domain would exceed the maximum skew.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class PodTopologySpread:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Sum the weighted numbers of matching pods in each row's domains.
+        """Sum the weighted counts of matching pods in each row's domains.
 
         Raises
         ------
@@ -151,12 +151,12 @@ class PodTopologySpread:
         return state.read(_PRE_SCORE).score(view)
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
-        """Fewest matching pods score most; rows that lack a key score 0."""
+        """Reverse the scores: fewer matching pods score higher; rows that lack a key score 0."""
         del pod
         return normalized(raw_n, state.read(_PRE_SCORE).ignored_n)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: matching pods that come, go or change, and domains that do."""
+        """Register new, deleted and changed pods and nodes."""
         pod = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
@@ -225,7 +225,7 @@ class PodTopologySpread:
 
 
 def _involved(other: Pod, waiting: Pod) -> bool:
-    """Whether a pod may count for a waiting one: itself, or one with a node, in its namespace."""
+    """Whether a pod may count for a waiting pod: itself, or a placed pod of its namespace."""
     if other.uid == waiting.uid:
         return True
     return holds_place(other) and other.namespace == waiting.namespace

@@ -1,7 +1,7 @@
-"""Skew of topology domains: what Filter and Score of PodTopologySpread compute from counts.
+"""Skew of topology domains, for Filter and Score of PodTopologySpread.
 
-Last stop of the plugin: `HardSkew` judges rows from the counts PreFilter took, and follows pods
-that are moved in a trial; `SoftSkew` scores rows from the counts PreScore took.
+`HardSkew` judges rows by the counts of PreFilter, and follows the pods that a trial moves.
+`SoftSkew` scores rows by the counts of PreScore.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologyspread``,
 ``filtering.go`` and ``scoring.go``.
@@ -32,23 +32,23 @@ Counts = NDArray[np.int64]
 
 # The greatest float64 below a half.
 _BELOW_HALF: Final = math.nextafter(0.5, 0.0)
-_ROWS_A_DOMAIN: Final = 16  # looked at first, to see whether no domain is missing; a guess
+_ROWS_A_DOMAIN: Final = 16  # rows checked first, to see whether they cover all domains; a guess
 
 _Moved = Mapping[int, int]
-"""By domain, how many pods more or less than were counted."""
+"""By domain, the difference to the pods that were counted."""
 
 
 class HardSkew:
-    """Counts by domain of a pod's hard constraints, with what a trial moved.
+    """Counts by domain of a pod's hard constraints, with the moves of a trial.
 
     Parameters
     ----------
     constraints, layout
-        What is counted and where.
+        The constraints, and the domains of all rows.
     tallies
         Pods by domain, one array for each constraint.
     moved
-        What was moved since; None for nothing.
+        Differences since the counts; None for no difference.
     """
 
     __slots__ = ("_constraints", "_layout", "_least", "_lowest", "_moved", "_tallies")
@@ -60,14 +60,14 @@ class HardSkew:
         self._layout = layout
         self._tallies = tallies
         self._moved: tuple[_Moved, ...] | None = None
-        # By constraint, as counted: the smallest count; and, for trials, the smallest domain, its
-        # count and the smallest count of all others.
+        # For each constraint: the smallest count. For trials also the smallest domain, its count
+        # and the smallest count of all other domains.
         self._lowest: list[float | None] = [None] * len(constraints)
         self._least: list[tuple[int, float, float] | None] = [None] * len(constraints)
 
     @classmethod
     def counted(cls, constraints: Sequence[Constraint], layout: Layout) -> HardSkew:
-        """Take the counts as they are now."""
+        """Return the skew of the current counts."""
         tallies = [
             axis.tally(constraint)
             for constraint, axis in zip(constraints, layout.axes, strict=True)
@@ -75,21 +75,21 @@ class HardSkew:
         return cls(constraints, layout, tallies)
 
     def moving(self, pod: PodInfo, other: PodInfo, row: int, step: int) -> HardSkew | None:
-        """Return the skew with a pod more or less on a row; None where that changes nothing.
+        """Return the skew after a pod is added or removed on a row; None for no change.
 
-        Whether the other pod is terminating is not looked at, although terminating pods are not
-        counted: upstream takes one off that was never there, and so do we.
+        Terminating pods are not counted. Still, as upstream, removing a terminating pod lowers the
+        count.
 
         Parameters
         ----------
         pod
-            The pod the constraints are of.
+            The pod with the constraints.
         other
-            The pod that is moved.
+            The pod that is added or removed.
         row
-            Where it goes to or comes from.
+            The row of the other pod.
         step
-            +1 when it is added, -1 when it is removed.
+            +1 to add the pod, -1 to remove it.
         """
         if other.namespace != pod.namespace:
             return None
@@ -109,7 +109,7 @@ class HardSkew:
         return twin
 
     def judge_row(self, row: int) -> Code:
-        """Return the answer for one row: the first constraint that fails decides."""
+        """Return the code for one row: the first constraint that fails decides."""
         for index, constraint in enumerate(self._constraints):
             domain = int(self._layout.axes[index].domain_n[row])
             if domain < 0:
@@ -139,7 +139,7 @@ class HardSkew:
         return found if found is not None and np.count_nonzero(found) else None
 
     def _most(self, index: int, constraint: Constraint) -> float:
-        """Return how many pods a domain may hold before this one."""
+        """Return the greatest count that a domain may have before this pod is added."""
         return constraint.max_skew - constraint.matches_self + self._floor(index, constraint)
 
     def _floor(self, index: int, constraint: Constraint) -> float:
@@ -156,7 +156,7 @@ class HardSkew:
         domain, lowest, second = least
         if len(moved) > 1:
             return float(self._tally(index)[existing].min())
-        # A trial moves pods of one row, hence of one domain: no need to look at all of them.
+        # A trial moves pods of one row, hence of one domain: the other domains need no check.
         ((changed, step),) = moved.items()
         others = second if changed == domain else lowest
         return min(others, float(self._tallies[index][changed]) + step)
@@ -184,7 +184,7 @@ class SoftSkew:
     Parameters
     ----------
     snapshot, constraints, layout
-        What is counted and where.
+        The constraints, and the domains of all rows.
     feasible
         The rows that passed Filter.
     """
@@ -216,7 +216,7 @@ class SoftSkew:
 
     @property
     def ignored_n(self) -> BoolArray | None:
-        """bool, (feasible rows,): rows that lack a key and score 0; None when there are none."""
+        """bool, (feasible rows,): rows that lack a key and score 0; None for no row."""
         return self._ignored
 
     def score(self, view: NodeView) -> ScoreArray:
@@ -236,7 +236,7 @@ class SoftSkew:
         return view.narrowed(rounded(total), wide)
 
     def _part(self, index: int, constraint: Constraint, view: NodeView) -> NDArray[np.float64]:
-        """Return one constraint's share, 0 where the key is missing."""
+        """Return one constraint's part of the score; 0 where the key is missing."""
         axis, tally, weight = self._layout.axes[index], self._tallies[index], self._weights[index]
         skew = float(constraint.max_skew - 1)
         if tally is not None:
@@ -256,13 +256,13 @@ class SoftSkew:
         return part
 
     def _domains(self, index: int, feasible: NodeView) -> int:
-        """Return how many domains the feasible rows are in, "no label" being one."""
+        """Return the number of distinct domains of the feasible rows; "no label" is a domain."""
         if self._ignored is None and len(feasible) == feasible.size_of_all:
             return self._layout.distinct_everywhere(index)
         axis = self._layout.axes[index]
         if self._ignored is not None:
             return axis.distinct(feasible.take(axis.place_n)[~self._ignored])
-        # There cannot be more than all rows are in, and often the first rows show them all.
+        # The domains of all rows are an upper bound, which the first rows often reach.
         everywhere = self._layout.distinct_everywhere(index)
         assert feasible.rows is not None, "not all rows, so they are spelled out"
         first = feasible.rows[: everywhere * _ROWS_A_DOMAIN]
@@ -280,22 +280,22 @@ class SoftSkew:
 
 
 def counts_of(snapshot: Snapshot, constraint: Constraint) -> Counts | None:
-    """Return int64, (n,): the pods on each row a constraint counts; None when it counts none."""
+    """Return int64, (n,): the number of counted pods on each row; None for no counted pods."""
     return None if constraint.counts_none else snapshot.count_column(constraint.count)
 
 
 def rounded(total_n: NDArray[np.float64]) -> ScoreArray:
-    """Return int64: numbers that are not negative, rounded half up as Go does; they are changed.
+    """Return int64: non-negative numbers rounded half up, as Go rounds; the input is changed.
 
-    Half to even, as np.rint rounds, will not do. And a half cannot be added: what is a bit less
-    than a half would become 1, of which what is added here falls short.
+    `np.rint` rounds half to even and differs. Adding 0.5 is wrong, too: the greatest float64 below
+    0.5 would round to 1. So this function adds that greatest float64 below 0.5.
     """
     total_n += _BELOW_HALF
     return total_n.astype(np.int64)
 
 
 def normalized(raw_n: ScoreArray, ignored_n: BoolArray | None) -> ScoreArray:
-    """Turn raw scores around: the lowest gets 100; ignored rows get 0."""
+    """Reverse raw scores: the lowest becomes 100; ignored rows become 0."""
     valid = raw_n if ignored_n is None else raw_n[~ignored_n]
     # By position: the reductions of NumPy take three times as long.
     high = valid.item(valid.argmax()) if len(valid) else 0
