@@ -217,7 +217,7 @@ def test_an_allocation_is_written_with_finalizer_time_and_reservation_and_believ
     story(play)
 
 
-def test_who_shares_a_claim_is_added_and_nothing_else_changes():
+def test_a_pod_that_shares_a_claim_is_only_added_to_reserved_for():
     async def play(world: World) -> None:
         await world.begin(claim())
         assert await world.bind(world.asked(using("c"))) == SUCCESS
@@ -237,7 +237,7 @@ def test_who_shares_a_claim_is_added_and_nothing_else_changes():
     story(play)
 
 
-def test_a_change_that_does_not_matter_is_taken_up_and_kept():
+def test_a_conflict_with_an_irrelevant_change_is_retried():
     async def play(world: World) -> None:
         await world.begin(claim())
         asked = world.asked(using("c"))
@@ -283,7 +283,7 @@ async def deleted(world: World) -> None:
         ),
     ],
 )
-def test_a_change_that_matters_ends_the_attempt_and_frees_the_devices(meanwhile, text):
+def test_a_conflict_with_a_relevant_change_ends_the_attempt(meanwhile, text):
     async def play(world: World) -> None:
         await world.begin(claim(), claim("d"))
         asked = world.asked(using("c"))
@@ -315,7 +315,7 @@ def test_a_claim_that_lost_its_devices_is_not_reserved():
     story(play)
 
 
-def test_a_binding_that_fails_after_all_takes_the_reservation_back():
+def test_a_failed_binding_removes_the_reservation():
     async def play(world: World) -> None:
         await world.begin(claim())
         asked = world.asked(using("c"))
@@ -384,7 +384,7 @@ def test_a_pod_is_bound_when_its_devices_are_ready(after_seconds, kind, status, 
     story(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
 
 
-def test_a_claim_that_goes_while_its_devices_become_ready_ends_the_wait():
+def test_a_claim_deleted_during_the_wait_for_devices_ends_the_wait():
     async def play(world: World) -> None:
         await world.begin(claim())
 
@@ -465,7 +465,7 @@ def test_a_claim_is_made_for_extended_resources_and_its_pod_told():
     story(play)
 
 
-def test_what_an_earlier_attempt_left_behind_is_deleted_before_the_next():
+def test_a_special_claim_of_an_earlier_attempt_is_deleted():
     async def play(world: World) -> None:
         put(world.snapshot, device_class(resource=GPU))
         wanted = await created(world)
@@ -493,7 +493,7 @@ def held_elsewhere() -> ResourceClaim:
     return claim(allocation=allocation)
 
 
-def test_devices_no_node_can_reach_are_given_back():
+def test_devices_that_no_node_can_reach_are_deallocated():
     async def play(world: World) -> None:
         await world.begin(held_elsewhere())
         asked = world.asked(using("c"))
@@ -505,7 +505,7 @@ def test_devices_no_node_can_reach_are_given_back():
     story(play)
 
 
-def test_where_giving_back_fails_the_pod_is_tried_again_in_a_while():
+def test_after_a_failed_deallocation_the_pod_is_activated_later():
     async def play(world: World) -> None:
         await world.begin(held_elsewhere())
         asked = world.asked(using("c"))

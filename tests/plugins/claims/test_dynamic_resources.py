@@ -101,7 +101,7 @@ async def test_a_pod_without_claims_is_skipped_and_scores_nothing():
     assert await plugin.pre_bind(state, asked.pod, "a") == SUCCESS
 
 
-async def test_where_pre_filter_did_not_get_this_far_everything_later_is_an_error():
+async def test_points_after_a_missing_pre_filter_are_errors():
     plugin, _ = make("DynamicResources")
     state, asked = CycleState(), PodInfo(pod())
     assert plugin.post_filter(state, asked, {}) == (None, error("not found"))
@@ -198,11 +198,11 @@ def test_a_pod_waits_until_its_claims_can_be_used(wanted, fault):
         ),
     ],
 )
-def test_what_a_claim_asks_for_must_exist(request_, status):
+def test_device_classes_of_a_claim_must_exist(request_, status):
     assert Asked(devices(*GPUS, claim(requests=[request_]))).prepared == status
 
 
-def test_a_selector_of_an_allocation_that_cannot_be_read_breaks_the_attempt():
+def test_an_invalid_node_selector_of_an_allocation_ends_the_attempt():
     term = {"matchExpressions": [{"key": "k", "operator": "Near"}]}
     broken = {"nodeSelector": {"nodeSelectorTerms": [term]}}
     asked = Asked(devices(*GPUS, claim(allocation=broken)))
@@ -212,7 +212,7 @@ def test_a_selector_of_an_allocation_that_cannot_be_read_breaks_the_attempt():
 # -- from Filter to Reserve --------------------------------------------------------------------
 
 
-def test_devices_are_taken_from_one_pod_to_the_next_and_given_back():
+def test_reserved_devices_are_not_free_until_unreserve():
     snapshot = devices(*GPUS, claim("c"), claim("d"), claim("e"))
     one = Asked(snapshot)
     plugin = one.plugin
@@ -229,7 +229,7 @@ def test_devices_are_taken_from_one_pod_to_the_next_and_given_back():
     assert Asked(snapshot, plugin=plugin).filtered() == {"b": "cannot allocate all claims"}
 
 
-def test_what_the_api_shows_allocated_is_taken_until_it_is_not():
+def test_devices_allocated_in_the_api_are_not_free_until_deallocated():
     taken = claim("d", allocation=allocated("a", result("a", "a0")))
     snapshot = devices(*GPUS, claim(), taken)
     plugin = Asked(snapshot).plugin
@@ -258,7 +258,7 @@ def test_slices_come_and_go():
     assert [each.device for each in under_way.status.allocation.devices.results] == ["b9"]
 
 
-def test_what_was_written_and_is_still_waited_for_is_counted_once():
+def test_a_written_allocation_not_yet_shown_counts_once():
     big = {"capacity": {"memory": {"value": "10Gi"}}, "allowMultipleAllocations": True}
     wish = {"deviceClassName": "gpu", "count": 1, "capacity": {"requests": {"memory": "4Gi"}}}
     part = [{"name": "r", "exactly": wish}]
@@ -274,7 +274,7 @@ def test_what_was_written_and_is_still_waited_for_is_counted_once():
     assert Asked(snapshot, second, plugin=asked.plugin).filtered() == {}
 
 
-def test_a_filter_that_breaks_ends_the_attempt_with_the_allocators_words():
+def test_an_allocator_error_in_filter_ends_the_attempt_with_its_text():
     selector = {"cel": {"expression": "device.driver =="}}
     wish = {"deviceClassName": "gpu", "count": 1, "selectors": [selector]}
     asked = Asked(devices(*GPUS, claim(requests=[{"name": "r", "exactly": wish}])))
@@ -295,7 +295,7 @@ def test_a_filter_that_breaks_ends_the_attempt_with_the_allocators_words():
         pytest.param(("uid-p", "uid-q"), "still not schedulable", id="another pod uses it, too"),
     ],
 )
-def test_a_claim_is_given_back_where_nobody_else_uses_it(reserved, status):
+def test_post_filter_deallocates_a_claim_that_no_other_pod_uses(reserved, status):
     held = claim(allocation=allocated("gone", result("gone", "g0")), reserved=reserved)
     asked = Asked(devices(*GPUS, held))
     text = "resourceclaim not available on the node"
@@ -372,7 +372,7 @@ def test_first_choices_score_eight_and_claims_that_are_allocated_count_too():
 # -- groups ------------------------------------------------------------------------------------
 
 
-def test_members_of_a_group_share_what_one_of_them_is_about_to_get():
+def test_members_of_a_group_share_a_pending_allocation():
     snapshot = devices(*GPUS, claim("c"), claim("d"))
     first = Asked(snapshot, pod("p1", resourceClaims=wanting("c")))
     first.filtered()
@@ -411,14 +411,14 @@ def test_members_of_a_group_share_what_one_of_them_is_about_to_get():
         ),
     ],
 )
-def test_which_change_of_a_claim_wakes_a_pod(old, new, expected):
+def test_claim_hint(old, new, expected):
     plugin, _ = make("DynamicResources", devices(claim()))
     hint = plugin.events_to_register()[1].hint
     assert hint(pod(resourceClaims=wanting("c")), old, new) is expected
     assert hint(pod(resourceClaims=wanting("gone")), old, new) is False
 
 
-def test_a_pod_wakes_when_the_last_of_its_claims_was_made():
+def test_pod_hint_queues_when_the_last_claim_exists():
     plugin, _ = make("DynamicResources", devices(claim("mine", owner="uid-p")))
     hint = plugin.events_to_register()[2].hint
     before, after = pod(resourceClaims=TEMPLATE), pod(**made("mine"))
@@ -457,7 +457,7 @@ def without(
     return DynamicResources(args or DynamicResourcesArgs(), handle)
 
 
-def test_without_their_gate_alternatives_are_refused():
+def test_alternatives_need_their_feature_gate():
     choice = {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]}
     snapshot = devices(*GPUS, claim(requests=[choice]))
     asked = Asked(snapshot, plugin=without("DRAPrioritizedList", snapshot))
@@ -467,7 +467,7 @@ def test_without_their_gate_alternatives_are_refused():
     )
 
 
-def test_without_its_gate_no_class_answers_to_a_resource():
+def test_extended_resources_need_their_feature_gate():
     snapshot = devices(device_class(resource="example.com/gpu"), offered("a", "a0"))
     wanted = pod(requests={"example.com/gpu": "1"})
     assert Asked(snapshot, wanted).prepared == SUCCESS
@@ -475,7 +475,7 @@ def test_without_its_gate_no_class_answers_to_a_resource():
     assert Asked(snapshot, wanted, plugin=plugin).prepared == SKIP
 
 
-def test_without_their_gate_nobody_waits_for_devices():
+def test_waiting_for_devices_needs_its_feature_gate():
     snapshot = devices(*GPUS, conditional("Broken"), nodes=("a",))
     plugin = without("DRADeviceBindingConditions", snapshot)
     assert Asked(snapshot, plugin=plugin).filtered() == {}
@@ -498,7 +498,7 @@ def test_without_their_gate_nobody_waits_for_devices():
         ),
     ],
 )
-def test_a_timeout_of_what_is_switched_off_is_a_mistake(gate, args, fault):
+def test_a_timeout_of_a_disabled_feature_is_invalid(gate, args, fault):
     with pytest.raises(ConfigError, match=re.escape(fault)):
         without(gate, cluster(), args)
     assert without(gate, cluster()).name == "DynamicResources"

@@ -1,4 +1,4 @@
-"""Devices of dynamic resource allocation: the claims of a pod, from PreFilter to PreBind.
+"""Dynamic resource allocation: the claims of a pod, from PreFilter to PreBind.
 
 - `dynamic_resources`: the plugin DynamicResources.
 - `devices`: the structured allocator, which chooses devices on a node.
@@ -9,8 +9,8 @@
 - `binding`: PreBind.
 - `conditions`: binding conditions of allocated devices, and their timeouts.
 - `writing`: the patches that PreBind sends.
-- `releasing`: devices and writes that are given back after an attempt failed.
-- `extended`: the special claim for extended resources that devices provide.
+- `releasing`: deallocates devices and undoes writes after a failed attempt.
+- `extended`: the special claim of a pod, for extended resources that devices provide.
 - `books`: offered and allocated devices, kept from one attempt to the next.
 - `counts`: counters for the metrics.
 """

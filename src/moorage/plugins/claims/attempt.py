@@ -1,6 +1,7 @@
-"""One pod's attempt as far as its claims go: which it has, which it needs, what nodes could give.
+"""The claims of one pod during one attempt, and the allocations found on nodes.
 
-Made by PreFilter, asked by Filter and Score, filled by Reserve and published by PreBind.
+PreFilter creates an attempt. Filter and Score read it, Reserve sets the allocations, and PreBind
+writes them.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from moorage.plugins.claims.extended import ExtendedPart, NodeClaim, is_in_memor
 from moorage.snapshot.snapshot import Snapshot
 
 _SUB_REQUESTS_MOST = 8
-"""The most alternatives a request may have (kubernetes v1.36 ``api/resource/v1``)."""
+"""Greatest number of alternatives of a request (kubernetes v1.36 ``api/resource/v1``)."""
 
 
 class Found(Protocol):
-    """What was found for the claims on one node (`moorage.plugins.claims.devices.allocator`)."""
+    """The allocation found on one node (`moorage.plugins.claims.devices.allocator`)."""
 
     @property
     def chosen(self) -> tuple[tuple[int | None, ...], ...]:
-        """For each claim and each of its requests the index of the chosen sub-request."""
+        """For each claim and each of its requests, the index of the chosen sub-request."""
         ...
 
     def results(self) -> list[AllocationResult]:
-        """Return the allocation of each claim, in the order asked."""
+        """Return the allocation of each claim, in the order of the claims."""
         ...
 
 
@@ -48,17 +49,17 @@ class PodClaim(msgspec.Struct):
     Parameters
     ----------
     claim
-        Its newest version; PreBind replaces it.
+        The newest version of the claim; PreBind replaces it.
     uid
-        Under which its allocation is under way.
+        Uid under which an allocation that is not written yet is kept.
     special
-        Whether it is the one for extended resources.
+        Whether the claim is the special claim for extended resources.
     reachable
-        The nodes its allocation can be reached from; None for every node.
+        The nodes that can reach the allocation; None for every node.
     shared
-        The allocation another member of the pod's group has decided on in the same attempt.
+        The allocation that another member of the pod's group got in the same attempt.
     allocation
-        Set by Reserve, to be written by PreBind; None where the API has one.
+        The allocation from Reserve, which PreBind writes; None if the API has an allocation.
     """
 
     claim: ResourceClaim
@@ -75,7 +76,7 @@ class PodClaim(msgspec.Struct):
 
 
 class OnNode(msgspec.Struct, frozen=True):
-    """What one node can give: allocations for the claims that need one, the special claim there."""
+    """The allocations for unallocated claims on one node, and the special claim on that node."""
 
     found: Found | None = None
     special: NodeClaim | None = None
@@ -87,20 +88,20 @@ class Attempt:
     Parameters
     ----------
     snapshot
-        The cluster the rows of the attempt belong to.
+        The cluster to which the rows of the attempt belong.
     claims
-        The pod's own claims in its order, then the special one.
+        The claims of the pod's spec in order, then the special claim.
     extended
-        What the pod wants of extended resources, while its special claim is in memory.
+        The pod's requests of extended resources, while its special claim is only in memory.
 
     Attributes
     ----------
     by_node
-        What nodes that passed can give, by name.
+        The allocations found on nodes that passed Filter, by node name.
     unavailable
-        Indexes of claims that some node could not reach, each once.
+        Indexes of claims that at least one node could not reach.
     search
-        Judges nodes; None where there is nothing to ask.
+        The search that judges nodes; None without claims to check.
     """
 
     def __init__(
@@ -119,19 +120,19 @@ class Attempt:
 
     @property
     def special(self) -> PodClaim | None:
-        """The claim for extended resources, if there is one."""
+        """The special claim for extended resources; None without one."""
         last = self.claims[-1] if self.claims else None
         return last if last is not None and last.special else None
 
     @property
     def left_over(self) -> ResourceClaim | None:
-        """The special claim of an earlier attempt."""
+        """The special claim that an earlier attempt left; None without one."""
         special = self.special
         return None if special is None or is_in_memory(special.claim) else special.claim
 
     @property
     def has_own(self) -> bool:
-        """Whether the pod names claims itself."""
+        """Whether the pod's spec names claims."""
         return any(not each.special for each in self.claims)
 
     @property
@@ -140,7 +141,7 @@ class Attempt:
         return [each for each in self.claims if not each.is_allocated]
 
     def asked_for(self, special: NodeClaim | None) -> list[ResourceClaim]:
-        """Return the claims devices are to be found for, where the special one is like this."""
+        """Return the claims to allocate, with this form of the special claim."""
         return [
             special.claim if each.special and special is not None else each.claim
             for each in self.unallocated
@@ -148,7 +149,7 @@ class Attempt:
         ]
 
     def on_node(self, one: PodClaim, node_name: str) -> ResourceClaim:
-        """Return a claim as a node would serve it."""
+        """Return a claim with the requests that a node would serve."""
         special = self.by_node.get(node_name, OnNode()).special
         return one.claim if special is None or not one.special else special.claim
 
@@ -161,7 +162,7 @@ class Attempt:
         return [each for each in found if each is not None]
 
     def score(self, node_name: str) -> int:
-        """Return how well a node serves requests with alternatives: 8 for each first choice."""
+        """Return the score of a node for requests with alternatives: 8 for each first choice."""
         on_node = self.by_node.get(node_name)
         if on_node is None:
             return 0
@@ -175,7 +176,7 @@ class Attempt:
 
 
 def _score_of(one: PodClaim) -> int:
-    """Return what a claim that has its allocation already adds to the score of any node."""
+    """Return the score that an already allocated claim adds on every node."""
     allocation = one.claim.status.allocation or one.shared
     if allocation is None:
         return 0

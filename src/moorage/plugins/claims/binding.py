@@ -1,4 +1,4 @@
-"""PreBind: makes what Reserve decided true in the API, and waits for devices that are not ready.
+"""PreBind: writes the allocations of Reserve to the API, and waits until devices are ready.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (PreBind).
 """
@@ -28,7 +28,7 @@ from moorage.snapshot.claim_table import ClaimTable
 from moorage.snapshot.pod_info import PodInfo
 
 _POLL_SECONDS: Final = 5.0
-# How long the watch may take to show a claim that was created, and how often it is looked for
+# Timeout until the watch shows a created claim, and the interval between two checks
 # (kubernetes v1.36 ``extendeddynamicresources.go``: 120 s; there once a second).
 _SHOWN_SECONDS_MAX: Final = 120.0
 _LOOK_SECONDS: Final = 0.01
@@ -43,13 +43,13 @@ class ClaimBinder:
     table
         The claims.
     writer, client
-        The writes, and the wait between two looks.
+        The API writes, and the wait between two checks.
     effects
-        Tells people what a pod waits for.
+        Emits Events about the devices a pod waits for.
     counts
-        Told what became of claims and waits.
+        Counters for claims and waits.
     clock, timeout_ns
-        How long devices may take to become ready; None where nobody waits for them.
+        Time limit for devices to become ready; None to never wait for devices.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ClaimBinder:
         Raises
         ------
         ClaimError
-            It cannot be done, or took too long; what was written stays.
+            A write or wait failed or took too long; earlier writes remain.
         """
         special = attempt.by_node.get(node_name, OnNode()).special
         for each in attempt.claims:
@@ -107,14 +107,14 @@ class ClaimBinder:
         await self._writer.tell_pod(pod, one.claim, special)
 
     def _is_called(self, one: PodClaim) -> None:
-        """Let what is under way for the special claim be known under the name it has now."""
+        """Record the pending allocation of the special claim under the claim's new name."""
         under_way = self._table.find_under_way(one.uid)
         if under_way is not None:
             status = under_way.claim.status
             under_way.claim = msgspec.structs.replace(one.claim, status=status)
 
     async def _shown(self, claim: ResourceClaim) -> None:
-        """Wait until the watch has shown a claim, or its devices might be given away again."""
+        """Wait until the watch shows a claim; otherwise its devices could be allocated again."""
         waited, wait = 0.0, _LOOK_SECONDS
         while not self._table.assume(claim) and waited < _SHOWN_SECONDS_MAX:
             await self._client.sleep(wait)
@@ -149,7 +149,7 @@ class ClaimBinder:
             await self._client.sleep(min(_POLL_SECONDS, left_seconds))
 
     def _are_ready(self, attempt: Attempt, timeout_ns: int) -> bool:
-        """Look at every claim as it is now; true when none keeps the pod from being bound."""
+        """Check the current version of every claim; return True when all devices are ready."""
         for each in attempt.claims:
             if is_in_memory(each.claim):
                 continue
@@ -166,7 +166,7 @@ class ClaimBinder:
 
 
 def _is_unneeded(one: PodClaim, special: NodeClaim | None) -> bool:
-    """Whether the special claim is for nothing: device plugins of the node have everything."""
+    """Whether the special claim is not needed: device plugins of the node provide everything."""
     if not one.special or not is_in_memory(one.claim):
         return False
     return special is None or not special.claim.spec.devices.requests

@@ -1,6 +1,6 @@
-"""What is offered and what is taken, kept up to date from one attempt with claims to the next.
+"""Offered and allocated devices, kept up to date between attempts.
 
-Made when the first such pod comes: a cluster without claims pays nothing for it.
+They are built for the first pod with claims, so a cluster without claims has no cost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moorage.snapshot.claim_table import ClaimTable, Key, allocation_of
 
 
 class Holdings:
-    """Which devices claims hold, those included whose allocation is on its way.
+    """The devices allocated to claims, pending allocations included.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class Holdings:
         self._shown_at = self._newer_at = -1
 
     def now(self) -> AllocatedState:
-        """Return what is held at this moment; the caller may add to it."""
+        """Return the currently allocated devices; the caller may add to the result."""
         self._follow()
         held = self._held.copy()
         for under_way in self._claims.under_way():
-            # What was written already and is still waited for is counted as written.
+            # An allocation that is written, and not yet shown by the watch, counts once.
             written = self._claims.get(under_way.namespace, under_way.name)
             if written is None or written.status.allocation is None:
                 held.add(allocation_of(under_way))
@@ -72,14 +72,14 @@ class Holdings:
 
 
 class Books:
-    """The devices of the cluster, and which claims hold them.
+    """The devices of the cluster, offered and allocated.
 
     Parameters
     ----------
     handle
-        Where slices, classes and claims are found, and what draws share ids.
+        Listers of slices, classes and claims, and the stream for share ids.
     filter_timeout_seconds
-        How long the search on one node may take; 0 means as long as it needs.
+        Time limit of the search on one node; 0 for no limit.
     """
 
     def __init__(self, handle: Handle, *, filter_timeout_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Whether allocated devices are ready: binding conditions, and how long they may take.
+"""Readiness of allocated devices: binding conditions and their timeouts.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources``
 (isClaimReadyForBinding, isClaimTimeout).
@@ -22,7 +22,7 @@ FAILED = "device binding failed"
 
 
 def waits_for_devices(claim: ResourceClaim) -> bool:
-    """Whether any device of a claim has to become ready before a pod may be bound."""
+    """Whether a pod must not be bound before some device of a claim is ready."""
     return any(True for _ in _conditional(claim))
 
 
@@ -55,7 +55,7 @@ def are_ready(claim: ResourceClaim) -> bool:
 
 
 def is_overdue(claim: ResourceClaim, clock: Clock, *, timeout_ns: int) -> bool:
-    """Whether the devices of a claim have had their time to become ready."""
+    """Whether the time for the devices of a claim to become ready is over."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False
@@ -65,7 +65,7 @@ def is_overdue(claim: ResourceClaim, clock: Clock, *, timeout_ns: int) -> bool:
 
 
 def is_lost(claim: ResourceClaim, clock: Clock, *, timeout_ns: int) -> bool:
-    """Whether the devices of an allocated claim have failed, or had their time."""
+    """Whether the devices of an allocated claim have failed or timed out."""
     try:
         return not are_ready(claim) and is_overdue(claim, clock, timeout_ns=timeout_ns)
     except ClaimError:

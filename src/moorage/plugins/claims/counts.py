@@ -1,4 +1,4 @@
-"""What DynamicResources did in the binding task, as numbers for whoever shows metrics.
+"""Counters of DynamicResources in the binding task, for metrics.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/metrics`` (of dynamic resource allocation).
 """
@@ -13,12 +13,12 @@ from moorage.plugins.claims.attempt import Attempt
 from moorage.plugins.claims.conditions import FAILED, TIMED_OUT
 from moorage.plugins.claims.pod_claims import ClaimError
 
-# As many as can be waited for between two looks at the metrics; a guess.
+# Number of waits kept between two reads of the metrics; a guess.
 _WAITS_MOST: Final = 10_000
 
 
 class ClaimCounts:
-    """Numbers of one profile.
+    """Counters of one profile.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class ClaimCounts:
     Attributes
     ----------
     creates
-        Claims made for extended resources, by ``success`` or ``failure``.
+        Number of created claims for extended resources, by ``success`` or ``failure``.
     allocations
-        Devices that had to become ready, by profile, driver and how the wait ended.
+        Number of devices that had to become ready, by profile, driver and result of the wait.
     waits
-        Profile, driver and how the wait ended, and its seconds, of each device of a pod that
-        waited. The oldest go when there are too many.
+        Profile, driver, result and duration in seconds for each device of a pod that waited. The
+        oldest entries are dropped beyond the limit.
     """
 
     def __init__(self, profile_name: str) -> None:
@@ -43,7 +43,7 @@ class ClaimCounts:
         self.waits: deque[tuple[Labels, float]] = deque(maxlen=_WAITS_MOST)
 
     def metrics(self) -> PluginMetrics:
-        """Return the numbers by the names of their metrics."""
+        """Return the counters by the names of their metrics."""
         return PluginMetrics(
             counters={
                 "scheduler_resourceclaim_creates_total": self.creates,
@@ -53,7 +53,7 @@ class ClaimCounts:
         )
 
     def waited(self, attempt: Attempt, problem: ClaimError | None, *, seconds: float) -> None:
-        """Count the devices of a pod that was held until they were ready, or was not bound."""
+        """Count the devices that a pod waited for, after they became ready or the wait failed."""
         status = _ending(problem)
         for each in attempt.claims:
             allocation = each.claim.status.allocation

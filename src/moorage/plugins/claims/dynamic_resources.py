@@ -1,4 +1,4 @@
-"""DynamicResources: a pod runs where the devices it claims are, or can be allocated.
+"""DynamicResources: a pod's claimed devices must be reachable, or allocatable, on its node.
 
 The plugin joins the modules of its folder: they read a pod's claims, and `devices` finds devices
 for the claims. A pod without claims skips both.
@@ -68,7 +68,7 @@ DEALLOCATED: Final = "deallocation of ResourceClaim completed"
 DELETED: Final = "deletion of ResourceClaim completed"
 
 CLAIMS: StateKey[Attempt] = StateKey("DynamicResources")
-"""What an attempt knows of its pod's claims; there as soon as PreFilter has run."""
+"""The claims of an attempt; present after PreFilter."""
 
 
 class DynamicResources:
@@ -77,7 +77,7 @@ class DynamicResources:
     Raises
     ------
     ConfigError
-        A timeout is no duration, out of bounds, or set while its feature gate is off.
+        A timeout is an invalid duration, out of bounds, or set while its feature gate is off.
     """
 
     name = "DynamicResources"
@@ -100,14 +100,14 @@ class DynamicResources:
         self._extended = gates("DRAExtendedResource")
         self._preparation = Preparation(self._table, self._classes, gates)
         self.counts = ClaimCounts(handle.profile_name)
-        """What was done in the binding task."""
+        """Counters of the binding task."""
         self._books: Books | None = None
         self._writes: tuple[ClaimBinder, Releases] | None = None
 
     def capabilities(self) -> Capabilities:
         """Declare that only answers about pods without claims are reused, and three metrics."""
         return Capabilities(
-            # Pods with claims are never reused, so these speak of pods without.
+            # Answers about pods with claims are never reused, so this is about other pods.
             filter_reads=Reads.NODE,
             score_reads=Reads.NODE,
             shape_parts=(),
@@ -119,11 +119,11 @@ class DynamicResources:
         )
 
     def never_reused(self, pod: PodInfo) -> bool:
-        """Whether answers about a pod hold for it alone: it has claims, or will get one."""
+        """Whether answers hold for this pod only: the pod has claims or gets a special claim."""
         return bool(pod.pod.spec.resource_claims) or (self._extended and self._classes.backs(pod))
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Keep a pod out of the queue until all its claims are there."""
+        """Keep a pod out of the queue until all its claims exist."""
         if not pod.spec.resource_claims:
             return SUCCESS
         fault = claim_fault(pod, self._table)
@@ -132,7 +132,7 @@ class DynamicResources:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Look at the pod's claims; skip a pod without any, whose state later points need."""
+        """Read the pod's claims; skip a pod without claims, but keep its state for later points."""
         if not self.never_reused(pod):
             state.write(CLAIMS, Attempt(snapshot))
             return None, SKIP
@@ -147,7 +147,7 @@ class DynamicResources:
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        """Reject rows that cannot reach the pod's devices, or have none left for it.
+        """Reject rows that cannot reach the pod's devices, or have too few free devices.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class DynamicResources:
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
     ) -> tuple[PostFilterResult | None, Status]:
-        """Give back devices that nobody else uses and that no node offered can reach."""
+        """Deallocate a claim that no other pod uses and that some node could not reach."""
         del node_to_status
         attempt = state.find(CLAIMS)
         if attempt is None:
@@ -186,7 +186,7 @@ class DynamicResources:
         return None, unschedulable(STILL_NOT)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Score rows by which alternatives of requests they serve; 0 without such requests.
+        """Score rows by the alternatives of requests that they serve; 0 without alternatives.
 
         Raises
         ------
@@ -207,14 +207,14 @@ class DynamicResources:
         return normalize_to_max(raw_n)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Take the devices of the chosen node, so that nobody else does."""
+        """Allocate the devices of the chosen node, so that no other pod gets them."""
         del pod
         attempt = state.find(CLAIMS)
         if attempt is None:
             return _missing_state()
         unallocated, results = attempt.unallocated, attempt.results_on(node_name)
         if not results and all(each.special for each in unallocated):
-            return SUCCESS  # nothing to allocate, or device plugins of the node have everything
+            return SUCCESS  # nothing to allocate, or device plugins provide everything
         if len(results) != len(unallocated):
             return error("claim allocation not found for node")
         on_trial = state.find(GROUP_PHASE) == ON_TRIAL
@@ -225,7 +225,7 @@ class DynamicResources:
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take back what was decided; what was written to the API is undone in the background."""
+        """Drop the pending allocations; undo writes to the API in the background."""
         del node_name
         attempt = state.find(CLAIMS)
         if attempt is None:
@@ -269,7 +269,7 @@ class DynamicResources:
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Name what helps: nodes, the pod's claims, devices given back, classes, slices."""
+        """Register nodes, the pod's claims, deallocated devices, device classes and slices."""
         changed = Action.ADD | Action.UPDATE
         node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         generated = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
@@ -282,10 +282,10 @@ class DynamicResources:
             EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
         )
 
-    # What follows is imported when the first pod with claims comes: most clusters have none.
+    # The modules below are imported for the first pod with claims: most clusters have none.
 
     def _search(self, attempt: Attempt) -> Search:
-        """Return what judges nodes for an attempt."""
+        """Return the search that judges nodes for an attempt."""
         from moorage.plugins.claims.books import Books
         from moorage.plugins.claims.searching import DeviceSearch
 
@@ -297,7 +297,7 @@ class DynamicResources:
         return DeviceSearch(attempt, allocator, clock=self._handle.clock, timeout_ns=timeout_ns)
 
     def _written_by(self) -> tuple[ClaimBinder, Releases] | None:
-        """Return who writes about claims; None where nothing can be written."""
+        """Return the writers of claims; None without an API client."""
         from moorage.plugins.claims.binding import ClaimBinder
         from moorage.plugins.claims.releasing import Releases
         from moorage.plugins.claims.writing import ClaimWriter
@@ -319,7 +319,7 @@ class DynamicResources:
 
 
 def _useless(args: DynamicResourcesArgs, gates: FeatureGates) -> list[str]:
-    """Return the faults of timeouts for what is switched off."""
+    """Return the faults of timeouts whose feature gate is off."""
     default = DynamicResourcesArgs()
     return [
         f'{field}: Invalid value: "{given}": needs {gate}=true'

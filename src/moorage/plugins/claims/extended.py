@@ -1,7 +1,7 @@
-"""Extended resources that devices stand for: the special claim the scheduler makes for a pod.
+"""Extended resources that devices provide: the special claim that the scheduler creates for a pod.
 
-One claim holds the devices of all such resources of a pod. What it asks for depends on the node:
-where a device plugin offers a resource, devices need not be found for it.
+One claim has the devices for all such resources of a pod. Its requests depend on the node: where
+a device plugin offers a resource, the claim does not request devices for that resource.
 
 Rules mirrored: kubernetes v1.36
 ``pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go``.
@@ -33,14 +33,14 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
 IN_MEMORY: Final = "<extended-resources>"
-"""Name of a special claim that the API does not have yet."""
+"""Name of a special claim that is not created yet."""
 ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 
 Mappings = tuple[ContainerExtendedResourceRequest, ...]
 
 
 class NodeClaim(msgspec.Struct, frozen=True):
-    """The special claim as one node would serve it, and which request serves which container."""
+    """The special claim on one node, and the container that each request serves."""
 
     claim: ResourceClaim
     mappings: Mappings
@@ -52,9 +52,9 @@ def special_claim(pod: PodInfo, known: Iterable[ResourceClaim]) -> ResourceClaim
     Parameters
     ----------
     pod
-        Whose resources devices stand for.
+        The pod with the extended resources.
     known
-        The claims of its namespace.
+        The claims of the pod's namespace.
     """
     for claim in known:
         metadata = claim.metadata
@@ -68,7 +68,7 @@ def special_claim(pod: PodInfo, known: Iterable[ResourceClaim]) -> ResourceClaim
             name=IN_MEMORY,
             generate_name=f"{pod.name}-extended-resources-",
             namespace=pod.namespace,
-            uid=f"{IN_MEMORY}/{pod.uid}",  # never written; tells allocations under way apart
+            uid=f"{IN_MEMORY}/{pod.uid}",  # never written; distinguishes pending allocations
             owner_references=[owner],
             annotations={ANNOTATION: "true"},
         )
@@ -76,21 +76,21 @@ def special_claim(pod: PodInfo, known: Iterable[ResourceClaim]) -> ResourceClaim
 
 
 def is_in_memory(claim: ResourceClaim) -> bool:
-    """Whether a special claim is yet to be created."""
+    """Whether a special claim is not created yet."""
     return claim.name == IN_MEMORY
 
 
 class ExtendedPart:
-    """What a pod wants of extended resources, and what of it each node leaves to devices.
+    """A pod's requests of extended resources, and the part that devices provide on each node.
 
     Parameters
     ----------
     pod
         The pod.
     claim
-        Its special claim, in memory.
+        The special claim of the pod, in memory.
     classes
-        Which class answers to which resource.
+        The device classes by extended resource.
     """
 
     def __init__(self, pod: PodInfo, claim: ResourceClaim, classes: DeviceClassNames) -> None:
@@ -105,7 +105,7 @@ class ExtendedPart:
         self._known: dict[tuple[str, ...], NodeClaim] = {}
 
     def left_to_devices(self, node: Node) -> tuple[str, ...] | None:
-        """Return the resources devices have to provide on a node; None if it cannot have one."""
+        """Return the resources that devices must provide on a node; None if the node lacks one."""
         found = []
         for name in self._asked:
             offered = node.status.allocatable.get(name)
@@ -117,7 +117,7 @@ class ExtendedPart:
         return tuple(found)
 
     def on_node(self, resources: tuple[str, ...]) -> NodeClaim:
-        """Return the special claim where devices have to provide these resources."""
+        """Return the special claim on nodes where devices must provide these resources."""
         found = self._known.get(resources)
         if found is None:
             requests, mappings = self._requests(resources)
@@ -145,10 +145,10 @@ def _add_requests(
     requests: list[DeviceRequest],
     mappings: list[ContainerExtendedResourceRequest],
 ) -> None:
-    """Add the requests for one resource, and which of them serve which containers.
+    """Add the requests for one resource, and the containers that each request serves.
 
-    Containers that run for long have devices of their own. Init containers that end use those of
-    containers that start after them; beyond that, the greatest want of them is asked for once.
+    Long-running containers have separate devices. Init containers that end use the devices of
+    containers that start later. If their greatest request is larger, the difference is added once.
     """
     containers = [*pod.spec.init_containers, *pod.spec.containers]
     inits = len(pod.spec.init_containers)
@@ -180,7 +180,7 @@ def _add_requests(
 
 
 def _wanted(container: Container, resource: str) -> int:
-    """Return how many devices a container asks for; no part of one can be asked for."""
+    """Return the number of devices that a container requests; fractions are not possible."""
     asked = container.resources.requests.get(resource)
     return 0 if asked is None else to_units(resource, parse_quantity(asked))
 

@@ -1,4 +1,4 @@
-"""The claims a pod names, and what may be wrong with them.
+"""The claims that a pod names, and their faults.
 
 Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/resourceclaim`` and
 ``pkg/scheduler/framework/plugins/dynamicresources`` (foreachPodResourceClaim, the hints).
@@ -21,7 +21,7 @@ DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 
 
 class ClaimError(MoorageError):
-    """Something is wrong with a claim; the text is the reason of a status."""
+    """A claim cannot be used; the text is the reason of a status."""
 
 
 def full_name(claim: ResourceClaim) -> str:
@@ -30,18 +30,18 @@ def full_name(claim: ResourceClaim) -> str:
 
 
 def claims_of(pod: Pod, table: ClaimTable) -> list[ResourceClaim]:
-    """Return the claims a pod names, in its order; entries that need none are left out.
+    """Return the claims that a pod names, in order, without entries that need no claim.
 
     Raises
     ------
     ClaimError
-        A claim is not there, not made yet, being deleted, or somebody else's.
+        A claim does not exist, is not created yet, is being deleted, or belongs to another pod.
     """
     return [_usable(pod, name, table, own=own) for name, own in _names(pod)]
 
 
 def claim_fault(pod: Pod, table: ClaimTable) -> str | None:
-    """Return why a pod cannot have its claims yet; None when it can."""
+    """Return why a pod cannot use its claims yet; None when it can."""
     try:
         claims_of(pod, table)
     except ClaimError as fault:
@@ -61,7 +61,7 @@ def is_controlled_by(pod: Pod, metadata: ObjectMeta) -> bool:
 
 
 def _names(pod: Pod) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each claim, and whether it must be the pod's own."""
+    """Yield the name of each claim, and whether the pod must own the claim."""
     for entry in pod.spec.resource_claims:
         if entry.resource_claim_name is not None:
             yield entry.resource_claim_name, False
@@ -72,7 +72,7 @@ def _names(pod: Pod) -> Iterator[tuple[str, bool]]:
 
 
 def _made_for(pod: Pod, entry: PodResourceClaim) -> str | None:
-    """Return the claim made from a template; None where none was needed."""
+    """Return the name of the claim created from a template; None where no claim was needed."""
     who = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
     if entry.resource_claim_template_name is None:
         raise ClaimError(
@@ -100,7 +100,7 @@ def _usable(pod: Pod, name: str, table: ClaimTable, *, own: bool) -> ResourceCla
 
 
 class ClaimHints:
-    """Which changes of claims and of the pod itself may help a pod that waits.
+    """Hints: which changes of claims and of the pod may help a waiting pod.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class ClaimHints:
         self._table = table
 
     def claim_changed(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue when devices were given back, or when one of the pod's claims has a new status."""
+        """Queue when devices were deallocated, or when a claim of the pod has a new status."""
         assert isinstance(new, ResourceClaim)
         try:
             claims = claims_of(waiting, self._table)
@@ -125,7 +125,7 @@ class ClaimHints:
         return _is_among(new, claims) and old.status != new.status
 
     def pod_changed(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue the pod itself once all its claims are there."""
+        """Queue the pod itself once all its claims exist."""
         del old
         assert isinstance(new, Pod)
         return new.uid == waiting.uid and claim_fault(new, self._table) is None

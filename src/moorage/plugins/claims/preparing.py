@@ -1,4 +1,4 @@
-"""PreFilter: what an attempt knows of a pod's claims before any node is looked at.
+"""PreFilter: reads a pod's claims before the search over nodes.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (PreFilter).
 """
@@ -21,16 +21,16 @@ from moorage.snapshot.snapshot import Snapshot
 
 
 class Preparation:
-    """Looks at the claims of one pod after another.
+    """Creates attempts from the claims of pods.
 
     Parameters
     ----------
     table
         The claims.
     classes
-        Which class answers to which extended resource.
+        The device classes by extended resource.
     gates
-        Whether devices may stand for extended resources, and requests have alternatives.
+        Whether devices may provide extended resources, and requests may have alternatives.
     """
 
     def __init__(self, table: ClaimTable, classes: DeviceClassNames, gates: FeatureGates) -> None:
@@ -40,7 +40,7 @@ class Preparation:
         self._alternatives = gates("DRAPrioritizedList")
 
     def attempt(self, pod: PodInfo, snapshot: Snapshot) -> Attempt | Status:
-        """Return what an attempt begins with, empty for a pod without claims, or why none can."""
+        """Return a new attempt, empty for a pod without claims, or the status of a rejection."""
         try:
             claims = [
                 PodClaim(claim, claim.metadata.uid) for claim in claims_of(pod.pod, self._table)
@@ -60,7 +60,7 @@ class Preparation:
         return Attempt(snapshot, claims, extended=part)
 
     def _prepare(self, one: PodClaim, snapshot: Snapshot) -> Status | None:
-        """Find where an allocation can be reached, or whether one can be made."""
+        """Find the nodes that reach an allocation, or check that the claim can be allocated."""
         allocation = one.claim.status.allocation
         if allocation is None:
             under_way = self._table.find_under_way(one.uid)
@@ -68,7 +68,7 @@ class Preparation:
                 return unresolvable(
                     f"resource claim {full_name(one.claim)} is in the process of being allocated"
                 )
-            if under_way is not None:  # by another member of the group that is being tried
+            if under_way is not None:  # by another member of the same group
                 allocation = one.shared = allocation_of(under_way.claim)
             elif not one.special:
                 return self._class_fault(one.claim, snapshot)
@@ -98,7 +98,7 @@ class Preparation:
 
 
 def _classes_of(request: DeviceRequest) -> Iterator[tuple[str, str]]:
-    """Yield where in a claim a class is named, and its name."""
+    """Yield the position in the claim, and the name, of each class."""
     if request.exactly is not None:
         yield request.name, request.exactly.device_class_name
         return
@@ -107,12 +107,12 @@ def _classes_of(request: DeviceRequest) -> Iterator[tuple[str, str]]:
 
 
 def _matcher(allocation: AllocationResult) -> NodeMatcher | None:
-    """Compile which nodes an allocation can be reached from; None for every node.
+    """Compile the matcher of nodes that reach an allocation; None for every node.
 
     Raises
     ------
     ValueError
-        The selector cannot be understood.
+        The selector is invalid.
     """
     if allocation.node_selector is None:
         return None

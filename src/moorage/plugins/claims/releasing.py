@@ -1,6 +1,7 @@
-"""What is given back of claims: devices a pod cannot use, and what an attempt had written.
+"""Deallocates devices that a pod cannot use, and undoes the writes of a failed attempt.
 
-Nobody waits for these writes; the watch shows them, and wakes whom they may help.
+The writes run in the background. The watch shows their changes, and hints queue the pods that may
+benefit.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (PostFilter,
 Unreserve), which does the same while the attempt waits.
@@ -19,19 +20,19 @@ from moorage.plugins.claims.pod_claims import full_name
 from moorage.plugins.claims.writing import ClaimWriter
 from moorage.snapshot.pod_info import PodInfo
 
-# kube-scheduler has the pod tried again after its backoff, which by default is this at most.
+# kube-scheduler retries the pod after its backoff; this is the default maximum.
 _TRY_AGAIN_SECONDS: Final = 10.0
 
 
 class Releases:
-    """Has claims released in the background.
+    """Releases claims in the background.
 
     Parameters
     ----------
     writer, client
-        The writes, and the wait after one that failed.
+        The API writes, and the wait after a failed write.
     effects
-        Takes them on.
+        Runs the writes.
     """
 
     def __init__(self, writer: ClaimWriter, client: BindingClient, effects: PluginEffects) -> None:
@@ -40,7 +41,7 @@ class Releases:
         self._effects = effects
 
     def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> None:
-        """Give back the devices of a claim that keeps a pod from being scheduled."""
+        """Deallocate a claim that prevents a pod from being scheduled."""
         self._effects.in_background(
             f"deallocation of ResourceClaim {full_name(claim)}",
             lambda: self._or_try_again(self._writer.deallocate(claim), pod),
@@ -54,14 +55,14 @@ class Releases:
         )
 
     def unreserve(self, claim: ResourceClaim, pod: PodInfo) -> None:
-        """Take a pod out of those a claim is reserved for."""
+        """Remove a pod from a claim's reservedFor."""
         self._effects.in_background(
             f"reservation of ResourceClaim {full_name(claim)} for pod {pod.key}",
             lambda: self._writer.unreserve(claim, pod.uid),
         )
 
     async def _or_try_again(self, write: Awaitable[None], pod: PodInfo) -> None:
-        """Write; where that fails no event will wake the pod, so it is tried again in a while."""
+        """Await a write; after a failure, no event will queue the pod, so activate it later."""
         try:
             await write
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""Filter: which nodes can serve a pod's claims, and what they would give.
+"""Filter: which nodes can serve a pod's claims, and the allocations found there.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (Filter).
 """
@@ -35,11 +35,11 @@ class DeviceSearch:
     Parameters
     ----------
     attempt
-        The claims; learns what nodes can give, and which claims some could not reach.
+        The claims; the search adds allocations by node and the claims that nodes cannot reach.
     allocator
-        Finds devices; None where every claim is allocated.
+        Finds devices; None if every claim is allocated.
     clock, timeout_ns
-        How long allocated devices may take to become ready; None where nobody waits for them.
+        Time limit for allocated devices to become ready; None to never wait for devices.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DeviceSearch:
     ) -> None:
         self._attempt = attempt
         self._allocator = allocator
-        # What a claim's devices are like does not depend on the node.
+        # The state of a claim's devices does not depend on the node.
         self._lost = [
             timeout_ns is not None
             and each.is_allocated
@@ -61,7 +61,7 @@ class DeviceSearch:
         ]
 
     def judge(self, nodes: Sequence[Node]) -> list[Status]:
-        """Return the status of each node; an Error stands for all of them."""
+        """Return the status of each node; an Error applies to all nodes."""
         if self._attempt.left_over is not None:
             return [unresolvable(LEFT_OVER)] * len(nodes)
         statuses = [SUCCESS] * len(nodes)
@@ -86,7 +86,7 @@ class DeviceSearch:
         return _NO_RESOURCE_LEFT if extended is None else extended.left_to_devices(node)
 
     def _find(self, resources: tuple[str, ...], nodes: Sequence[Node]) -> list[Status]:
-        """Find devices on nodes that leave the same resources to them."""
+        """Find devices on nodes where devices must provide the same resources."""
         attempt, extended = self._attempt, self._attempt.extended
         special = None if extended is None else extended.on_node(resources)
         statuses = self._allocated(nodes, special)

@@ -1,7 +1,7 @@
-"""What PreBind writes about claims, and what is written when an attempt comes to nothing.
+"""API writes to claims in PreBind, and the writes that undo a failed attempt.
 
-Every change is a patch at the version it was decided from. Of a conflict nobody knows whether it
-matters, so the claim is read again and looked at.
+Every change is a patch of the version on which the decision was based. After a conflict, the claim
+is read again to check whether the other change matters.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources`` (bindClaim,
 Unreserve, deleteClaim) and client-go ``util/retry`` (DefaultRetry).
@@ -33,14 +33,14 @@ _RETRY_SECONDS: Final = 0.01
 
 
 class ClaimWriter:
-    """The writes about claims; each raises `ClaimError` with kube-scheduler's text.
+    """The API writes to claims; each raises `ClaimError` with kube-scheduler's text.
 
     Parameters
     ----------
     client
-        The verbs.
+        The client verbs.
     clock
-        For the time of an allocation.
+        Clock for the timestamp of an allocation.
     """
 
     def __init__(self, client: BindingClient, clock: Clock) -> None:
@@ -48,10 +48,10 @@ class ClaimWriter:
         self._client = client
         self._clock = clock
 
-    # -- the way to a node ---------------------------------------------------------------------
+    # -- writes of PreBind ---------------------------------------------------------------------
 
     async def create(self, node_claim: NodeClaim) -> ResourceClaim:
-        """Create the special claim of a pod as its node serves it."""
+        """Create the special claim of a pod for its node."""
         claim = node_claim.claim
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
         body = to_dict(ResourceClaim(metadata=metadata, spec=claim.spec))
@@ -66,7 +66,7 @@ class ClaimWriter:
     async def reserve(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        """Write an allocation, unless it is None, and that the claim is reserved for a pod."""
+        """Write an allocation, unless it is None, and reserve the claim for a pod."""
         for _ in range(_TRIES - 1):
             try:
                 return await self._reserve(claim, allocation, pod)
@@ -92,7 +92,7 @@ class ClaimWriter:
         if allocation is not None:
             claim = await self._protect(claim)
         own = ResourceClaimConsumerReference(resource=PODS.plural, name=pod.name, uid=pod.uid)
-        status: dict[str, object] = {"reservedFor": [to_dict(own)]}  # merged with the others
+        status: dict[str, object] = {"reservedFor": [to_dict(own)]}  # merged with the other entries
         now = rfc3339(self._clock.now_ns())
         if held is None and allocation is not None:
             stamped = msgspec.structs.replace(allocation, allocation_timestamp=now)
@@ -106,7 +106,7 @@ class ClaimWriter:
         """Add the finalizer that keeps an allocated claim until its pods are gone."""
         if DELETE_PROTECTION in claim.metadata.finalizers:
             return claim
-        change = {"finalizers": [DELETE_PROTECTION]}  # merged with the others
+        change = {"finalizers": [DELETE_PROTECTION]}  # merged with the other entries
         return await self._patch(claim, {"metadata": change}, doing="add finalizer to")
 
     async def _patch(
@@ -118,12 +118,12 @@ class ClaimWriter:
         subresource: str = "",
         content_type: str = STRATEGIC_MERGE_PATCH,
     ) -> ResourceClaim:
-        """Change a claim at the version known of it.
+        """Patch a claim at its known version.
 
         Raises
         ------
         ConflictError
-            It has another version by now.
+            The claim has a newer version.
         """
         metadata = change.get("metadata")
         at = {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
@@ -152,7 +152,7 @@ class ClaimWriter:
         return from_dict(ResourceClaim, stored)
 
     async def tell_pod(self, pod: PodInfo, claim: ResourceClaim, node_claim: NodeClaim) -> None:
-        """Write into a pod's status which claim holds the devices of its extended resources."""
+        """Write the name of the special claim into the pod's status."""
         mappings = [to_dict(each) for each in node_claim.mappings]
         told = {"resourceClaimName": claim.name, "requestMappings": mappings}
         body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
@@ -169,10 +169,10 @@ class ClaimWriter:
             text = f"update pod {pod.key} ExtendedResourceClaimStatus: {problem}"
             raise ClaimError(text) from problem
 
-    # -- the way back --------------------------------------------------------------------------
+    # -- writes that undo ----------------------------------------------------------------------
 
     async def unreserve(self, claim: ResourceClaim, pod_uid: str) -> None:
-        """Take a pod out of those a claim is reserved for, whatever else changed about it."""
+        """Remove a pod from a claim's reservedFor, whatever else changed in the claim."""
         entry = {"$patch": "delete", "uid": pod_uid}
         body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
         await self._objects.patch(
@@ -185,7 +185,7 @@ class ClaimWriter:
         )
 
     async def deallocate(self, claim: ResourceClaim) -> None:
-        """Give back the devices of a claim, at the version at which nobody else used it."""
+        """Deallocate a claim, at the version at which no other pod used the claim."""
         status = {"allocation": None, "reservedFor": None, "devices": None}
         await self._patch(
             claim,
@@ -196,7 +196,7 @@ class ClaimWriter:
         )
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a special claim; its finalizer goes first, or it would stay."""
+        """Delete a special claim; remove its finalizer first, or the claim would remain."""
 
         async def remove_finalizer(now: ResourceClaim) -> None:
             left = [each for each in now.metadata.finalizers if each != DELETE_PROTECTION]
@@ -234,5 +234,5 @@ def _doing(allocation: AllocationResult | None) -> str:
 
 
 def _is_same(held: AllocationResult, decided: AllocationResult) -> bool:
-    """Whether a claim holds what was decided: another pod of the group may have written it."""
+    """Whether a claim has the decided allocation: another group member may have written it."""
     return held.devices.results == decided.devices.results

@@ -51,7 +51,7 @@ def test_a_share_of_an_amount_that_cannot_be_read_is_the_whole_device():
     assert (books.is_taken(A), books.consumed(A)) == (False, {"memory": GI, "x": NANO})
 
 
-def test_a_copy_has_a_life_of_its_own():
+def test_a_copy_is_independent():
     books = AllocatedState([SHARE_1])
     copy = books.copy()
     copy.add(SHARE_2)

@@ -61,7 +61,7 @@ NO_STEP: dict[str, Any] = {"validRange": {"min": "1Gi", "max": "6Gi"}}
         pytest.param(NO_STEP, None, None, id="everything may be beyond the maximum"),
     ],
 )
-def test_what_a_request_takes(policy, amount, consumed):
+def test_consumed_capacity_of_a_request(policy, amount, consumed):
     results = allocator([shared(**policy)]).allocate(N1, [claim(asking(amount))])
     taken = None if results is None else results[0].devices.results[0].consumed_capacity
     assert taken == (None if consumed is None else {"memory": consumed})

@@ -86,7 +86,7 @@ def kind(manifest=None) -> DeviceKind:
         ),
     ],
 )
-def test_what_selectors_can_say(expression):
+def test_selector_expressions(expression):
     assert kind().answer(expression) is True
     assert kind().answer(f"!({expression})") is False
 
@@ -134,7 +134,7 @@ def test_what_selectors_can_say(expression):
         ),
     ],
 )
-def test_what_fails_on_a_device(expression, fault):
+def test_selector_errors_on_a_device(expression, fault):
     assert kind().answer(expression) == SelectorFault("runtime", fault)
 
 
@@ -152,7 +152,7 @@ def test_what_fails_on_a_device(expression, fault):
         ),
     ],
 )
-def test_what_cannot_be_compiled(expression, fault):
+def test_selectors_that_do_not_compile(expression, fault):
     assert kind().answer(expression) == SelectorFault("compile", fault)
 
 
@@ -173,7 +173,7 @@ def test_attributes_that_no_selector_can_be_asked_about(attribute, fault):
     assert broken.answer("true") == SelectorFault("runtime", fault)
 
 
-def test_a_kind_is_asked_each_selector_once(monkeypatch):
+def test_each_selector_is_evaluated_once_for_a_kind(monkeypatch):
     asked = []
     real = cel.matches
 
@@ -204,7 +204,7 @@ def test_the_runtime_is_not_loaded_before_the_first_selector():
 
 
 @pytest.mark.usefixtures("_no_runtime")
-def test_without_the_runtime_a_selector_says_what_to_install():
+def test_a_selector_without_the_runtime_names_the_package_to_install():
     assert kind().answer("true") == SelectorFault(
         "compile",
         "selectors need a CEL runtime, which is not installed: pip install 'moorage[dra]'",

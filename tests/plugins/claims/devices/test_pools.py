@@ -39,7 +39,7 @@ INVALID = "invalid resource pools were encountered"
         pytest.param({"sharedCounters": []}, N1, False, id="nothing about nodes is no node"),
     ],
 )
-def test_where_a_slice_can_be_reached_from(spec, node, sees):
+def test_nodes_that_reach_a_slice(spec, node, sees):
     expected = [["r=a"]] if sees else None
     assert (
         found(allocator([slice_("s1", device("a"), **spec)]), claim(exactly()), node=node)
@@ -54,7 +54,7 @@ def test_where_a_slice_can_be_reached_from(spec, node, sees):
         pytest.param(N2, [["r=b", "r=c"]], id="each device for itself"),
     ],
 )
-def test_devices_that_say_themselves_where_they_are(node, expected):
+def test_devices_with_their_own_node_selection(node, expected):
     split = slice_(
         "s1",
         device("a", nodeName="n1"),
@@ -70,7 +70,7 @@ def test_devices_that_say_themselves_where_they_are(node, expected):
     assert found(off, wanted, node=node) is None
 
 
-def test_a_node_selector_that_cannot_be_read_ends_the_cycle():
+def test_an_invalid_node_selector_ends_the_cycle():
     text = found(
         allocator([slice_("s1", device("a"), nodeSelector=BAD_SELECTOR)]), claim(exactly())
     )
@@ -149,7 +149,7 @@ def test_a_node_of_which_nothing_is_known_sees_what_all_nodes_see():
     assert found(allocator([everywhere]), claim(exactly()), node=NodeFacts("new", {})) == [["r=a"]]
 
 
-def test_a_slice_that_cannot_be_read_is_told_of_and_the_others_are_used(caplog):
+def test_an_invalid_slice_is_reported_and_other_slices_are_used(caplog):
     unreadable = slice_("s1", device("a", capacity={"memory": "much"}))
     other = slice_("s2", device("b"), pool="p2")
     assert found(allocator([unreadable, other]), claim(exactly())) == [["r=b"]]

@@ -32,7 +32,7 @@ def only(slices, *classes, wanted: ResourceClaim) -> dict[str, Any]:
     return to_dict(result)
 
 
-def test_everything_a_result_says():
+def test_all_fields_of_a_result():
     late = slice_(
         "s1", device("a", bindingConditions=["ready"], bindingFailureConditions=["broken"])
     )
@@ -190,7 +190,7 @@ AGAIN = need("zone", "b", "a")
         ),
     ],
 )
-def test_from_which_nodes_it_can_be_reached(slices, expected):
+def test_node_selector_of_an_allocation(slices, expected):
     assert only(slices, wanted=claim(exactly(count=2))).get("nodeSelector") == expected
 
 

@@ -117,7 +117,7 @@ MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
         ),
     ],
 )
-def test_what_a_count_of_devices_gets(slices, claims, expected):
+def test_requests_for_a_number_of_devices(slices, claims, expected):
     odd = class_("odd", 'device.attributes["gpu.example.com"].numa == 1')
     assert found(allocator(slices, class_(), odd), *claims) == expected
 
@@ -416,7 +416,7 @@ def test_the_limit_of_a_claim(claims, expected):
         ),
     ],
 )
-def test_what_is_wrong_with_a_claim_ends_the_cycle(wanted, features, expected):
+def test_faults_of_a_claim_end_the_cycle(wanted, features, expected):
     allocates = allocator([gpus("a")], class_(), class_("broken", "true", "1"), features=features)
     assert found(allocates, wanted) == expected
 

@@ -1,4 +1,4 @@
-"""The structured allocator: which devices a pod's claims get on a node, or why none.
+"""The structured allocator: finds the devices for a pod's claims on a node.
 
 Charter: pure functions over resource slices, device classes and claims; no plugin, no API call, no
 clock of its own. The plugin DynamicResources asks it in Filter and writes what it answers in

@@ -1,4 +1,4 @@
-"""What claims hold already: devices, shares of devices, and how much of their capacity.
+"""Allocated devices, shares of devices, and consumed capacity.
 
 Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/structured/internal``
 ``allocatedstate.go`` and ``pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go``.
@@ -13,18 +13,18 @@ from moorage.api.quantity import parse_quantity
 from moorage.plugins.claims.devices.contract import DeviceID, PoolID
 
 Use = tuple[int, int, Mapping[str, int] | None]
-"""Of a device: times taken whole, shares, and nano units consumed of each capacity."""
+"""For a device: whole allocations, shares, and consumed nano units of each capacity."""
 
 _UNUSED: Use = (0, 0, None)
 
 
 class AllocatedState:
-    """Books of what is allocated; one result is entered once, and taken out once.
+    """Sums over allocations; each result is added once and removed once.
 
     Parameters
     ----------
     allocations
-        Entered at once, as by `add`.
+        Allocations to add at the start, as by `add`.
     consumable_capacity
         The feature gate: without it a share counts as the whole device.
     """
@@ -34,41 +34,41 @@ class AllocatedState:
     ) -> None:
         self._consumable_capacity = consumable_capacity
         self.pools: dict[PoolID, Mapping[str, Use]] = {}
-        """The use of each device that is used at all, by pool and name; to be read only.
+        """The use of each device in use, by pool and name; read-only.
 
-        What is said of a pool is replaced and never changed: copies share it, and it can be kept
-        to tell later whether anything has changed.
+        The entry of a pool is replaced and never changed. So copies share entries, and a kept
+        entry shows by identity whether the pool has changed.
         """
         for allocation in allocations:
             self.add(allocation)
 
     def copy(self) -> AllocatedState:
-        """Return books of their own with the same entries."""
+        """Return an independent copy."""
         other = AllocatedState(consumable_capacity=self._consumable_capacity)
         other.pools = dict(self.pools)
         return other
 
     def add(self, allocation: AllocationResult) -> None:
-        """Enter what a claim got; devices with admin access are not counted as taken."""
+        """Add an allocation; devices with admin access do not count."""
         for result in allocation.devices.results:
             self._book(result, 1)
 
     def remove(self, allocation: AllocationResult) -> None:
-        """Take out what a claim gave back."""
+        """Remove an allocation."""
         for result in allocation.devices.results:
             self._book(result, -1)
 
     def is_taken(self, device: DeviceID) -> bool:
-        """Whether a claim holds the whole device."""
+        """Whether the whole device is allocated."""
         return self._use(device)[0] > 0
 
     def is_used(self, device: DeviceID) -> bool:
-        """Whether a claim holds the device or a share of it."""
+        """Whether the device or a share of the device is allocated."""
         whole, shares, _ = self._use(device)
         return whole > 0 or shares > 0
 
     def consumed(self, device: DeviceID) -> Mapping[str, int] | None:
-        """Return nano units consumed of each capacity, None where no share consumes any."""
+        """Return consumed nano units of each capacity; None where no share consumes any."""
         return self._use(device)[2]
 
     def _use(self, device: DeviceID) -> Use:
@@ -96,9 +96,9 @@ class AllocatedState:
 
 
 def _amounts(result: DeviceRequestAllocationResult) -> Mapping[str, int] | None:
-    """Return what a share consumes in nano units; None for a whole device.
+    """Return the nano units that a share consumes; None for a whole device.
 
-    None, too, where an amount cannot be read: nobody can say how much is left.
+    The result is also None for an invalid amount, because the remaining capacity is unknown.
     """
     if result.share_id is None:
         return None

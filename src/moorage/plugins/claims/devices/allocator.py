@@ -28,7 +28,7 @@ _Build: TypeAlias = Callable[[NodeView, str, Solution], list[AllocationResult]]
 
 
 class NodeAllocation:
-    """The answer for one node; nodes that look the same share the search behind it.
+    """The answer for one node; nodes with equal signatures share one search.
 
     Made by `Allocator`.
     """
@@ -44,7 +44,7 @@ class NodeAllocation:
         self._build = build
         self._results: list[AllocationResult] | None = None
         self.reason = _INVALID_POOLS if solution is None and view.has_invalid_pool else None
-        """What kube-scheduler says of this node in particular, where nothing was allocated."""
+        """kube-scheduler's message for this node, if nothing was allocated."""
 
     @property
     def is_allocated(self) -> bool:
@@ -53,14 +53,14 @@ class NodeAllocation:
 
     @property
     def chosen(self) -> tuple[tuple[int | None, ...], ...]:
-        """For each claim and each of its requests the index of the sub-request that was chosen.
+        """For each claim and each of its requests, the index of the chosen sub-request.
 
-        None for a request without alternatives. Empty where nothing was allocated.
+        The index is None for a request without alternatives. The tuple is empty without allocation.
         """
         return () if self._solution is None else self._solution.chosen
 
     def results(self) -> list[AllocationResult]:
-        """Return the allocation of each claim, in the order asked; built once, when asked first.
+        """Return the allocation of each claim, in order; built on the first call.
 
         Raises
         ------
@@ -74,20 +74,20 @@ class NodeAllocation:
 
 
 class Allocator:
-    """Allocates for one scheduling cycle: what is allocated and offered does not change meanwhile.
+    """Allocates during one cycle, in which offered and allocated devices do not change.
 
     Parameters
     ----------
     allocated
-        What other claims hold, allocations on their way to the API included.
+        Devices allocated to other claims, pending allocations included.
     inventory
         Slices of the cluster; its feature gates apply.
     find_class
         Returns the DeviceClass of a name, or None.
     rng
-        Share ids are drawn from it.
+        Random stream for share ids.
     clock, timeout_seconds
-        How long the search on one node may take; 0 means as long as it needs.
+        Time limit of the search on one node; 0 for no limit.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class Allocator:
     def allocate(
         self, node: NodeFacts, claims: Sequence[ResourceClaim]
     ) -> list[AllocationResult] | None:
-        """Return what each claim gets on the node, or None where they cannot all be allocated.
+        """Return the allocations on the node, or None if not all claims can be allocated.
 
         Raises
         ------
         AllocationError
             A claim, class or selector cannot be used; upstream's text. It ends the cycle.
         NodeAllocationError
-            Nothing fits here and the node has invalid pools; upstream's text.
+            Nothing fits on this node and the node has invalid pools; upstream's text.
         AllocationTimeoutError
             The search took too long.
         """
@@ -135,12 +135,12 @@ class Allocator:
     def allocate_nodes(
         self, nodes: Sequence[NodeFacts], claims: Sequence[ResourceClaim]
     ) -> list[NodeAllocation]:
-        """Answer for many nodes; those with the same devices, equally free, share one search.
+        """Answer for many nodes; nodes with the same free devices share one search.
 
         Raises
         ------
         AllocationError, AllocationTimeoutError
-            As `allocate`, of the first node in order that meets it.
+            As `allocate`, for the first node in order with the error.
         """
         demands = self._compile(claims)
         signatures = Signatures(demands, self._inventory, self._allocated, self._counters)
@@ -185,4 +185,4 @@ class Allocator:
 
 
 def _never() -> None:
-    """Let a search take its time."""
+    """Never time out."""

@@ -1,7 +1,7 @@
-"""Consumable capacity: how much of a device a request takes, and whether that may be taken.
+"""Consumable capacity: the amount of a device that a request consumes, and its policy.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/consumable_capacity.go``.
-Amounts are nano units; beside each stands the quantity as the API writes it.
+Amounts are nano units, each with the quantity as the API writes it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from moorage.api.quantity import canonical, parse_quantity, value
 
 
 class Amount(NamedTuple):
-    """A quantity: what it is worth, and how it is written."""
+    """A quantity: value in nano units, and text."""
 
     nano: int
     text: str
 
 
 class Range(NamedTuple):
-    """From the least to the most that may be consumed, in steps."""
+    """The allowed amounts: minimum, maximum and step."""
 
     least: Amount | None
     most: Amount | None
@@ -30,7 +30,7 @@ class Range(NamedTuple):
 
 
 class CapacityRule(NamedTuple):
-    """One capacity of a device and the policy for requests of it."""
+    """One capacity of a device and its request policy."""
 
     total: Amount
     default: Amount | None = None
@@ -38,7 +38,7 @@ class CapacityRule(NamedTuple):
     valid_range: Range | None = None
 
     def consumed(self, requested: Amount | None) -> Amount:
-        """Return what a request takes: rounded up as the policy says, all of it by default."""
+        """Return the consumed amount: rounded up by the policy; the whole capacity by default."""
         if requested is None:
             return self.default or self.total
         if self.valid_range is not None and self.valid_range.least is not None:
@@ -49,7 +49,7 @@ class CapacityRule(NamedTuple):
         return requested
 
     def allows(self, amount: Amount) -> bool:
-        """Whether the policy lets a request take this amount."""
+        """Whether the policy allows this amount."""
         if self.default is not None and amount == self.default:
             return True
         if self.valid_range is not None:
@@ -63,7 +63,7 @@ def parse_amount(quantity: Quantity) -> Amount:
     Raises
     ------
     ValueError
-        Not a quantity.
+        The text is not a valid quantity.
     """
     return Amount(parse_quantity(quantity), canonical(quantity))
 
@@ -74,7 +74,7 @@ def parse_capacity(capacity: DeviceCapacity) -> CapacityRule:
     Raises
     ------
     ValueError
-        A quantity cannot be read.
+        A quantity is invalid.
     """
     policy = capacity.request_policy or CapacityRequestPolicy()
     limits = policy.valid_range
@@ -91,9 +91,9 @@ def parse_capacity(capacity: DeviceCapacity) -> CapacityRule:
 def consumption(
     rules: Mapping[str, CapacityRule], requests: Mapping[str, Amount]
 ) -> dict[str, Amount] | None:
-    """Return what a request takes of each capacity; None where it asks for what there is not.
+    """Return the consumed amount of each capacity; None for an unknown capacity.
 
-    None also where a policy forbids the amount, whatever is left of the capacity.
+    The result is also None where a policy forbids the amount, even if enough capacity is left.
     """
     if not requests.keys() <= rules.keys():
         return None
@@ -117,7 +117,7 @@ def _rounded_up(requested: Amount, least: Amount, step: Amount | None) -> Amount
 
 
 def _binary(number: int) -> Amount:
-    """Write a number as the reference writes what it rounded: with binary suffixes."""
+    """Write a number with binary suffixes, as the reference writes rounded amounts."""
     return parse_amount(str(number) if number % 1024 else f"{number // 1024}Ki")
 
 

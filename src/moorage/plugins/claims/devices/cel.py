@@ -1,4 +1,4 @@
-"""Selectors of devices: CEL expressions, compiled once each and asked for each kind of device once.
+"""Selectors of devices: CEL expressions, compiled once and evaluated once for each kind.
 
 The CEL runtime is an extra of the package (``moorage[dra]``) and is imported with the first
 selector; without it a selector cannot be used, and the message says what to install.
@@ -29,10 +29,10 @@ _HINT: Final = (
 )
 _STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_SUCH_KEY: Final = re.compile(r"""^NOT_FOUND: Key not found in map : ["']?(.*?)["']?$""", re.S)
-# The runtime's words for what kube-scheduler's runtime, cel-go, says otherwise.
+# Messages of the runtime, and the message of kube-scheduler's runtime, cel-go.
 _WORDS: Final = {"divide by zero": "division by zero"}
 _EXPRESSIONS_MAX: Final = 1024
-"""Compiled expressions kept; a guess: selectors are written by people, for classes and claims."""
+"""Number of compiled expressions; a guess: people write selectors for classes and claims."""
 
 
 class SelectorFault(NamedTuple):
@@ -52,7 +52,7 @@ class CelInput(NamedTuple):
 
 
 def matches(expression: str, device: CelInput) -> bool | SelectorFault:
-    """Whether a device fulfils a selector, or why that cannot be said."""
+    """Whether a device fulfils a selector, or why the selector has no answer."""
     compiled = _compiled(expression)
     if isinstance(compiled, SelectorFault):
         return compiled
@@ -60,12 +60,12 @@ def matches(expression: str, device: CelInput) -> bool | SelectorFault:
     while True:
         try:
             answer = compiled.eval(data={"device": _variable(device, domains)})
-        except RuntimeError as error:  # no answer at all: it takes the runtime too many steps
+        except RuntimeError as error:  # no answer: the runtime would need too many steps
             return SelectorFault("runtime", _plain(str(error)))
         if not isinstance(answer.value(), str) or answer.type() != _runtime().Type.ERROR:
             break
-        # A domain the device has nothing of is an empty map to Kubernetes, to the runtime it is
-        # an error, that of the first lookup. Given an empty map for it, the rest is evaluated.
+        # In Kubernetes, a domain that the device lacks is an empty map. In the runtime, its
+        # lookup is an error. With an empty map added, the rest is evaluated.
         missing = _NO_SUCH_KEY.match(answer.value())
         if missing is None or missing[1] in domains:
             return SelectorFault("runtime", _runtime_message(answer.value()))

@@ -1,4 +1,4 @@
-"""What every module of this package shares: names of devices, features, and errors."""
+"""Shared definitions of this package: device ids, features and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DeviceID(NamedTuple):
 
 
 class NodeFacts(NamedTuple):
-    """What the allocator reads of a node."""
+    """The node's properties that the allocator reads."""
 
     name: str
     labels: Mapping[str, str]
@@ -58,12 +58,12 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocationError(MoorageError):
-    """Something about a claim, a class or a selector is wrong on every node: the cycle ends."""
+    """A claim, a class or a selector cannot be used on any node: the cycle ends."""
 
 
 class NodeAllocationError(MoorageError):
-    """Nothing could be allocated on this node, for a reason worth telling; others may do."""
+    """Nothing could be allocated on this node, with a specific reason; other nodes may fit."""
 
 
 class AllocationTimeoutError(MoorageError):
-    """The search on one node took longer than it may."""
+    """The search on one node exceeded its time limit."""

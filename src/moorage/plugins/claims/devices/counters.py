@@ -1,4 +1,4 @@
-"""Counters that devices of a pool are cut from: what is left of them, and what a search takes.
+"""Shared counters of pools: the available amounts, and the amounts that a search takes.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``
 ``checkAvailableCounters``; there the books are kept by the name of the pool alone, so that pools
@@ -17,12 +17,12 @@ Amounts = dict[tuple[str, str], int]
 
 
 class PoolCounters:
-    """What allocated devices leave of the counters of each pool; counted once a cycle.
+    """The available counters of each pool, computed once a cycle.
 
     Parameters
     ----------
     allocated
-        What claims hold.
+        The allocated devices.
     """
 
     def __init__(self, allocated: AllocatedState) -> None:
@@ -30,7 +30,7 @@ class PoolCounters:
         self._available: dict[PoolID, Amounts] = {}
 
     def available(self, pool: VisiblePool) -> Amounts:
-        """Return what is left in a pool; below zero where more is allocated than there is."""
+        """Return the available amounts of a pool; below zero where too much is allocated."""
         found = self._available.get(pool.id)
         if found is None:
             found = self._available[pool.id] = self._count(pool)
@@ -46,12 +46,12 @@ class PoolCounters:
 
 
 class CounterLedger:
-    """What one search takes of counters.
+    """The counters that one search takes.
 
     Parameters
     ----------
     counters
-        What is left before it.
+        The available counters before the search.
     """
 
     def __init__(self, counters: PoolCounters) -> None:
@@ -59,7 +59,7 @@ class CounterLedger:
         self._left: dict[PoolID, Amounts] = {}
 
     def take(self, pool: VisiblePool, device: OfferedDevice) -> bool:
-        """Take what a device consumes, if the pool has it; say whether it has.
+        """Take the counters of a device; return False if the pool has too little.
 
         A pool with any counter below zero gives nothing, as in the reference.
         """

@@ -1,4 +1,4 @@
-"""Nodes that look the same to a set of claims share one search.
+"""Grouping of nodes: nodes with equal signatures for some claims share one search.
 
 A node's signature is everything the search reads: pools in order, for each device what the
 selectors say, the attributes constraints look at, what it consumes, whether it is free, and what
@@ -20,11 +20,11 @@ from moorage.plugins.claims.devices.requests import Demand
 from moorage.plugins.claims.devices.selecting import judgement
 
 _SIGNATURES_MAX = 16
-"""Kept for each view; a guess, above it they are made anew."""
+"""Number of signatures kept for each view; a guess. One more clears them."""
 
 
 class Question(NamedTuple):
-    """What claims ask about a device, whatever is allocated."""
+    """The device properties that claims read, independent of allocations."""
 
     selectors: tuple[tuple[str, ...], ...]
     """Expressions of each request."""
@@ -32,7 +32,7 @@ class Question(NamedTuple):
 
 
 def question(demands: Sequence[Demand]) -> Question:
-    """Return what claims ask about a device."""
+    """Return the device properties that claims read."""
     selectors = {a.expressions: None for d in demands for r in d.requests for a in r}
     attributes = {c.attribute: None for demand in demands for c in demand.constraints}
     return Question(tuple(selectors), tuple(attributes))
@@ -46,9 +46,9 @@ class Signatures:
     demands
         The claims.
     inventory
-        Numbers what a cycle does not change, and keeps it.
+        Numbers and keeps the parts that a cycle does not change.
     allocated, counters
-        What is taken, and what that leaves.
+        The allocated devices, and the available counters.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Signatures:
         self._counters = counters
 
     def of(self, view: NodeView) -> tuple[object, ...]:
-        """Return a value that is equal for views a search cannot tell apart."""
+        """Return a value that is equal for views with equal search results."""
         used = tuple([self._used.get(pool.id) for pool in view.pools])
         known = view.signatures.get(self._asked_number)
-        # What is said of a pool stays one object while nothing changes, so this is quick mostly.
+        # The entry of a pool stays the same object until a change, so this is mostly quick.
         if known is not None and known.uses == used:
             return known.key
         if known is None and len(view.signatures) >= _SIGNATURES_MAX:
@@ -84,7 +84,7 @@ class Signatures:
         return found.key
 
     def _uses(self, position: int, pool: VisiblePool, in_pool: Mapping[str, Use]) -> object:
-        """Return which devices of a pool are used, of those that matter, and what counters hold."""
+        """Return the relevant devices in use of a pool, and the available counters."""
         uses: list[tuple[object, ...]] = []
         for name, (whole, _, consumed) in in_pool.items():
             index = pool.positions.get(name)
@@ -123,6 +123,6 @@ def _device(visible: VisibleDevice, asked: Question) -> object:
 
 
 def _matters(visible: VisibleDevice, asked: Question) -> bool:
-    """Whether some request could want the device, or cannot say."""
+    """Whether some request may select the device, or its selector has no answer."""
     kind = visible.offered.kind
     return any(judgement(kind, all_of) is not False for all_of in asked.selectors)

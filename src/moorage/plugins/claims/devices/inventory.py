@@ -1,7 +1,7 @@
 """Every slice of the cluster, parsed once and indexed by node and by pool.
 
-Lives as long as the plugin: told of each slice that changes, asked in each cycle. What a node sees
-is kept until one of its slices, one that is not for a single node, or one of its pools changes.
+The inventory lives as long as the plugin. The view of a node is kept until a slice of the node,
+a slice for many nodes, or one of the node's pools changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ node (where no two nodes are alike); guesses."""
 
 
 class _Known:
-    """The view of a node, what it was made from, and the change at which that was last checked."""
+    """The view of a node, its inputs, and the change number of its last check."""
 
     __slots__ = ("change", "labels", "versions", "view")
 
@@ -47,9 +47,9 @@ class Inventory:
     Parameters
     ----------
     slices
-        Put at once, as by `put`.
+        Slices to add at the start, as by `put`.
     features
-        Feature gates, for this and for what is allocated from it.
+        Feature gates, for the inventory and for the allocator.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Inventory:
             self.put(slice_)
 
     def put(self, slice_: ResourceSlice) -> None:
-        """Add a slice, or replace the one of this name."""
+        """Add a slice, or replace the slice of the same name."""
         self.remove(slice_.name)
         offered = offer(slice_, self._kinds, consumable_capacity=self.features.consumable_capacity)
         if offered.fault is not None:
@@ -81,7 +81,7 @@ class Inventory:
         self._touch(offered)
 
     def remove(self, name: str) -> None:
-        """Forget a slice; one that is not there is no error."""
+        """Remove a slice; do nothing for an unknown name."""
         offered = self._slices.pop(name, None)
         if offered is not None:
             self._touch(offered)
@@ -90,12 +90,12 @@ class Inventory:
             self._drop(self._by_pool[pool], name, pool, self._by_pool)
 
     def view(self, node: NodeFacts) -> NodeView:
-        """Return the pools a node sees.
+        """Return the pools that a node sees.
 
         Raises
         ------
         AllocationError
-            A node selector of a slice cannot be understood.
+            A node selector of a slice is invalid.
         """
         known = self._known.get(node.name)
         if known is not None and (known.labels is node.labels or known.labels == node.labels):
@@ -114,11 +114,11 @@ class Inventory:
         return view
 
     def number(self, signature: object) -> int:
-        """Return a small number that stands for a signature, the same for equal ones."""
+        """Return a small number for a signature; equal signatures have equal numbers."""
         return self._signatures.setdefault(signature, len(self._signatures))
 
     def trim(self) -> None:
-        """Forget views and signatures where too many are kept; between cycles only."""
+        """Drop views and signatures beyond the limits; call between cycles only."""
         views = len(self._known)
         signatures_max = max(_SIGNATURES_MAX, views * _SIGNATURES_OF_A_VIEW_MAX)
         if views > _VIEWS_MAX or len(self._signatures) > signatures_max:

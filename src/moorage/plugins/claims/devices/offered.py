@@ -1,4 +1,4 @@
-"""A slice and its devices as the search reads them: parsed once, equal devices recognised."""
+"""A slice and its devices, parsed once; equal devices share one kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moorage.plugins.claims.devices.contract import AllocationError, DeviceID, N
 
 _KEEPING_OFF = frozenset({"NoSchedule", "NoExecute"})
 _JUDGEMENTS_MAX = 256
-"""Answers kept for a kind of device; a guess, against claims that bring selectors of their own."""
+"""Number of answers kept for a kind; a guess, because claims may have unique selectors."""
 
 AttributeValue = tuple[str, str | int | bool]
 """Type and value: only values of one type can be equal."""
@@ -29,27 +29,27 @@ Counters = Mapping[str, Mapping[str, int]]
 
 
 class DeviceKind:
-    """Devices that differ in nothing but name and place.
+    """Devices that differ only in name and in position.
 
     Parameters
     ----------
     driver
-        Domain of names that have none.
+        Domain of unqualified names.
     device
         Any device of the kind.
     profile
-        Everything else that devices of the kind have in common.
+        All other properties of devices of the kind.
     """
 
     def __init__(self, driver: str, device: Device, profile: tuple[object, ...]) -> None:
         self.profile = profile
-        """What the search reads of such devices besides selectors and attributes."""
+        """The properties that the search reads besides selectors and attributes."""
         self._driver = driver
         self._device = device
         self._judgements: dict[str, bool | SelectorFault] = {}
 
     def answer(self, expression: str) -> bool | SelectorFault:
-        """Whether devices of this kind fulfil a selector; asked once, then known."""
+        """Whether devices of this kind fulfil a selector; evaluated once, then kept."""
         found = self._judgements.get(expression)
         if found is None:
             if len(self._judgements) >= _JUDGEMENTS_MAX:
@@ -89,9 +89,9 @@ class OfferedDevice(NamedTuple):
     capacity: Mapping[str, CapacityRule]
     consumes: Counters
     taints: tuple[DeviceTaint, ...]
-    """Those that keep requests off which do not tolerate them."""
+    """Taints that exclude requests without a matching toleration."""
     shareable: bool
-    """May be allocated several times, a share each."""
+    """Whether the device may be allocated several times, in shares."""
 
     def attribute(self, name: str) -> AttributeValue | None:
         """Return the value of a fully qualified attribute; the driver's domain may be implied."""
@@ -104,12 +104,12 @@ class OfferedDevice(NamedTuple):
 
 
 class OfferedSlice:
-    """A slice: where it can be reached from, and what is in it.
+    """A slice: the nodes that reach it, and its devices.
 
     Parameters
     ----------
     slice_
-        As the driver wrote it; `offer` fills in the rest.
+        The slice as the driver wrote it; `offer` sets the other attributes.
     """
 
     def __init__(self, slice_: ResourceSlice) -> None:
@@ -118,7 +118,7 @@ class OfferedSlice:
         self.devices: tuple[OfferedDevice, ...] = ()
         self.counter_sets: tuple[tuple[str, Mapping[str, int]], ...] = ()
         self.fault: str | None = None
-        """Why the slice cannot be read; no pool with such a slice is used."""
+        """Why the slice is invalid; no pool with an invalid slice is used."""
 
     @cached_property
     def _nodes(self) -> NodeMatcher:
@@ -126,16 +126,16 @@ class OfferedSlice:
 
     @cached_property
     def _nodes_of_devices(self) -> dict[str, NodeMatcher]:
-        # By name, as one device knows nothing of its place in the slice.
+        # By name, because a device does not know its position in the slice.
         return {d.name: compile_node_selector(d.node_selector) for d in self.api.spec.devices}
 
     def is_reached_from(self, node: NodeFacts) -> bool:
-        """Whether the slice has something to offer to a node; counters are for all nodes.
+        """Whether the slice offers devices or counters to a node; counters are for all nodes.
 
         Raises
         ------
         AllocationError
-            A node selector cannot be understood.
+            A node selector is invalid.
         """
         spec = self.api.spec
         if spec.shared_counters:
@@ -145,11 +145,11 @@ class OfferedSlice:
                 return spec.node_name == node.name
             return spec.all_nodes or _selected(spec.node_selector, self._nodes, node)
         if not spec.per_device_node_selection:
-            return False  # a way to say so that is not known yet
+            return False  # an unknown way to select nodes
         return any(self._device_is_reached(device, node) for device in spec.devices)
 
     def device_is_reached_from(self, device: Device, node: NodeFacts) -> bool:
-        """Whether a node the slice is reached from can use this device of it."""
+        """Whether a node that reaches the slice can use this device."""
         if not self.api.spec.per_device_node_selection:
             return True
         return self._device_is_reached(device, node)
@@ -162,7 +162,7 @@ class OfferedSlice:
 
 
 def offer(slice_: ResourceSlice, kinds: KindTable, *, consumable_capacity: bool) -> OfferedSlice:
-    """Read a slice; one whose quantities cannot be read says so instead of having devices."""
+    """Read a slice; a slice with an invalid quantity has a fault and no devices."""
     offered = OfferedSlice(slice_)
     try:
         offered.counter_sets = tuple(_counter_set(found) for found in slice_.spec.shared_counters)
@@ -202,13 +202,13 @@ def _offer_device(
 
 
 class KindTable:
-    """Kinds of devices, each once for as long as a device of it is offered."""
+    """Kinds of devices, each kept while a device of the kind is offered."""
 
     def __init__(self) -> None:
         self._kinds: WeakValueDictionary[tuple[object, ...], DeviceKind] = WeakValueDictionary()
 
     def kind(self, driver: str, device: Device, profile: tuple[object, ...]) -> DeviceKind:
-        """Return the kind of a device, made when it is the first."""
+        """Return the kind of a device; create the kind for its first device."""
         attributes = sorted((name, attribute_value(a)) for name, a in device.attributes.items())
         key = (driver, tuple(attributes), device.allow_multiple_allocations, profile)
         found = self._kinds.get(key)
@@ -218,7 +218,7 @@ class KindTable:
 
 
 def attribute_value(attribute: DeviceAttribute) -> AttributeValue:
-    """Return an attribute as something to compare; one of no known type equals only its like."""
+    """Return an attribute's type and value, for comparison."""
     if attribute.string is not None:
         return ("string", attribute.string)
     if attribute.int_ is not None:
@@ -231,7 +231,7 @@ def attribute_value(attribute: DeviceAttribute) -> AttributeValue:
 
 
 def split_name(name: str, driver: str) -> tuple[str, str]:
-    """Return domain and identifier of a qualified name; the driver's domain where it has none."""
+    """Return domain and identifier of a name; the default domain is the driver's."""
     domain, slash, identifier = name.partition("/")
     return (domain, identifier) if slash else (driver, name)
 

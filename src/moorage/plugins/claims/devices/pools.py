@@ -1,4 +1,4 @@
-"""What of the slices one node sees: pools, whether they can be used, and in which order.
+"""The pools that one node sees: whether they are usable, and their order.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/pools_incubating.go``.
 """
@@ -14,12 +14,12 @@ from moorage.plugins.claims.devices.offered import Counters, OfferedDevice, Offe
 
 
 class VisibleDevice(NamedTuple):
-    """A device in a slice the node sees."""
+    """A device in a slice that the node sees."""
 
     offered: OfferedDevice
     pool: VisiblePool
     is_reachable: bool
-    """False for a device of the slice that other nodes use."""
+    """False for a device that only other nodes can use."""
 
 
 class VisiblePool:
@@ -30,9 +30,9 @@ class VisiblePool:
     id_
         Driver and name.
     is_incomplete
-        Slices of the current generation are missing, or it is being replaced.
+        Slices of the current generation are missing, or the pool is being replaced.
     fault
-        Why the pool cannot be trusted, or None.
+        Why the pool is invalid, or None.
     """
 
     def __init__(
@@ -42,29 +42,29 @@ class VisiblePool:
         self.is_incomplete = is_incomplete
         self.fault = fault
         self.devices: tuple[VisibleDevice, ...] = ()
-        """In slices the node sees; empty where the pool cannot be used."""
+        """Devices in slices that the node sees; empty for an unusable pool."""
         self.positions: dict[str, int] = {}
-        """Of each of these devices, by name."""
+        """Position of each of these devices, by name."""
         self.members: tuple[OfferedDevice, ...] = ()
-        """Devices of the whole pool, of other nodes too: they share its counters."""
+        """Devices of the whole pool, other nodes' devices too: they share the counters."""
         self.counters: Counters = {}
-        """What the counters of the pool hold when no device is allocated."""
+        """The counters of the pool without any allocation."""
 
     @property
     def binds_late(self) -> bool:
-        """Whether a device of the pool has conditions to wait for once it is allocated."""
+        """Whether a device of the pool has binding conditions."""
         return any(d.offered.device.binding_conditions for d in self.devices)
 
 
 class Signature(NamedTuple):
-    """What about a view matters to a question, and how that was found."""
+    """The properties of a view that matter to a question, and their inputs."""
 
     fixed: int
-    """The number of what does not depend on what is allocated."""
+    """The number of the part that does not depend on allocations."""
     uses: tuple[Mapping[str, Use] | None, ...]
-    """What was allocated in each pool."""
+    """The allocations in each pool."""
     key: tuple[object, ...]
-    """Equal for views that a search cannot tell apart."""
+    """A value that is equal for views with equal search results."""
 
 
 class NodeView:
@@ -73,9 +73,9 @@ class NodeView:
     Parameters
     ----------
     pools
-        In any order; those of which the node sees only the counters are left out.
+        In any order; pools of which the node sees only the counters are left out.
     seen
-        Their ids, and those of pools that are left out because they are being replaced.
+        The ids of `pools`, and of pools left out because they are being replaced.
     """
 
     def __init__(self, pools: Iterable[VisiblePool], seen: Iterable[PoolID]) -> None:
@@ -85,7 +85,7 @@ class NodeView:
         self.devices = tuple(device for pool in self.pools for device in pool.devices)
         self.has_invalid_pool = any(pool.fault is not None for pool in self.pools)
         self.signatures: dict[int, Signature] = {}
-        """By the number of what was asked; kept by `moorage.plugins.claims.devices.grouping`."""
+        """By the number of the question; filled by `moorage.plugins.claims.devices.grouping`."""
 
 
 def node_view(
@@ -100,7 +100,7 @@ def node_view(
     Parameters
     ----------
     slices
-        Those that may concern the node, at least.
+        All slices that may concern the node; other slices are allowed.
     by_pool
         Every slice of the cluster, by pool and name.
     node
@@ -111,7 +111,7 @@ def node_view(
     Raises
     ------
     AllocationError
-        A node selector of a slice cannot be understood.
+        A node selector of a slice is invalid.
     """
     seen: dict[PoolID, list[OfferedSlice]] = {}
     for found in sorted(slices, key=lambda item: item.api.name):
@@ -149,7 +149,7 @@ def _pool(
     *,
     partitionable_devices: bool,
 ) -> VisiblePool | None:
-    """Build a pool from the slices the node sees; None where another generation replaces it."""
+    """Build a pool from the slices that the node sees; None if a new generation replaces it."""
     id_ = mine[0].pool
     count = mine[0].api.spec.pool.resource_slice_count
     whole = mine

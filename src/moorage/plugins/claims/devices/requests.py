@@ -1,6 +1,6 @@
-"""Claims as the search reads them: requests with their alternatives, classes and constraints.
+"""Compiled claims: requests with their alternatives, classes and constraints.
 
-Compiled once a cycle; what is wrong with a claim on every node is found here.
+Claims are compiled once a cycle. This module finds the faults that do not depend on the node.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``
 ``Allocate`` and ``validateDeviceRequest``.
@@ -26,16 +26,16 @@ from moorage.plugins.claims.devices.capacity import Amount, parse_amount
 from moorage.plugins.claims.devices.contract import AllocationError, Features
 
 RESULTS_MAX: Final = 32
-"""Devices of a claim (resource.k8s.io/v1 ``AllocationResultsMaxSize``)."""
+"""Greatest number of devices of a claim (resource.k8s.io/v1 ``AllocationResultsMaxSize``)."""
 
 FindClass = Callable[[str], DeviceClass | None]
 
 
 class Alternative(NamedTuple):
-    """What one request, or one of its sub-requests, asks for."""
+    """One request, or one of its sub-requests."""
 
     claim: str
-    """How messages call the claim."""
+    """The claim's name in messages."""
     request: str
     """Name of the request."""
     sub_request: str
@@ -45,13 +45,13 @@ class Alternative(NamedTuple):
     """Selectors: the class's, then the request's own."""
     is_all: bool
     wanted: int
-    """How many devices; not read where all are asked for."""
+    """Number of devices; ignored in a request for all devices."""
     admin_access: bool
     tolerations: Sequence[DeviceToleration]
     capacity: Mapping[str, Amount]
 
     def selector_name(self, index: int) -> str:
-        """Return how messages call one of the selectors."""
+        """Return the name of a selector in messages."""
         of_class = len(self.device_class.spec.selectors)
         if index < of_class:
             return f"class {self.device_class.name}: selector #{index}"
@@ -69,14 +69,14 @@ class Alternative(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """An attribute that devices of some requests, or of all, share or must not share."""
+    """An attribute that must be equal, or distinct, among devices of some or all requests."""
 
     attribute: str
     is_distinct: bool
     requests: frozenset[str]
 
     def concerns(self, alternative: Alternative) -> bool:
-        """Whether devices of this request are bound by it."""
+        """Whether the constraint applies to devices of this request."""
         names = self.requests
         return not names or alternative.request in names or alternative.full_name in names
 
@@ -91,17 +91,17 @@ class Demand(NamedTuple):
 
 
 def claim_text(claim: ResourceClaim) -> str:
-    """Return how messages call a claim."""
+    """Return the name of a claim in messages."""
     return f"{claim.namespace}/{claim.name}" if claim.namespace else claim.name
 
 
 def compile_claim(claim: ResourceClaim, find_class: FindClass, features: Features) -> Demand:
-    """Read what a claim asks for.
+    """Compile a claim.
 
     Raises
     ------
     AllocationError
-        A class is missing, a feature is off, or something is of no known form; upstream's text.
+        A class is missing, a feature is off, or a field has an unknown form; upstream's text.
     """
     devices = claim.spec.devices
     return Demand(

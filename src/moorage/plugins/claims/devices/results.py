@@ -86,7 +86,7 @@ def _configuration(
         for config in device_class.spec.config
     ]
     for config in demand.claim.spec.devices.config:
-        # Once for each request it names, as in the reference.
+        # Once for each named request, as in the reference.
         times = 1 if not config.requests else _named(alternatives, config.requests)
         found += [
             DeviceAllocationConfiguration(

@@ -1,8 +1,8 @@
 """The search on one node: devices for every request of every claim, the first solution found.
 
-Depth first: a step takes a device (or all a request asks for), hands on to the next step, and
-gives back what it took when that finds no way. Each step is a generator; the stack of them is
-kept here, so that a claim of many devices is no deep recursion.
+The search is depth first. A step takes a device, or all devices of a request, and starts the next
+step. If the next step fails, the step gives its devices back. Steps are generators on an explicit
+stack, so a claim of many devices needs no deep recursion.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``, with
 traits that look like oversights but decide which devices are found. The counters of a device that a
@@ -39,19 +39,19 @@ class Pick(NamedTuple):
 
     alternative: Alternative
     position: int
-    """Among the devices of the node's view."""
+    """Position among the devices of the node's view."""
 
 
 class Solution(NamedTuple):
-    """What was found for each claim."""
+    """The devices found for each claim."""
 
     picks: tuple[tuple[Pick, ...], ...]
     chosen: tuple[tuple[int | None, ...], ...]
-    """For each request the index of the alternative that was taken, None where there is one."""
+    """For each request, the index of the chosen alternative; None for a single alternative."""
 
 
 class Surroundings(NamedTuple):
-    """What the searches of one cycle have in common."""
+    """Data that all searches of one cycle share."""
 
     allocated: AllocatedState
     counters: PoolCounters
@@ -71,16 +71,16 @@ class _Usable(NamedTuple):
     """The devices a search may try for a request."""
 
     devices: list[tuple[int, Judgement]]
-    """Positions, with what the selectors say: one without an answer matters when its turn comes."""
+    """Positions with selector answers; a missing answer matters when the device is tried."""
     leave_no_trace: bool
-    """Whether trying them in vain changes nothing.
+    """Whether failing to take these devices has no side effect.
 
-    Counters of refused devices stay taken, and a selector without an answer ends the cycle.
+    Side effects: counters of rejected devices stay taken; a selector error ends the cycle.
     """
 
 
 class NodeSearch:
-    """One search; it is used once.
+    """One search, for a single use.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class NodeSearch:
     demands
         Claims to allocate.
     around
-        What the cycle's searches share.
+        Data that the cycle's searches share.
     """
 
     def __init__(self, view: NodeView, demands: Sequence[Demand], around: Surroundings) -> None:
@@ -99,9 +99,9 @@ class NodeSearch:
         self._around = around
         self._counters = CounterLedger(around.counters)
         self._users: dict[int, set[int]] = {}
-        """Claims by the position of the device they take as a whole."""
+        """Claims by the position of the whole device they take."""
         self._shares: dict[int, list[dict[str, int]]] = {}
-        """What each share taken of a device consumes, by the device's position."""
+        """Consumption of each taken share, by the device's position."""
         self._constraints = [
             [begin_constraint(c) for c in demand.constraints] for demand in demands
         ]
@@ -147,7 +147,7 @@ class NodeSearch:
     # --- before the search -----------------------------------------------------------------------
 
     def _least_devices(self, claim: int, demand: Demand) -> list[int]:
-        """Return how many devices each request takes at least."""
+        """Return the minimum number of devices of each request."""
         least = []
         for request, alternatives in enumerate(demand.requests):
             for index, alternative in enumerate(alternatives):
@@ -167,7 +167,7 @@ class NodeSearch:
         return len(self._every[key]) if alternative.is_all else alternative.wanted
 
     def _all_matching(self, alternative: Alternative, demand: Demand) -> list[int]:
-        """Return the positions of all devices a request for all of them means."""
+        """Return the positions of all devices that a request for all devices selects."""
         where = f"claim {claim_text(demand.claim)}, request {alternative.own_name}"
         for pool in self._view.pools:
             state = "being updated" if pool.is_incomplete else "invalid" if pool.fault else ""
@@ -194,7 +194,7 @@ class NodeSearch:
     # --- steps -----------------------------------------------------------------------------------
 
     def _request(self, claim: int, request: int) -> Step:
-        """Choose an alternative of a request; behind the last request comes the next claim."""
+        """Choose an alternative of a request; after the last request, start the next claim."""
         while claim < len(self._demands) and request == len(self._demands[claim].requests):
             claim, request = claim + 1, 0
         if claim == len(self._demands):
@@ -226,11 +226,11 @@ class NodeSearch:
             undo()
 
     def _some(self, key: _AltKey, alternative: Alternative, wanted: int, start: int) -> Step:
-        """Take one more device of those behind the last one."""
+        """Take one more device, after the position of the last device."""
         usable = self._usable(key, alternative)
         end = len(usable.devices)
         if usable.leave_no_trace:
-            end -= wanted - 1  # with fewer left than are wanted there is no need to try
+            end -= wanted - 1  # with too few devices left, a try is useless
         for at in range(start, end):
             index, answer = usable.devices[at]
             if self._is_busy(key[0], alternative, index):
@@ -273,7 +273,7 @@ class NodeSearch:
         return not alternative.admin_access and self._around.allocated.is_taken(offered.id)
 
     def _is_busy(self, claim: int, alternative: Alternative, index: int) -> bool:
-        """Whether this search has given the device away already."""
+        """Whether this search has taken the device already."""
         users = self._users.get(index)
         if not users:
             return False
@@ -285,7 +285,7 @@ class NodeSearch:
     def _has_room(
         self, alternative: Alternative, index: int, shares: Sequence[Mapping[str, int]] = ()
     ) -> bool:
-        """Whether the capacity asked for fits beside what claims and these shares consume."""
+        """Whether the requested capacity fits beside allocated and taken shares."""
         offered = self._devices[index].offered
         if not self._around.features.consumable_capacity or not offered.capacity:
             return not alternative.capacity
@@ -302,7 +302,7 @@ class NodeSearch:
     def _take(
         self, key: _AltKey, alternative: Alternative, index: int
     ) -> Callable[[], None] | None:
-        """Take a device if nothing speaks against it; return how to give it back, or None."""
+        """Take a device if all checks pass; return the function that gives it back, or None."""
         claim, visible = key[0], self._devices[index]
         offered = visible.offered
         if self._is_taken(alternative, offered) or self._is_busy(claim, alternative, index):
@@ -332,7 +332,7 @@ class NodeSearch:
         return give_back
 
     def _take_counters(self, index: int) -> bool:
-        """Take what the device consumes of its pool; of its shares only the first consumes."""
+        """Take the device's counters of its pool; only the first share takes counters."""
         pool, offered = self._devices[index].pool, self._devices[index].offered
         if not offered.consumes:
             return True
@@ -347,7 +347,7 @@ class NodeSearch:
     def _bind(
         self, claim: int, alternative: Alternative, offered: OfferedDevice
     ) -> list[ConstraintState] | None:
-        """Count the device in where a constraint concerns it; None, and nothing done, if one fails.
+        """Add the device to its constraints; return None, without changes, if a constraint fails.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Which devices a request may have, whoever else wants them: selectors, taints, constraints."""
+"""Which devices a request may use: selectors, taints and constraints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moorage.plugins.claims.devices.requests import Alternative, Constraint
 
 
 class FaultAt(NamedTuple):
-    """A selector, by its place, that has no answer for a kind of device."""
+    """A selector, by its index, that has no answer for a kind of device."""
 
     at: int
     fault: SelectorFault
@@ -22,7 +22,7 @@ Judgement = bool | FaultAt
 
 
 def judgement(kind: DeviceKind, expressions: tuple[str, ...]) -> Judgement:
-    """Whether devices of a kind fulfil all selectors; the first that says otherwise decides."""
+    """Whether devices of a kind fulfil all selectors; the first failing selector decides."""
     for index, expression in enumerate(expressions):
         answer = kind.answer(expression)
         if isinstance(answer, SelectorFault):
@@ -47,7 +47,7 @@ def raise_fault(found: FaultAt, alternative: Alternative, device: OfferedDevice)
 
 
 def is_tainted(device: OfferedDevice, alternative: Alternative) -> bool:
-    """Whether a taint keeps the request off the device."""
+    """Whether a taint excludes the device from the request."""
     return any(not tolerated(taint, alternative.tolerations) for taint in device.taints)
 
 
@@ -57,11 +57,11 @@ class ConstraintState(Protocol):
     constraint: Constraint
 
     def add(self, request: str, device: OfferedDevice) -> bool:
-        """Count a device in for a request if it fits those before it; say whether it does."""
+        """Add a device for a request if the constraint holds; return whether it holds."""
         ...
 
     def remove_last(self, request: str) -> None:
-        """Take out the device that was added last."""
+        """Remove the device that was added last."""
         ...
 
 
@@ -93,7 +93,7 @@ class _Match:
 
 
 class _Distinct:
-    """All devices have the attribute, each with a value of its own, as far as it is remembered.
+    """All devices have the attribute, each with a distinct value among the remembered values.
 
     Notes
     -----
