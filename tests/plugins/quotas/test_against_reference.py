@@ -76,13 +76,17 @@ preemptors = st.builds(
 
 
 def named(nodes: list[Room]) -> list[Room]:
-    """Name everybody; equal times of starting are told apart, so that importance is an order."""
+    """Name pods and nodes; make start times distinct, so that importance is a total order.
+
+    The API has start times in whole seconds, so they differ by whole seconds, all before `NOW`.
+    """
     seen = 0
     for i, room in enumerate(nodes):
         room.name = f"n{i}"
         for j, each in enumerate(room.residents):
             seen += 1
-            each.name, each.started = f"n{i}-{j}", each.started + seen
+            ago_ns = (NOW - each.started) * 100 + seen * NS_PER_SECOND
+            each.name, each.started = f"n{i}-{j}", NOW - ago_ns
         for j, each in enumerate(room.nominated):
             each.name = f"n{i}-nominated-{j}"
     return nodes
@@ -142,7 +146,7 @@ def handle_of(snapshot: Snapshot) -> Handle:
     bounded=quotas,
     preemptor=preemptors,
 )
-def test_refusals_victims_and_choice_are_those_of_the_reference(
+def test_rejections_victims_and_choice_equal_the_reference(
     nodes: list[Room], bounded: dict[str, Quota], preemptor: Resident
 ) -> None:
     snapshot, info = built(nodes, bounded), PodInfo(pod_of(preemptor))
