@@ -98,14 +98,14 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
             using("gone"),
             'persistentvolumeclaim "gone" not found',
             UNSEEN,
-            id="a claim that is not there",
+            id="a claim that does not exist",
         ),
         pytest.param(
             [claim("data", volumeName="gone", storageClassName="", annotations=BOUND)],
             using("data"),
             'persistentvolume "gone" not found',
             UNSEEN,
-            id="a claim bound to a volume that is not there",
+            id="a claim bound to a volume that does not exist",
         ),
         pytest.param(
             [claim("data", storageClassName="")],
@@ -119,7 +119,7 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
             using("data"),
             "pod has unbound immediate PersistentVolumeClaims",
             UNSEEN,
-            id="a claim of a class that is not there",
+            id="a claim of a missing class",
         ),
         pytest.param(
             [],
@@ -184,7 +184,7 @@ def test_an_unschedulable_pod_does_not_hold_up_the_next_pod(
             "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
             'nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: "Near": not a valid '
             "selector operator",
-            id="an operator nobody knows",
+            id="an unknown operator",
         ),
         pytest.param(
             between_pods(needs("app", "In"), "podAffinity"),

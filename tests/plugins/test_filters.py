@@ -252,7 +252,7 @@ def test_node_affinity_pre_filter(spec, status, names):
         pytest.param({"gen": "5"}, False, id="greater"),
         pytest.param({"gen": "4"}, True, id="equal is not greater"),
         pytest.param({"gen": "005"}, False, id="leading zeros are numbers"),
-        pytest.param({"gen": "five"}, True, id="a value that is no number"),
+        pytest.param({"gen": "five"}, True, id="a value that is not a number"),
         pytest.param({"gen": "9" * 30}, True, id="a value beyond 64 bits"),
         pytest.param({}, True, id="a label that is missing"),
     ],

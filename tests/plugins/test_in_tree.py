@@ -75,7 +75,7 @@ def test_every_plugin_can_be_made_with_default_arguments():
         pytest.param(
             "NodeResourcesFit",
             NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(type="Best")),
-            id="a strategy nobody knows",
+            id="an unknown strategy",
         ),
         pytest.param(
             "NodeResourcesFit", NodeResourcesFitArgs(scoring_strategy=None), id="no strategy at all"

@@ -140,10 +140,12 @@ def image(name: str, size_mib: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        pytest.param("app:1", [12, 0], id="half the nodes have it: half its size counts"),
+        pytest.param(
+            "app:1", [12, 0], id="an image on half of the nodes counts with half its size"
+        ),
         pytest.param("small:1", [0, 0], id="below 23 MiB nothing counts"),
         pytest.param("huge:1", [100, 100], id="above 1000 MiB a container no more counts"),
-        pytest.param("absent:1", [0, 0], id="an image nobody has"),
+        pytest.param("absent:1", [0, 0], id="an image on no node"),
         pytest.param("plain", [0, 7], id="a name without tag means latest"),
     ],
 )

@@ -48,7 +48,7 @@ PODS = [
     pytest.param(
         {"topology_spread_constraints": spread("DoNotSchedule", labelSelector=BROKEN)},
         EVERYBODY - {SPREAD},
-        id="hard spread that cannot be read",
+        id="an invalid hard constraint",
     ),
     pytest.param({"affinity": WISH}, EVERYBODY, id="preferred affinity"),
     pytest.param(
@@ -64,7 +64,7 @@ PODS = [
     pytest.param(
         {"affinity": {"podAffinity": {REQUIRED: [{**TERM, "labelSelector": BROKEN}]}}},
         EVERYBODY - {AFFINITY},
-        id="affinity that cannot be read",
+        id="invalid affinity",
     ),
     pytest.param(
         {"volumes": [{"name": "v", "emptyDir": {}}]}, EVERYBODY, id="a volume of the node's own"

@@ -52,9 +52,9 @@ X, Y = pod("other", app="x", on="n"), pod("other", app="y", on="n")
     ("waiting", "old", "new", "expected"),
     [
         pytest.param(NEAR, NEAR, pod(app="z", near=[term()]), True, id="its own labels changed"),
-        pytest.param(NEAR, None, X, True, id="a pod it wants came"),
+        pytest.param(NEAR, None, X, True, id="a new pod matches the affinity"),
         pytest.param(NEAR, None, Y, False, id="another pod came"),
-        pytest.param(AWAY, None, X, False, id="a pod it avoids came"),
+        pytest.param(AWAY, None, X, False, id="a new pod matches the anti-affinity"),
         pytest.param(NEAR, None, pod("other", app="x"), False, id="the pod that came has no node"),
         pytest.param(
             NEAR, None, pod("other", app="x", nominated="n"), True, id="or is nominated to one"
@@ -73,13 +73,13 @@ X, Y = pod("other", app="x", on="n"), pod("other", app="y", on="n")
             True,
             id="an empty one means all",
         ),
-        pytest.param(NEAR, Y, X, True, id="a pod was relabelled to what it wants"),
-        pytest.param(NEAR, X, Y, False, id="a pod was relabelled from what it wants"),
-        pytest.param(AWAY, X, Y, True, id="a pod was relabelled from what it avoids"),
-        pytest.param(AWAY, Y, X, False, id="a pod was relabelled to what it avoids"),
-        pytest.param(AWAY, X, None, True, id="a pod it avoids went"),
+        pytest.param(NEAR, Y, X, True, id="a relabelled pod newly matches the affinity"),
+        pytest.param(NEAR, X, Y, False, id="a relabelled pod no longer matches the affinity"),
+        pytest.param(AWAY, X, Y, True, id="a relabelled pod no longer matches the anti-affinity"),
+        pytest.param(AWAY, Y, X, False, id="a relabelled pod newly matches the anti-affinity"),
+        pytest.param(AWAY, X, None, True, id="a deleted pod matched the anti-affinity"),
         pytest.param(BOTH, X, None, False, id="one that only one of two terms avoids went"),
-        pytest.param(NEAR, X, None, False, id="a pod it wants went"),
+        pytest.param(NEAR, X, None, False, id="a deleted pod matched the affinity"),
         pytest.param(
             pod(app="w"),
             pod("other", on="n", away=[term("w")]),

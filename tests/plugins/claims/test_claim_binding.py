@@ -273,7 +273,7 @@ async def deleted(world: World) -> None:
         pytest.param(
             lambda world: world.write(ELSEWHERE, subresource="status"),
             "claim default/c got allocated elsewhere in the meantime",
-            id="allocated by somebody else",
+            id="another allocation was written meanwhile",
         ),
         pytest.param(deleted, "claim default/c got deleted in the meantime", id="being deleted"),
         pytest.param(

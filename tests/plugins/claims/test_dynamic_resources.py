@@ -291,8 +291,10 @@ def test_an_allocator_error_in_filter_ends_the_attempt_with_its_text():
     [
         pytest.param((), "deallocation of ResourceClaim completed", id="nobody uses it"),
         pytest.param(("uid-p",), "deallocation of ResourceClaim completed", id="only this pod"),
-        pytest.param(("uid-q",), "still not schedulable", id="another pod uses it"),
-        pytest.param(("uid-p", "uid-q"), "still not schedulable", id="another pod uses it, too"),
+        pytest.param(("uid-q",), "still not schedulable", id="another pod uses the claim"),
+        pytest.param(
+            ("uid-p", "uid-q"), "still not schedulable", id="this pod and another pod use the claim"
+        ),
     ],
 )
 def test_post_filter_deallocates_a_claim_that_no_other_pod_uses(reserved, status):

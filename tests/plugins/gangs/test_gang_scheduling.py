@@ -44,7 +44,14 @@ class Effects(NoEffects):
         pytest.param(ON_TRIAL, 1, Code.WAIT, [], [], id="too few, on trial"),
         pytest.param(CARRIED_OUT, 1, Code.WAIT, [], [], id="too few yet, they come anyway"),
         pytest.param(None, 2, Code.SUCCESS, ["p0", "p1"], [], id="enough: all may go"),
-        pytest.param(ON_TRIAL, 2, Code.SUCCESS, [], [], id="enough, on trial: nobody goes"),
+        pytest.param(
+            ON_TRIAL,
+            2,
+            Code.SUCCESS,
+            [],
+            [],
+            id="enough members in a trial: no waiting member is allowed",
+        ),
         pytest.param(CARRIED_OUT, 2, Code.SUCCESS, ["p0", "p1"], [], id="enough, for real"),
         pytest.param(CARRIED_OUT, 3, Code.SUCCESS, [], [], id="more than enough: they went"),
     ],
@@ -101,7 +108,7 @@ def unit(*names: str) -> Unit:
 @pytest.mark.parametrize(
     ("units", "protects", "violating"),
     [
-        pytest.param([("a",), ("b",)], {}, [], id="nobody is protected"),
+        pytest.param([("a",), ("b",)], {}, [], id="no pod is protected"),
         pytest.param(
             [("a",), ("b",)],
             {"a": [(0, 1)], "b": [(0, 1)]},

@@ -90,7 +90,7 @@ def test_a_fractional_mean_is_truncated_towards_zero():
         pytest.param(
             {"mode": "Middle"},
             'args.mode: Unsupported value: "Middle": supported values: "Least", "Most"',
-            id="a mode nobody knows",
+            id="an unknown mode",
         ),
         pytest.param(
             {"resources": [{"name": "cpu", "weight": -1}]},

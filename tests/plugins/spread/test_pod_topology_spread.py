@@ -491,9 +491,9 @@ TOLERANT = a_pod("p", WEB, rule(), tolerations=[{"key": "k"}])
         pytest.param(WAITING, WAITING, TOLERANT, False, id="where they do not"),
         pytest.param(WAITING, a_pod("p"), WAITING, True, id="its own labels"),
         pytest.param(WAITING, None, a_node("n", "z"), True, id="a node with every key came"),
-        pytest.param(WAITING, None, a_node("n", None), False, id="a node that lacks one came"),
+        pytest.param(WAITING, None, a_node("n", None), False, id="a new node lacks a key"),
         pytest.param(WAITING, a_node("n", "z"), None, True, id="a node with every key went"),
-        pytest.param(WAITING, a_node("n", None), None, False, id="a node that lacks one went"),
+        pytest.param(WAITING, a_node("n", None), None, False, id="a deleted node lacked a key"),
         pytest.param(WAITING, a_node("n", "z"), a_node("n", None), True, id="a key went"),
         pytest.param(WAITING, a_node("n", "z"), a_node("n", "y"), True, id="a zone changed"),
         pytest.param(

@@ -1,13 +1,14 @@
 """Coscheduling: pods that name a group in labels are placed together or not at all.
 
 A group is a PodGroup of ``scheduling.x-k8s.io/v1alpha1`` that pods name by a label, or two labels
-on each pod. With ``groupMode: trial`` all members are placed in one attempt that holds nothing
-unless enough of them fit; with ``groupMode: permit`` each is placed by itself and held at Permit
-until enough of its group have a node. Not part of the default profile.
+on each pod. With ``groupMode: trial`` all members are placed in one attempt, which assumes nothing
+unless enough members fit. With ``groupMode: permit`` each member is placed alone, and waits at
+Permit until enough members have a node. The plugin is not part of the default profile.
 
 Rules mirrored: scheduler-plugins ``pkg/coscheduling`` of 2026-08 (PodGroup) and of September 2020
-(labels). In a trial members must share a priority in both forms, a missing PodGroup keeps its pods
-waiting, and a pod that a started group misses is tried before others of its priority.
+(labels). In mode ``trial`` three rules are added. Members must have one priority in both forms. A
+missing PodGroup keeps its pods waiting. Missing members of a started group sort before other pods
+of their priority.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Part of DefaultPreemption's search. `KnownRows` keeps the outcomes. The search reads them there,
 and so do the searches for replicas of the preemptor. A few rows are tried with scalars.
 
-Rules mirrored: those of `victims`.
+Rules mirrored: the rules of `victims`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """CapacityScheduling: namespaces share a cluster by elastic quotas.
 
-An ElasticQuota guarantees its namespace a minimum and bounds it by a maximum. Up to that bound a
-namespace borrows what others leave of their minimum; who is within its own minimum gets it back
-by evicting pods of namespaces that borrow. Pods of namespaces without a quota preempt and are
-preempted among themselves. Not part of the default profile: one that wants it disables
-DefaultPreemption at ``postFilter`` and enables this.
+An ElasticQuota guarantees its namespace a minimum and bounds its use by a maximum. Up to the
+maximum, a namespace borrows the unused minimums of other namespaces. A pod within the minimum of
+its namespace may evict pods of borrowing namespaces. Pods of namespaces without a quota preempt
+only one another. The plugin is not part of the default profile: a profile enables it at
+``postFilter`` and disables DefaultPreemption.
 
-Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` of 2026-08. Use is read off the pods on
-nodes, assumed ones included, instead of being booked at Reserve and by informers.
+Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` of 2026-08. Use is the sum over
+the pods on nodes, assumed pods included. Upstream counts use at Reserve and from informers.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_a_device_is_shared(before, claims, expected):
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        pytest.param(exactly(capacity={"memory": "8Gi"}), [["r=big"]], id="has room for it"),
+        pytest.param(exactly(capacity={"memory": "8Gi"}), [["r=big"]], id="enough room"),
         pytest.param(exactly(capacity={"other": "1"}), None, id="has the capacity at all"),
     ],
 )

@@ -125,7 +125,7 @@ def test_selector_expressions(expression):
         pytest.param(
             f"{OWN}.numa",
             "CEL result of type int could not be converted to bool",
-            id="an answer that is no bool",
+            id="a result that is not a bool",
         ),
         pytest.param(
             f"{[1] * 100}.all(x, {[1] * 100}.all(y, {[1] * 100}.all(z, x == y && y == z)))",
@@ -145,7 +145,7 @@ def test_selector_errors_on_a_device(expression, fault):
             "machine.driver == ''",
             "compilation failed: ERROR: <input>:1:8: undeclared reference to 'machine.driver' "
             "(in container '')\n | machine.driver == ''\n | .......^",
-            id="a variable that is not there",
+            id="a variable that does not exist",
         ),
         pytest.param(
             "[true]", "must evaluate to bool or the unknown type, not list<bool>", id="no bool"

@@ -136,7 +136,7 @@ def test_an_invalid_node_selector_ends_the_cycle():
         pytest.param(
             [slice_("s1", device("a", capacity={"memory": "much"}))],
             INVALID,
-            id="a quantity that cannot be read makes a pool invalid",
+            id="an invalid quantity makes a pool invalid",
         ),
     ],
 )

@@ -148,7 +148,9 @@ AGAIN = need("zone", "b", "a")
     [
         pytest.param([gpus("a", "b")], HERE, id="a device of the node binds to the node"),
         pytest.param(
-            [slice_("s1", device("a"), device("b"), allNodes=True)], None, id="all nodes reach it"
+            [slice_("s1", device("a"), device("b"), allNodes=True)],
+            None,
+            id="all nodes reach the devices",
         ),
         pytest.param(
             [slice_("s1", device("a", bindsToNode=True), device("b"), allNodes=True)],

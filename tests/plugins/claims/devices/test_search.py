@@ -179,7 +179,7 @@ def test_an_alternative_is_given_up_when_a_later_request_cannot_be_had_with_it()
             [],
             exactly("r", 0, MODEL.format("t4"), mode="All"),
             [["r=d0", "r=d2"]],
-            id="all means all that match",
+            id="a request for all devices takes all matching devices",
         ),
         pytest.param(
             [MIXED],
@@ -329,7 +329,7 @@ def test_the_limit_of_a_claim(claims, expected):
             Features(),
             "claim ns/c, request r: could not retrieve device class none: "
             'deviceclass.resource.k8s.io "none" not found',
-            id="a class that is not there",
+            id="a class that does not exist",
         ),
         pytest.param(
             claim(exactly(device_class="")),
@@ -380,7 +380,7 @@ def test_the_limit_of_a_claim(claims, expected):
             Features(),
             "claim ns/c, request r: capacity: quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-            id="a capacity that is no quantity",
+            id="an invalid capacity",
         ),
         pytest.param(
             claim(exactly("r", 1, 'device.attributes["gpu.example.com"].no', mode="All")),

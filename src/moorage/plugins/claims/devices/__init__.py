@@ -1,13 +1,19 @@
 """The structured allocator: finds the devices for a pod's claims on a node.
 
-Charter: pure functions over resource slices, device classes and claims; no plugin, no API call, no
-clock of its own. The plugin DynamicResources asks it in Filter and writes what it answers in
-PreBind.
+Charter: pure functions over resource slices, device classes and claims; no plugin, no API call and
+no clock. DynamicResources calls the allocator in Filter and writes its allocations in PreBind.
 
-`inventory` holds the slices as parsed once, `pools` what of them a node sees, `cel` and
-`selecting` the selectors, `requests` a claim as the search reads it, `allocator` the search and
-its rules, `results` an allocation as the API writes it, `grouping` one search for many nodes,
-`allocated` what other claims hold.
+- `inventory` and `offered`: the parsed slices and their devices.
+- `pools`: the pools that one node sees.
+- `cel` and `selecting`: selectors, taints and constraints.
+- `requests`: compiled claims.
+- `allocator`: allocations for the nodes of one cycle.
+- `search`: the search on one node.
+- `grouping`: one search for many nodes.
+- `counters` and `capacity`: shared counters and consumable capacity.
+- `results`: an allocation as the API writes it.
+- `allocated`: the devices of other claims.
+- `contract`: ids, features and errors.
 
 Rules: kubernetes v1.36 ``dynamic-resource-allocation/structured``, the variant its default
 feature gates select ("incubating").

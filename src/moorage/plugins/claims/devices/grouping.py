@@ -1,9 +1,9 @@
 """Grouping of nodes: nodes with equal signatures for some claims share one search.
 
-A node's signature is everything the search reads: pools in order, for each device what the
-selectors say, the attributes constraints look at, what it consumes, whether it is free, and what
-is left of counters. Names are left out, so the solution is a list of positions. For a plain count
-of devices of a class the search of a group does not go beyond counting the free ones.
+A node's signature has all inputs of the search: pools in order, selector answers, the attributes
+that constraints read, consumption, free devices and available counters. The signature has no
+names, so a solution is a list of positions. For a plain number of devices of a class, the search of
+a group only counts the free devices.
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ K = TypeVar("K", str, PoolID)
 _VIEWS_MAX = 65536
 _SIGNATURES_MAX = 4096
 _SIGNATURES_OF_A_VIEW_MAX = 4
-"""How many nodes are kept, gone ones too, and how many different signatures, at least and for each
-node (where no two nodes are alike); guesses."""
+"""Limits of kept views, of distinct signatures, and of signatures for each view; guesses.
+
+Views of deleted nodes count. The greater of the two limits of signatures applies.
+"""
 
 
 class _Known:
@@ -61,7 +63,7 @@ class Inventory:
         self._by_node: dict[str, dict[str, OfferedSlice]] = {}
         self._for_many: dict[str, OfferedSlice] = {}
         self._by_pool: dict[PoolID, dict[str, OfferedSlice]] = {}
-        # When the slices of a node ("" for those of many) or of a pool last changed.
+        # Number of the last change of a node's slices ("" for slices of many nodes), or a pool's.
         self._changed: dict[str | PoolID, int] = {}
         self._change = 0
         self._known: dict[str, _Known] = {}

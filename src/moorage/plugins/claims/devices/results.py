@@ -71,7 +71,7 @@ def _device(view: NodeView, pick: Pick, rng: Random) -> DeviceRequestAllocationR
 def _configuration(
     demand: Demand, alternatives: Sequence[Alternative]
 ) -> list[DeviceAllocationConfiguration]:
-    """Return settings of the classes, each class once, then those of the claim."""
+    """Return the settings of the classes, each class once, then the settings of the claim."""
     requests_of_class: dict[str, list[str]] = {}
     classes = {}
     for alternative in alternatives:
