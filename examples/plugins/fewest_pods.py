@@ -20,5 +20,5 @@ class FewestPods:
         return -view.take(self.snapshot.pod_count)
 
     def normalize(self, state, pod, raw_n):
-        fewest, most = raw_n.max(), raw_n.min()
+        fewest, most = raw_n.max(), raw_n.min()  # raw scores are negated counts
         return raw_n * 0 + 100 if fewest == most else (raw_n - most) * 100 / (fewest - most)

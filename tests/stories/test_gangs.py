@@ -8,6 +8,7 @@ in ``tests/engine/groups/test_cycle.py``, members that wait for each other in
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -257,7 +258,9 @@ def test_when_a_members_bind_fails_its_place_is_kept_and_the_group_is_degraded(
                 assert now["metadata"]["uid"] == before["metadata"]["uid"], "was evicted"
             await live.until(lambda: status(live).get("phase") == "Running", seconds=10)
             (event, *_) = await live.events("g", reason="Degraded")
-            assert "2 of at least 3 pods have a node, g1 waits for one" in event["message"]
+            # Told when the bind fails: g0 or g2 may be on the way to its node still.
+            expected = r"[12] of at least 3 pods have a node, g1 waits for one"
+            assert re.search(expected, event["message"]), event
 
     anywhere(
         story,

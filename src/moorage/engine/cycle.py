@@ -87,10 +87,11 @@ class Cycle:
         self.profile = profile
         self.snapshot = snapshot
         self.reuse = Reuse(profile, snapshot, budget_bytes=budget_bytes) if reuse else None
+        # The one place that knows of reuse: both have the same methods.
         self._answers_about = Answers if self.reuse is None else self.reuse.about
         self._tie_break = tie_break
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
-        self._told = meter
+        self._told = meter  # what the cycle state is given: None where nobody measures
         self._meter = SILENT if meter is None else meter
 
     def decide(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
@@ -107,7 +108,7 @@ class Cycle:
             rows = search.answers.feasible(search.view, search.filtered)
             # 3. None: say why, and let PostFilter look for a way.
             if len(rows) == 0:
-                return self._rejected(search)
+                return self._reject(search)
             # 4. One: take it unscored.
             if len(rows) == 1:
                 return self._taken(search, int(rows[0]))
@@ -225,15 +226,15 @@ class Cycle:
         attempt.state.delete(WHAT_IF)
         return outcome
 
-    def _rejected(self, search: Search) -> Decision:
+    def _reject(self, search: Search) -> Decision:
         def find() -> Rejection:
             asks = search.attempt.wants_post_filter
             return Rejection(diagnose(search), self.post_filter(search) if asks else None)
 
         rejection = search.answers.rejection(search.pre_filter, search.filtered, find)
-        return self.rejection(search, rejection)
+        return self.decision_of(search, rejection)
 
-    def rejection(self, search: Search, found: Rejection) -> Decision:
+    def decision_of(self, search: Search, found: Rejection) -> Decision:
         """Return the decision of an attempt for which no node was found."""
         attempt, after, spared = search.attempt, found.after, ""
         victims = () if after is None or after.result is None else after.result.victims
@@ -272,7 +273,7 @@ class Cycle:
             found = self.in_order(search, rows)
             best = found[heap_order(np.flatnonzero(np.isin(found, best)))]
         row = self._tie_break(best, self.snapshot.names)
-        return self._taken(search, row, ties=len(best), total=top, of=len(rows))
+        return self._taken(search, row, ties=len(best), total=top, feasible=len(rows))
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
@@ -281,7 +282,13 @@ class Cycle:
         return order[np.isin(order, rows)]
 
     def _taken(
-        self, search: Search, row: int, *, ties: int = 1, total: int | None = None, of: int = 1
+        self,
+        search: Search,
+        row: int,
+        *,
+        ties: int = 1,
+        total: int | None = None,
+        feasible: int = 1,
     ) -> Decision:
         attempt = search.attempt
         return Decision(
@@ -291,7 +298,7 @@ class Cycle:
             status=SUCCESS,
             node_name=self.snapshot.names[row],
             total_score=total,
-            feasible=of,
+            feasible=feasible,
             evaluated=len(search.view),
             ties=ties,
         )

@@ -35,7 +35,7 @@ IntArray = NDArray[np.int64]
 class Reads(IntFlag):
     """The part of the cluster that an answer about a row depends on, besides the pod's shape.
 
-    NODE: that row's node object. PODS: the pods on that row (requests, ports).
+    NODE: that row's node object. PODS: the pods on that row (number, requests, ports, labels).
     CLUSTER: anything else (other rows, other kinds, time). Such an answer is never reused.
     """
 
@@ -203,7 +203,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Callable[[CycleState, PodInfo, int], bool] | None,
         Trait(
             "Whether Filter passes one row. False is always right: Filter itself is asked then.",
-            saves="As `filter_row`, for a Filter that sees more than sums.",
+            saves="As `filter_row`, for a Filter that sees more than sums. A Filter that sees sums "
+            "declares `filter_row`, which preemption uses as well.",
             methods=("filter",),
             beside=("filter_reads",),
             given=("state", "pod", "row"),
@@ -212,8 +213,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     score_row: Annotated[
         Callable[[CycleState, PodInfo, int], int | None] | None,
         Trait(
-            "What Score returns for one row. None is always right: Score itself is asked then.",
-            saves="One changed row is scored without arrays. A decision takes 45 us instead of 92.",
+            "What Score returns for one row. None is always right: Score itself is asked then. "
+            "The form is not used for a Score with `normalize`.",
+            saves="One changed row is scored without arrays. A decision takes 45 us instead of 92. "
+            "One Score of the profile that reads pods and has no such form (or has `normalize`) "
+            "keeps the others on arrays as well.",
             methods=("score",),
             beside=("score_reads",),
             given=("state", "pod", "row"),

@@ -66,6 +66,7 @@ class FailureHandler:
         *,
         message: str,
         nomination: Nomination | None,
+        waits: bool = True,
     ) -> None:
         """Take back a pod whose attempt ended without a binding.
 
@@ -81,12 +82,16 @@ class FailureHandler:
             Text for the Event and the condition.
         nomination
             Change to its nomination; None leaves it alone.
+        waits
+            Whether the pod waits for an event that may cure a rejection. Otherwise, and without a
+            rejector, it comes back by backoff.
         """
         if self._attempts is not None:
             self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
+        rejectors = diagnosis if waits else None
         queued.rejected_by(
-            diagnosis.unschedulable_plugins if diagnosis else (),
-            diagnosis.pending_plugins if diagnosis else (),
+            rejectors.unschedulable_plugins if rejectors else (),
+            rejectors.pending_plugins if rejectors else (),
         )
         namespace, name = queued.key
         current = self._lookup(namespace, name)

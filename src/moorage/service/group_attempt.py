@@ -215,15 +215,16 @@ class GroupAttempts:
         for entry, outcome in outcomes:
             if outcome.decision is None:
                 self._facts.note_failure(entry.pod, outcome.status, outcome.message)
-                # Without rejectors it comes back by backoff, as members always do. With them it
-                # would be popped again at once while nothing else waits, and the group with it.
-                # A pod gated while evictions run needs them: their hints let it in again.
+                # Members come back by backoff. A member that waited for events would be popped
+                # again at once while nothing else waits, and the group with it. A pod gated while
+                # evictions run has to wait for events: their hints let it in again.
                 self._failures.handle(
                     entry,
                     outcome.status,
-                    outcome.diagnosis if self._is_gated(entry) else None,
+                    outcome.diagnosis,
                     message=outcome.message,
                     nomination=outcome.nomination,
+                    waits=self._is_gated(entry),
                 )
 
     def _is_gated(self, entry: QueuedPod) -> bool:

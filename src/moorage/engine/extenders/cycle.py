@@ -249,7 +249,7 @@ class ExtendedCycle(Cycle):
         after: PostFilterOutcome | None = None
         if self.profile.post_filters:
             after = await self._post_filter_asking(diagnosed)
-        return self.rejection(diagnosed, Rejection(diagnosis, after))
+        return self.decision_of(diagnosed, Rejection(diagnosis, after))
 
     def _with_statuses(self, search: Search, heard: Heard) -> Search:
         """Let the filter result say of feasible rows what the extenders turned them away with.

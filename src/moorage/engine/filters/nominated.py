@@ -124,7 +124,7 @@ def nominated_first(
 
 
 def comes_first(snapshot: Snapshot, pod: PodInfo, row: int) -> bool:
-    """Whether a pod has to leave room on a row for no other pod that is nominated there."""
+    """Whether no pod nominated to a row takes precedence there over this pod."""
     alone = snapshot.only_nominated
     if (alone is not None and alone(pod.uid, snapshot.names[row])) or not snapshot.nominations:
         return True
