@@ -273,7 +273,7 @@ class Cycle:
             found = self.in_order(search, rows)
             best = found[heap_order(np.flatnonzero(np.isin(found, best)))]
         row = self._tie_break(best, self.snapshot.names)
-        return self._taken(search, row, ties=len(best), total=top, feasible=len(rows))
+        return self._taken(search, row, ties=len(best), total=top, out_of=len(rows))
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
@@ -282,13 +282,7 @@ class Cycle:
         return order[np.isin(order, rows)]
 
     def _taken(
-        self,
-        search: Search,
-        row: int,
-        *,
-        ties: int = 1,
-        total: int | None = None,
-        feasible: int = 1,
+        self, search: Search, row: int, *, ties: int = 1, total: int | None = None, out_of: int = 1
     ) -> Decision:
         attempt = search.attempt
         return Decision(
@@ -298,7 +292,7 @@ class Cycle:
             status=SUCCESS,
             node_name=self.snapshot.names[row],
             total_score=total,
-            feasible=feasible,
+            feasible=out_of,
             evaluated=len(search.view),
             ties=ties,
         )
