@@ -54,7 +54,7 @@ class CredentialSource(Protocol):
         Raises
         ------
         KubeconfigError
-            A file or program it depends on cannot be used.
+            A file or program that the credential depends on cannot be used.
         """
         ...
 
@@ -70,7 +70,7 @@ class CredentialSource(Protocol):
 
 
 class ServerAccess(msgspec.Struct, frozen=True):
-    """Where the server is, how to trust it, and who we are to it.
+    """The server's address, the certificates to trust, and our credentials.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class CachedFile:
     period_seconds
         Longest age of a reading.
     what
-        How messages call it (``tokenFile of user "dev"``).
+        The file's name in messages (``tokenFile of user "dev"``).
     """
 
     __slots__ = ("_clock", "_content", "_path", "_period_ns", "_read_ns", "_what")

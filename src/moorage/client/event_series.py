@@ -26,7 +26,7 @@ _KNOWN_MAX = 20_000
 
 
 class EventNote(msgspec.Struct, frozen=True, kw_only=True):
-    """An occurrence, as its author tells it.
+    """An occurrence, as its author reports it.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class EventWrite(msgspec.Struct, frozen=True):
     namespace, name
         Of the Event.
     body
-        The whole Event; what is created, also when a patch finds it gone.
+        The whole Event, to be created; also created when a patch finds the Event gone.
     changes
         The patch, or None to create.
     """
@@ -99,15 +99,15 @@ class SeriesBook:
     core
         Write core/v1 Events, for servers without events.k8s.io.
     known_max
-        Most Events in the book. Beyond, the one longest not repeated is forgotten: its series
-        stays as last written, and a repeat begins another.
+        Most Events in the book. Beyond that, the Event longest not repeated is forgotten: its
+        series stays as last written, and a repeat begins another series.
     """
 
     def __init__(self, *, host: str, core: bool = False, known_max: int = _KNOWN_MAX) -> None:
         self._host = host
         self._core = core
         self._known_max = known_max
-        # The one longest not repeated first.
+        # The Event longest not repeated comes first.
         self._known: dict[EventNote, _Known] = {}
         self._last_ns = 0
 
@@ -126,15 +126,15 @@ class SeriesBook:
         self._known[key] = known
         known.count += 1
         known.last_ns = now_ns
-        # The older form has no series: it is told every count.
+        # The older form has no series: every count is written.
         return self._patch(known) if known.count == 2 or self._core else None
 
     def refresh(self) -> list[EventWrite]:
-        """Return a patch for each series: every 30 minutes they are written again."""
+        """Return a patch for each series: every 30 minutes each series is written again."""
         return [self._patch(known) for known in self._known.values() if known.count > 1]
 
     def finish(self, *, now_ns: int) -> list[EventWrite]:
-        """Drop what has been quiet for six minutes; return the last patch of each series."""
+        """Drop Events not repeated for six minutes; return the last patch of each series."""
         quiet = {
             key: known
             for key, known in self._known.items()

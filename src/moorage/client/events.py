@@ -1,4 +1,4 @@
-"""The Event recorder: what happened is noted at once and written when there is time.
+"""The Event recorder: notes are taken at once and written when there is time.
 
 ``service`` calls `EventRecorder.record`, which never waits; `EventRecorder.run` writes.
 The buffer is bounded: when the server is too slow, Events are dropped and counted, never pods.
@@ -51,7 +51,7 @@ class EventRecorder:
     Attributes
     ----------
     dropped
-        Notes lost because the buffer was full, or because nobody could write them.
+        Notes lost because the buffer was full, or because they could not be written.
     """
 
     def __init__(self, client: Client, *, host: str, clock: Clock, rng: Random) -> None:

@@ -41,7 +41,7 @@ _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The verbs of an extender, and how it is to be asked.
+    """The verbs of an extender, and the rules for its calls.
 
     Parameters
     ----------
@@ -115,11 +115,11 @@ class HttpExtender:
     transport
         To its host; closed by its owner.
     whole
-        Gives the JSON of objects it is sent.
+        Gives the JSON of the objects to send.
     guard
-        Asked before it is told to bind: for others that is a write of ours.
+        Asked before the extender is told to bind: its binding counts as a write of ours.
     listed
-        Gives the JSON of several nodes, parted by commas; None: each is asked of `whole`.
+        Gives the JSON of several nodes, separated by commas; None: `whole` gives each.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class HttpExtender:
         self.binds = bool(settings.bind_verb)
 
     def interested(self, pod: Pod) -> bool:
-        """Whether a container requests, or limits, a resource it looks after."""
+        """Whether a container requests, or limits, a resource that the extender looks after."""
         wanted = self._settings.resources
         return not wanted or any(not wanted.isdisjoint(names) for names in _resources(pod))
 
@@ -198,7 +198,7 @@ class HttpExtender:
     async def preempt(
         self, pod: Pod, victims: Victims, *, on_node: Callable[[str], Sequence[Pod]]
     ) -> Victims:
-        """Ask on which nodes room may be made, and by whom.
+        """Ask on which nodes room may be made, and by which victims.
 
         Raises
         ------
@@ -221,7 +221,7 @@ class HttpExtender:
         return kept
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Have it bind the pod.
+        """Have the extender bind the pod.
 
         Raises
         ------
@@ -242,7 +242,7 @@ class HttpExtender:
     def _about(self, verb: str, nodes: Sequence[Node]) -> tuple[Asked, bytes | None]:
         """Return a question's nodes and, unless names are enough, their JSON.
 
-        As long as no node changes, a verb is asked about the same ones for every pod.
+        As long as no node changes, a verb is asked about the same nodes for every pod.
         """
         asked = self._asked.get(verb)
         if asked is None or asked.nodes != nodes:
@@ -273,10 +273,10 @@ class HttpExtender:
 
 
 class _Last(Generic[T]):
-    """The last answer to a verb, read.
+    """The last answer to a verb, decoded.
 
-    Most say of the next pod what they said of this one: comparing a megabyte takes a thirtieth of
-    the time of reading it.
+    Most answers about the next pod are the same: comparing a megabyte takes a thirtieth of the time
+    of reading it.
     """
 
     def __init__(self) -> None:
@@ -284,7 +284,7 @@ class _Last(Generic[T]):
         self._answer: T | None = None
 
     def read(self, body: bytes, read: Callable[[bytes], T]) -> T:
-        """Read an answer, unless it is the last one over again."""
+        """Read an answer; an answer equal to the last one is not read again."""
         answer = self._answer
         if answer is None or self._body != body:
             answer = read(body)

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import DecodeError, ExtenderError
 
 Whole = Callable[[ApiObject], bytes]
-"""Gives an object's JSON with everything the API knows of it, read by us or not."""
+"""Gives an object's whole JSON, including the fields that moorage does not read."""
 
 Victims = Mapping[str, tuple[Sequence[Pod], int]]
 
@@ -64,18 +64,18 @@ class _FilterAnswer(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown
     error: str = ""
 
 
-# gc: there are a thousand of them in an answer, and none refers to anything that refers back.
+# gc: an answer has a thousand of these objects, and none is part of a reference cycle.
 class _Score(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True, gc=False):
     host: str = ""
     score: int = 0
 
 
 Listed = Callable[[Sequence[Node]], bytes]
-"""Gives the JSON of several nodes, parted by commas."""
+"""Gives the JSON of several nodes, separated by commas."""
 
 
 class Asked:
-    """The nodes of a question, and what is made of their names.
+    """The nodes of a question, and data made of their names.
 
     Parameters
     ----------
@@ -136,13 +136,13 @@ def read_filter(body: bytes, asked: Asked | None = None, nodes: bytes | None = N
     Raises
     ------
     ExtenderError
-        It is not what the verb answers.
+        The body is no answer to this verb.
 
     Notes
     -----
     Answers spelled as Go spells them are read in one step, which skips all that nodes hold. Even
-    that takes a millisecond for a thousand nodes: where all come back as they were sent, letter
-    by letter, they are not read at all.
+    that takes a millisecond for a thousand nodes: nodes that all come back letter by letter as sent
+    are not read at all.
     """
     if asked is not None and nodes and (answer := _filter_of_all(body, asked, nodes)):
         return answer
@@ -199,7 +199,7 @@ def read_scores(body: bytes) -> dict[str, int]:
     Raises
     ------
     ExtenderError
-        It is not what the verb answers.
+        The body is no answer to this verb.
     """
     answers = _scores(body)
     for each in answers:
@@ -229,7 +229,7 @@ def read_victims(body: bytes) -> dict[str, tuple[list[str], int]]:
     Raises
     ------
     ExtenderError
-        It is not what the verb answers.
+        The body is no answer to this verb.
     """
     found: dict[str, tuple[list[str], int]] = {}
     answer = _object(body)
@@ -247,7 +247,7 @@ def read_error(body: bytes) -> str:
     Raises
     ------
     ExtenderError
-        It is not what the verb answers.
+        The body is no answer to this verb.
     """
     return _field(_object(body), "error", str) or ""
 

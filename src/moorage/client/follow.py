@@ -1,7 +1,8 @@
-"""A reflector's handler for whoever cares only for the newest version of each object.
+"""A reflector's handler for callers that need only the newest version of each object.
 
 ``reflector`` tells of additions, changes and deletions; here they become "seen" and "gone". Node
-agents and the sandbox's view follow pods that way; the scheduler's own ingest tells more apart.
+agents and the sandbox's view follow pods that way; the scheduler's own ingest tells more kinds of
+change apart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FollowedT = TypeVar("FollowedT", bound=ApiObject)
 
 
 class Follower(Generic[FollowedT]):
-    """Passes on what a reflector says.
+    """Passes on the reports of a reflector.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Follower(Generic[FollowedT]):
         self._gone(obj)
 
     def on_synced(self) -> None:
-        """Nothing to do: whoever cares waits for the reflector's event."""
+        """Do nothing: callers wait for `Reflector.synced`."""
 
     def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Nothing to do: the reflector has logged it, the last good version counts."""
+        """Do nothing: the reflector has logged the fault, and the last good version counts."""

@@ -1,7 +1,7 @@
 """Asks, right before a write is sent, whether it may still go out.
 
-A leader that lost its lease must not write any more. The question is put as late as there is a
-place for it: after the rate limit, after the pauses the server asked for.
+A leader that lost its lease must not write any more. The check comes as late as possible: after the
+rate limit, and after the pauses that the server asked for.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class WriteGuard:
 
 
 class GuardedTransport:
-    """A transport whose writes are asked about first.
+    """A transport that asks the guard before each write.
 
     Parameters
     ----------
     inner
         Carries the calls that may go out.
     guard
-        Says which.
+        Tells which calls may go out.
     """
 
     def __init__(self, inner: Transport, guard: WriteGuard) -> None:

@@ -219,7 +219,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _lane_for_call(self) -> AsyncIterator[_Lane]:
-        """Lend the connections of the credential of the moment; close them when nobody uses them.
+        """Lend the present credential's connections; close old connections when no call uses them.
 
         A renewed certificate needs new connections. The old ones are kept for the calls that
         are using them: ending a bind in flight would leave its outcome unknown.
@@ -252,7 +252,7 @@ class HttpTransport:
         return _Lane(session, credential)
 
     def failure(self, call: Call, error: BaseException, *, seconds: float | None) -> TransportError:
-        """Build the exception for what the HTTP library raised.
+        """Build the exception for an error that the HTTP library raised.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class _Pieces(aiohttp.Payload):
         self._size = sum(map(len, pieces))
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the whole as a text."""
+        """Return the whole body as a text."""
         return b"".join(self._pieces).decode(encoding, errors)
 
     async def write(self, writer: aiohttp.abc.AbstractStreamWriter) -> None:
@@ -364,9 +364,9 @@ def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext 
             f"{access.server}: the certificate authority is no PEM certificate: {error}; "
             "check certificate-authority"
         ) from error
-    # As Go's clients, and the same on every Python: whatever the kubeconfig names is trusted, root
-    # or not, and an authority without key identifiers (openssl's, older clouds') is one too. Python
-    # added the first and forbade the second in 3.13.
+    # As Go's clients do, and the same on every Python: each certificate that the kubeconfig names
+    # is trusted, root or not. So is an authority without key identifiers (openssl's, older
+    # clouds'). Python 3.13 added the first rule and forbade the second.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if access.insecure_skip_tls_verify:
@@ -378,13 +378,13 @@ def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext 
 
 
 def _load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes, server: str) -> None:
-    """Load a client certificate; the library reads files only, so one lives for a moment."""
+    """Load a client certificate by way of a temporary file: the library reads only files."""
     with tempfile.TemporaryDirectory(prefix="moorage-") as directory:
         path = Path(directory) / "client.pem"
         path.touch(mode=0o600)
         path.write_bytes(key + b"\n" + chain)
         try:
-            # A password callback, or an encrypted key would ask on the terminal.
+            # Without a password callback an encrypted key would ask on the terminal.
             context.load_cert_chain(path, password=_no_password)
         except (ssl.SSLError, ValueError) as error:
             raise KubeconfigError(

@@ -74,7 +74,7 @@ class Kubeconfig:
     def access(
         self, context: str = "", *, clock: Clock, environ: Mapping[str, str] | None = None
     ) -> ServerAccess:
-        """Resolve a context to what a transport needs.
+        """Resolve a context to the access that a transport needs.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Kubeconfig:
 
 
 class _At(msgspec.Struct, frozen=True):
-    """Where in which file we are, for messages and relative paths."""
+    """A place in a file, for messages and relative paths."""
 
     path: Path
     entry: str
@@ -206,7 +206,7 @@ def find_access(
     Raises
     ------
     KubeconfigError
-        Nothing was found, or what was found cannot be used.
+        No access was found, or the access found cannot be used.
     """
     variables = os.environ if environ is None else environ
     if kubeconfig:
@@ -281,7 +281,7 @@ def _credentials(
 
 
 def _check_user(at: _At, user: UserEntry) -> None:
-    """Refuse what cannot be combined (client-go tools/clientcmd/validation.go)."""
+    """Refuse fields that cannot be combined (client-go tools/clientcmd/validation.go)."""
     if user.auth_provider is not None:
         name = user.auth_provider.get("name", "")
         raise at.error(

@@ -1,7 +1,7 @@
 """Bytes of a list page or a watch line to typed objects, one decode each.
 
-The reflector's reader: a line is decoded in one step into the resource's own struct; only what
-does not fit takes a second look (ERROR and BOOKMARK objects, and objects with faults).
+The reflector's reader: a line is decoded in one step into the resource's own struct; only a line
+that does not fit takes a second look (ERROR and BOOKMARK objects, and objects with faults).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ObjectReader(Generic[ObjectT]):
     kind
         Objects that say they are of another kind are unreadable.
     keep
-        Given the bytes of every object; None where nobody needs them.
+        Given the bytes of every object; None where the bytes are not needed.
     """
 
     def __init__(self, type_: type[ObjectT], *, kind: str, keep: Keep | None = None) -> None:

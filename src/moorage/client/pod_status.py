@@ -83,7 +83,7 @@ def status_patch(
     if entries:
         status["conditions"] = entries
         if old.conditions:
-            # A list that was absent is sent plainly; the order is told only to merge into one.
+            # An absent list is sent plainly; the order is sent only to merge into an existing list.
             order = [each.type for each in old.conditions]
             order += [each.type for each in conditions if each.type not in order]
             status["$setElementOrder/conditions"] = [{"type": name} for name in order]

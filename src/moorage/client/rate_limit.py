@@ -31,7 +31,7 @@ class RateLimitedTransport:
     Notes
     -----
     A token bucket as kubernetes v1.36 client-go util/flowcontrol/throttle.go; calls are let
-    through in the order they came. Opening a watch is a call, what it streams is not.
+    through in the order they came. Opening a watch is a call, its streamed lines are not.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class RateLimitedTransport:
         self._told = told
         self._interval_ns = NS_PER_SECOND / qps
         self._saved_ns = (max(1, burst) - 1) * self._interval_ns
-        # When the tokens taken so far would all have been made, one after the other; a call may
-        # go ahead while that is no further off than a burst takes.
+        # The time when the tokens taken so far would all have been made, one after the other. A
+        # call may go ahead while that time is no further off than a burst takes.
         self._free_ns = float(clock.monotonic_ns())
 
     async def request(self, call: Call) -> Answer:
@@ -73,7 +73,7 @@ class RateLimitedTransport:
             yield stream
 
     async def _turn(self, call: Call) -> None:
-        """Take a token; wait if it is one of the future."""
+        """Take a token; wait until the token would have been made."""
         now_ns = self._clock.monotonic_ns()
         self._free_ns = max(self._free_ns, now_ns) + self._interval_ns
         wait_ns = self._free_ns - self._interval_ns - self._saved_ns - now_ns

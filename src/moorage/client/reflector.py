@@ -84,7 +84,7 @@ class Reflector(Generic[ObjectT]):
     field_selector
         Restricts list and watch alike.
     whole
-        Where the bytes of the objects are kept; None where nobody needs them.
+        Where the bytes of the objects are kept; None where the bytes are not needed.
     optional
         Whether a server may be one that does not serve this resource type.
 
@@ -226,7 +226,7 @@ class Reflector(Generic[ObjectT]):
         self._replace(found)
 
     async def _pages(self, version: str, limit: int) -> _Found[ObjectT]:
-        """Read all pages; one whose token expired on the way is followed by a list in one piece."""
+        """Read all pages; after an expired continue token the list is read in one piece."""
         found: _Found[ObjectT] = _Found()
         page = requests.ListPage(resource_version=version, limit=limit)
         while True:
@@ -330,7 +330,7 @@ class Reflector(Generic[ObjectT]):
             self._handler.on_update(old, obj)
 
     def _deleted(self, key: Key, obj: ObjectT) -> None:
-        """Tell the deletion of what was known; one told twice is of nothing."""
+        """Tell the deletion of a known object; a deletion told twice is ignored."""
         old = self._objects.pop(key, None)
         self._whole.drop(key)
         if old is None:
@@ -338,7 +338,7 @@ class Reflector(Generic[ObjectT]):
         if old.metadata.uid == obj.metadata.uid:
             self._handler.on_delete(obj, missed=False)
         else:
-            # The one known went unseen, and so did the coming of the one that goes now.
+            # The known object was deleted unseen; the object deleted now was added unseen.
             self._handler.on_delete(old, missed=True)
 
     def _handle_unreadable(self, item: Unreadable) -> None:
@@ -354,7 +354,7 @@ class Reflector(Generic[ObjectT]):
         self._handler.on_undecodable(item.key, item.error)
 
     def _replace(self, found: _Found[ObjectT]) -> None:
-        """Take a complete list for the truth: what is not in it was deleted while unseen."""
+        """Take a complete list for the truth: known objects that it lacks were deleted unseen."""
         self.last_resource_version = found.resource_version
         self._unavailable = False
         self.last_error = None
@@ -374,7 +374,7 @@ class Reflector(Generic[ObjectT]):
             self._handler.on_synced()
 
     def _unserved(self, error: NotFoundError) -> None:
-        """Go on without a resource type; what is known of it, if it was served once, stays."""
+        """Go on without a resource type; objects known from an earlier time stay."""
         if not self.synced.is_set():
             _log.warning(
                 "the API server does not serve %s of %s: going on without, and asking again every "

@@ -1,4 +1,4 @@
-"""Pure builders: what a verb means as a method, a path, a query and a body.
+"""Pure builders: they turn a verb into a method, a path, a query and a body.
 
 Nothing here sends. ``writes`` and ``reflector`` hand the `Call` to a transport.
 

@@ -21,7 +21,7 @@ class StatusCause(msgspec.Struct, frozen=True):
 
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
-    """``Status.details``: what the failure is about."""
+    """``Status.details``: the subject of the failure."""
 
     name: str = ""
     kind: str = ""

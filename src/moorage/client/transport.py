@@ -125,14 +125,14 @@ class Transport(Protocol):
 
 
 class CallListener(Protocol):
-    """Is told what a transport does about a call besides sending it."""
+    """Receives a transport's reports of repeated calls and of waits."""
 
     def retried(self, method: str, code: int | None) -> None:
-        """Hear that a call is sent again; `code` was the answer, None where none came."""
+        """Note that a call is sent again; `code` was the answer, None if no answer came."""
         ...
 
     def held(self, method: str, seconds: float) -> None:
-        """Hear how long a call that is sent now has waited under a limit of our own."""
+        """Note how long a call that is sent now has waited under a limit of our own."""
         ...
 
 

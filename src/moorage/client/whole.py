@@ -1,7 +1,8 @@
-"""Objects as the API wrote them: what our structs do not read is kept for those we pass them to.
+"""Objects as the API wrote them, with the fields that our structs do not read.
 
 A reflector that is given a `WholeObjects` leaves the bytes of every object there; HTTP extenders
-are sent them. Kept only where an extender needs them: they cost as much as the objects.
+are sent these bytes. The bytes are kept only where an extender needs them, because they cost as
+much as the objects.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ class WholeObjects:
         return kept.raw
 
     def listed(self, objects: Sequence[ApiObject]) -> bytes:
-        """Return the JSON of several objects, parted by commas.
+        """Return the JSON of several objects, separated by commas.
 
-        The last answers are kept: as long as no node changes, the next pod's attempt asks for the
-        nodes this one asked for - all of them, and those an extender left.
+        The last answers are kept. As long as no node changes, the next pod's attempt asks for the
+        same nodes: all nodes, and the nodes that an extender left.
         """
         for known, text in self._listed:
             if known == objects:

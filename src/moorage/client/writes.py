@@ -47,7 +47,7 @@ class Client:
     Parameters
     ----------
     transport
-        Carries the calls; closed by its owner, not by this.
+        Carries the calls; closed by its owner, not by the client.
     rng
         Stream for the jitter of retries.
     """
@@ -269,7 +269,7 @@ class Client:
     ) -> AsyncIterator[JsonObject]:
         """Yield watch events as plain JSON until the server ends the stream.
 
-        For people watching (``get -w``, ``wait``); whoever must not miss anything uses a
+        For people who watch (``get -w``, ``wait``); a caller that must not miss a change uses a
         `Reflector`.
 
         Parameters

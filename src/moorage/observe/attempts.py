@@ -72,9 +72,9 @@ class AttemptFacts:
         Parameters
         ----------
         attempts
-            How many it took, this one included.
+            Number of the pod's attempts, this one included.
         first_attempt_ns
-            When it first entered activeQ, wall-clock nanoseconds; None if not known.
+            When the pod first entered activeQ, wall-clock nanoseconds; None if not known.
         """
         self._ended(uid, _SCHEDULED, profile)
         self.attempts.observe(attempts)

@@ -1,7 +1,7 @@
 """Every metric by name, type, labels and buckets, for the program, its page and its tests.
 
 Source: kubernetes v1.36 ``pkg/scheduler/metrics``, client-go and component-base; names, labels and
-buckets are theirs, because dashboards depend on them. The help texts are our own.
+buckets are Kubernetes' own, because dashboards depend on them. The help texts are our own.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ _BUCKETS = next(m.buckets for m in METRICS if m.name == "scheduler_event_handlin
 
 
 class EventFacts:
-    """How long it takes to take in what the watches tell.
+    """Durations of taking in watch events.
 
     Parameters
     ----------
@@ -19,8 +19,8 @@ class EventFacts:
 
     Notes
     -----
-    kube-scheduler v1.36 evaluates most of these durations as the handler begins, so it tells next
-    to nothing; here they are told as it ends.
+    kube-scheduler v1.36 evaluates most of these durations as the handler begins, so its numbers
+    mean next to nothing; here durations end with the handler.
     """
 
     def __init__(self, clock: Clock) -> None:

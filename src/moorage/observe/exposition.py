@@ -1,4 +1,4 @@
-"""Writes everything as Prometheus reads it: text, or OpenMetrics where that is asked for."""
+"""Writes all metrics for Prometheus: as text, or as OpenMetrics if the reader asks for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Exposition:
     Parameters
     ----------
     sources
-        By name of the metric; one of the catalogue that has none is declared without samples.
+        The sources by metric name; a metric of the catalogue without a source is declared without
+        samples.
     disabled
         Names to leave out.
 

@@ -97,7 +97,7 @@ class ProfileMeter:
 
     Notes
     -----
-    Points end four times an attempt, so only the time is taken then; the rest comes later.
+    Points end four times an attempt, so only the time is taken then; `sort_in` does the rest later.
     """
 
     __slots__ = ("_append", "_draw", "_facts", "_marks", "_profile", "now_ns")

@@ -1,4 +1,4 @@
-"""The numbers of the scheduling queue, in plain dictionaries: every pod passes here."""
+"""The numbers of the scheduling queue, in plain dictionaries because every pod passes here."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class QueueFacts:
     plugins
         The same object.
     incoming_pods
-        Pods that entered a part of the queue, by (queue, event).
+        Pods that entered a sub-queue, by (queue, event).
     pending_pods
-        Pods in each part now.
+        Pods in each sub-queue now.
     rejected_pods
         Queued pods last rejected by a plugin, by (plugin, profile).
     events_in_flight
@@ -85,6 +85,6 @@ class QueueFacts:
         histogram.observe((self.now_ns() - since_ns) / NS_PER_SECOND)
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
-        """Note how long PreEnqueue took; it is told as Success whatever it said, as upstream."""
+        """Note how long PreEnqueue took, under the status Success for any answer, as upstream."""
         told = self.plugins.durations_of("PreEnqueue", "Success", profile)
         told.add(self.now_ns() - since_ns)

@@ -1,4 +1,4 @@
-"""``/metrics/resources``: what each pod asks for, as kube-scheduler tells it.
+"""``/metrics/resources``: the requests and limits of each pod, as kube-scheduler reports them.
 
 Notes
 -----
@@ -68,11 +68,11 @@ class _Pods:
 
 
 def limits(pod: Pod) -> dict[str, int]:
-    """Return what a pod is limited to in total, by resource name, in nano units.
+    """Return a pod's total limits by resource name, in nano units.
 
     Notes
     -----
-    The rules of requests, over limits; overhead counts only where there is a limit to add it to.
+    The rules of requests, applied to limits; overhead counts only for resources with a limit.
     """
     spec = pod.spec
     whole = spec.resources

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms that cost little where they are written.
 
 Everything runs on one loop, so no lock is needed; a child is looked up once and kept by its writer.
-`exposition` turns them into Prometheus' text when somebody asks.
+`exposition` turns the numbers into Prometheus' text on request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Histogram:
     Parameters
     ----------
     bounds
-        Upper bounds of the buckets, inclusive, ascending; one without bound follows.
+        Upper bounds of the buckets, inclusive, ascending; a bucket without bound follows.
     """
 
     __slots__ = ("_bounds", "counts", "total")
@@ -38,7 +38,7 @@ class Histogram:
         self.total += value
 
     def observe_all(self, durations_ns: Sequence[int]) -> None:
-        """Count many observations at once, given in nanoseconds, as so many seconds."""
+        """Count many observations at once, given in nanoseconds and kept in seconds."""
         ordered, below = sorted(durations_ns), 0
         for i, bound in enumerate(self._bounds):
             at_most = bisect_right(ordered, bound, lo=below, key=_seconds)
@@ -53,7 +53,7 @@ class Histogram:
         return sum(self.counts)
 
     def cumulated(self) -> Iterator[tuple[str, float]]:
-        """Yield each bucket's bound as text, and how many observations it and those below hold."""
+        """Yield each bucket's bound as text, and the count in this bucket and all lower buckets."""
         running = 0
         for bound, count in zip((*self._bounds, float("inf")), self.counts, strict=True):
             running += count

@@ -14,14 +14,14 @@ Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily
 
 
 class HealthFacts:
-    """Numbers about health checks; they change only when somebody asks for health.
+    """Numbers about health checks; they change only when a health check is called.
 
     Attributes
     ----------
     last
         How each check last went, by (name, type): type is ``healthz``, ``livez`` or ``readyz``.
     checks
-        How often it went, by (name, type, ``success`` or ``error``).
+        How often each result came, by (name, type, ``success`` or ``error``).
 
     Notes
     -----
@@ -33,7 +33,7 @@ class HealthFacts:
         self.checks: Counter[tuple[str, str, str]] = Counter()
 
     def checked(self, name: str, path: str, *, passed: bool) -> None:
-        """Note how a check went."""
+        """Note the result of a check."""
         self.last[name, path] = passed
         self.checks[name, path, "success" if passed else "error"] += 1
 

@@ -8,7 +8,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 
 
 class WaitingGroups:
-    """How long groups wait: what shows that one is stuck, and that it does not grow worse.
+    """How long groups wait: shows whether a group is stuck, and whether its wait grows.
 
     Parameters
     ----------

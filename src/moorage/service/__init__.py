@@ -5,5 +5,5 @@ watch events; `pump` pops a pod and has the engine decide; `group_attempt` does 
 `outcomes` hands the decision on, to `binding_cycle` or to `failure`; `evictions` makes room;
 `pod_writes` keeps the writes about one pod in order. Plugins come as a registry.
 
-Does not belong here: judging nodes (`engine`, `plugins`), what is believed (`state`).
+Does not belong here: judging nodes (`engine`, `plugins`), beliefs about the cluster (`state`).
 """

@@ -21,7 +21,8 @@ from moorage.framework.handle import ObjectClient
 
 _log = logging.getLogger(__name__)
 
-# A lost answer is looked after this often, this far apart, before the pod goes back to the queue.
+# After a lost answer the pod is looked up this often, this far apart. Then the pod goes back to the
+# queue.
 _LOOKS = 5
 _LOOK_WAIT_SECONDS = 1.0
 
@@ -124,7 +125,7 @@ class ApiBinding:
             _log.info("binding of %s/%s had happened: %s", namespace, name, lost)
 
     async def is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
-        """Look whether a pod is on a node, again for a while if the server does not answer."""
+        """Return whether a pod is on a node; ask again for a while if no answer comes."""
         for _ in range(_LOOKS):
             try:
                 found = await self._client.get(PODS, name, namespace=namespace)

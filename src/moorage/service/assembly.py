@@ -1,8 +1,8 @@
-"""The list of what a scheduler consists of: each part is built once, complete, in this order.
+"""The list of a scheduler's parts: each part is built once, complete, in this order.
 
-A part is given what it needs by name. Nothing is set from outside afterwards, and no two parts
-hold each other: where both need something (the wake-up, the slots, the pod store), it is a part of
-its own, built before them.
+A part is given its needs by name. Nothing is set from outside afterwards, and no two parts hold
+each other. A thing that two parts need (the wake-up, the slots, the pod store) is a part of its
+own, built before both.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class _Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that speak to the API server, and those that every part shares."""
+    """The parts that speak to the API server, and the parts that all others share."""
 
     clock: Clock
     streams: Streams
@@ -166,7 +166,7 @@ def _edge(
     tasks: TaskOwner,
     facts: Facts,
 ) -> _Edge:
-    """Return what speaks to the API server: no write goes out without the lease."""
+    """Return the parts that speak to the API server; no write goes out without the lease."""
     guard = WriteGuard() if elector is None else WriteGuard(elector.check)
     guarded = transport if elector is None else GuardedTransport(transport, guard)
     client = Client(guarded, rng=streams.stream("client"))
@@ -187,7 +187,7 @@ def _edge(
 
 
 def _pump(core: Core, edge: _Edge) -> Pump:
-    """Return the pump with all that carries decisions out."""
+    """Return the pump, with the parts that carry decisions out."""
     failures = FailureHandler(
         core.queue,
         core.store.get,
@@ -241,7 +241,7 @@ def _pump(core: Core, edge: _Edge) -> Pump:
 
 
 def _group_reports(core: Core, edge: _Edge) -> GroupReports:
-    """Return what writes the conditions and Events of pod groups."""
+    """Return the writer of pod groups' conditions and Events."""
     return GroupReports(
         core.snapshot.listers.pod_groups,
         core.snapshot.listers.coscheduling_groups,
@@ -311,7 +311,7 @@ def _reflector(
 
 
 def _preempting(core: Core) -> dict[str, str]:
-    """Return the plugin in whose name the pods of each profile preempt."""
+    """Return the name of each profile's first plugin that preempts."""
     profiles = core.profiles.values()
     return {each.name: each.preempting[0] for each in profiles if each.preempting}
 

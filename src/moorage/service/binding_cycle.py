@@ -44,7 +44,7 @@ _Failure = tuple[Status, Diagnosis | None]
 
 
 class _Binding:
-    """The way of one pod from its decision to its binding; it holds a slot, or none."""
+    """One pod between its decision and its binding; the pod holds a slot, or none."""
 
     __slots__ = ("_counted", "_slots", "decision", "profile", "queued")
 
@@ -58,13 +58,13 @@ class _Binding:
         self._counted = False
 
     def count(self) -> None:
-        """Take a slot, unless it has one."""
+        """Take a slot, unless the pod has one."""
         if not self._counted:
             self._counted = True
             self._slots.take()
 
     def uncount(self) -> None:
-        """Give the slot back, if it has one."""
+        """Give the slot back, if the pod has one."""
         if self._counted:
             self._counted = False
             self._slots.free()
@@ -76,7 +76,7 @@ class BindingCycles:
     Parameters
     ----------
     core
-        The state, told of every outcome, and who waits.
+        The state, which is told of every outcome, and the waiting pods.
     failures
         Takes back pods whose attempt ended without a binding.
     tasks
@@ -88,7 +88,8 @@ class BindingCycles:
     slots
         Counts the pods whose binding is on its way to the API server.
     confirmations
-        Told of bindings that the watch is to confirm; None where nobody looks for them.
+        Told of bindings that the watch is to confirm; None where missing bindings are not looked
+        for.
     """
 
     def __init__(
@@ -121,9 +122,9 @@ class BindingCycles:
         Returns
         -------
         Status
-            Success: its binding has begun. Wait: it is held at Permit, assumed, and its task binds
-            it once it is let go. Anything else: everything is undone and the pod went back to the
-            queue.
+            Success: the pod's binding has begun. Wait: the pod is assumed and held at Permit; its
+            task binds the pod once Permit lets it go. Any other: everything is undone and the pod
+            went back to the queue.
         """
         node_name, pod = decision.node_name, queued.pod
         try:
@@ -169,7 +170,7 @@ class BindingCycles:
         self._facts.points.ran(point, status.code.text, profile.name, since_ns=began_ns)
 
     def _activate(self, decision: Decision) -> None:
-        """Have the pods tried again that plugins put into the cycle state."""
+        """Activate the pods that plugins put into the cycle state."""
         pods = decision.state.pods_to_activate
         if pods:
             self._queue.activate(tuple(pods.values()))
@@ -200,25 +201,25 @@ class BindingCycles:
             binding.uncount()
 
     async def _contained(self, binding: _Binding) -> _Failure | None:
-        """Run the binding cycle; whatever breaks in it, the pod is not left assumed for ever."""
+        """Run the binding cycle; an exception in it does not leave the pod assumed for ever."""
         try:
             return await self._binding_cycle(binding)
         except asyncio.CancelledError:
             own = asyncio.current_task()
             if own is None or own.cancelling():
                 raise
-            # Not this task was cancelled, but something a plugin awaited.
+            # This task was not cancelled; something that a plugin awaited was.
             return error("binding was cancelled by a plugin"), None
         except Exception as problem:
             _log.exception("binding of pod %s broke", binding.queued.pod.full_name)
             return error(str(problem) or type(problem).__name__), None
 
     async def _binding_cycle(self, binding: _Binding) -> _Failure | None:
-        """Wait, prepare, bind; None when the pod is bound, else why not."""
+        """Wait, prepare, bind; return None when the pod is bound, else the failure."""
         profile, decision, uid = binding.profile, binding.decision, binding.queued.uid
         state, pod, node_name = decision.state, decision.pod, decision.node_name
-        # 1. Is there anything to prepare? If so, or if the pod has to wait, say where it will go;
-        # not if it was let go already, as the last members of a group are.
+        # 1. Is there anything to prepare? If so, or if the pod has to wait, report its node. A pod
+        # that was let go already, as the last members of a group are, needs no report.
         points = self._facts.points
         began_ns = points.now_ns()
         ahead = run_pre_bind_pre_flight(profile, state, pod, node_name)
@@ -247,7 +248,7 @@ class BindingCycles:
         if not status.ok:
             return status, None
         if self._writes is not None:
-            # Writes about the pod that are under way are true before the binding, not after it.
+            # Writes under way about the pod go first: they are not true any more after the binding.
             await self._writes.settled(uid)
         began_ns = points.now_ns()
         status = await run_bind(profile, state, pod, node_name)
@@ -255,7 +256,7 @@ class BindingCycles:
         return None if status.ok else (status, None)
 
     async def _pre_bind(self, binding: _Binding) -> Status:
-        """Run PreBind so that a preemptor may call it off; it may take as long as it likes."""
+        """Run PreBind without a time limit; a preemptor may call PreBind off."""
         decision, uid = binding.decision, binding.queued.uid
         run = run_pre_bind(
             binding.profile,
@@ -277,7 +278,7 @@ class BindingCycles:
         return error(reason) if reason else work.result()
 
     async def _bound(self, binding: _Binding) -> None:
-        """Tell that a pod is bound, and have the pods tried again that were waiting for that."""
+        """Tell that a pod is bound, and retry the pods that waited for the binding."""
         queued, decision = binding.queued, binding.decision
         self._facts.note_bound()
         self._facts.attempts.scheduled(
@@ -287,7 +288,7 @@ class BindingCycles:
             first_attempt_ns=queued.initial_attempt_ns,
         )
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
-            self._queue.done(queued.uid)  # deleted meanwhile: nobody else will end it
+            self._queue.done(queued.uid)  # deleted meanwhile: nothing else ends it
         self._scheduled(queued, decision.node_name)
         if self._confirmations is not None:
             take_back = partial(self._take_back, binding)
@@ -300,13 +301,13 @@ class BindingCycles:
     # --- failure --------------------------------------------------------------------------------
 
     def _take_back(self, binding: _Binding, why: str) -> None:
-        """Return a pod to the queue whose binding was answered with success and never happened."""
+        """Requeue a pod that is not bound although the server answered its binding with success."""
         self._binding_failed(binding, error(why), None)
 
     def _binding_failed(
         self, binding: _Binding, status: Status, diagnosis: Diagnosis | None
     ) -> None:
-        """Undo, wake others that the freed room may help, and return the pod to the queue."""
+        """Undo the attempt, wake pods that the freed room may help, and requeue the pod."""
         self._facts.note_bind_failure()
         freed = self._undo(binding.profile, binding.decision)
         if freed is not None and not status.rejected:
@@ -326,8 +327,8 @@ class BindingCycles:
         Returns
         -------
         Pod or None
-            The pod with the node it leaves, as hints want to know it; None if the watch has
-            confirmed, or removed, it meanwhile.
+            The pod with the node that it leaves, for the hints; None if the watch has confirmed or
+            removed the pod meanwhile.
         """
         run_unreserve(profile, decision.state, decision.pod, decision.node_name)
         try:
@@ -339,7 +340,7 @@ class BindingCycles:
         return assumed
 
     def _is_missed(self, binding: _Binding) -> bool:
-        """Whether the members of a pod's group that were bound are too few without it.
+        """Whether a pod's group has too few bound members without the pod.
 
         The bound members stay, so the pod is to be tried before others. Until then its node is
         kept for it, as a nomination.
@@ -377,7 +378,7 @@ class BindingCycles:
 
 
 async def _together(works: Sequence[Work]) -> Status:
-    """Run works at once until one does not succeed; see `moorage.framework.runner_binding`."""
+    """Run awaitables at once until one does not succeed; see `moorage.framework.runner_binding`."""
     tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the results below
     running = [tasks.spawn(work, name="one of several PreBinds") for work in works]
     try:
@@ -394,5 +395,5 @@ async def _together(works: Sequence[Work]) -> Status:
 
 
 def _diagnosis(decision: Decision, status: Status) -> Diagnosis | None:
-    """Diagnose a rejection by Reserve or Permit; an error has nobody whose events may help."""
+    """Diagnose a rejection by Reserve or Permit; after an error no event may help."""
     return of_one_node(decision.node_name, status) if status.rejected else None

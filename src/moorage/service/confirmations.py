@@ -29,7 +29,8 @@ from moorage.state.cache import Cache
 
 _log = logging.getLogger(__name__)
 
-# A watch tells within a second. So long it may be broken before the pod is looked up (a guess).
+# A working watch delivers within a second. This long may pass before the pod is looked up (a
+# guess).
 _PATIENCE_SECONDS = 30.0
 _ROUND_SECONDS = 10.0
 
@@ -49,7 +50,7 @@ class Confirmations:
     Parameters
     ----------
     cache
-        Says which pods are assumed still.
+        Tells which pods are still assumed.
     client
         The API verbs.
     clock
@@ -73,9 +74,9 @@ class Confirmations:
         Parameters
         ----------
         pod, node_name
-            What was bound where.
+            The pod that was bound, and its node.
         take_back
-            Called with the reason where the binding is found not to have happened.
+            Called with the reason if the binding turns out not to have happened.
         """
         self._drop_confirmed()
         uid = pod.metadata.uid
@@ -113,7 +114,7 @@ class Confirmations:
         except MoorageError as problem:
             _log.info("pod %s cannot be looked up: %s", pod.full_name, problem)
             return
-        # The watch may have told meanwhile, or the pod may have been bound a second time.
+        # The watch may have confirmed meanwhile, or the pod may have been bound a second time.
         if self._expected.get(uid) is not expected or not self._cache.is_assumed(uid):
             return
         if where == expected.node_name:
@@ -146,7 +147,7 @@ class Confirmations:
         return str(spec.get("nodeName") or "") if isinstance(spec, dict) else ""
 
     def _drop_confirmed(self) -> None:
-        """Forget those at the front that were confirmed, so that few are kept."""
+        """Forget the confirmed bindings at the front, so that few are kept."""
         while self._expected:
             uid = next(iter(self._expected))
             if self._cache.is_assumed(uid):

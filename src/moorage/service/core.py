@@ -178,7 +178,7 @@ def _profiles(
     config: LoadedConfiguration,
     extenders: Sequence[Extender],
 ) -> dict[str, Profile]:
-    """Return the profiles by name; `shared` is the handle of all of them, but for their names."""
+    """Return the profiles by name; each handle is `shared` with the profile's own fields."""
     profiles: dict[str, Profile] = {}
     for spec in specs:
         name = spec.scheduler_name
@@ -225,7 +225,7 @@ def _opening(source: str, specs: Sequence[ProfileSpec], registry: Registry) -> l
 def _cycles(
     profiles: Mapping[str, Profile], draw: TieBreak, facts: PluginFacts, *, reuse: bool
 ) -> dict[str, Cycle]:
-    """Return the cycle of each profile; where searches of a part start, they share."""
+    """Return the cycle of each profile; all cycles share the start of partial searches."""
     rotation, cycles = Rotation(), dict[str, Cycle]()
     for name, profile in profiles.items():
         kind = AskingCycle if profile.extenders else Cycle

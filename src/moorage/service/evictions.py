@@ -2,8 +2,8 @@
 
 The decision to preempt comes from the engine as data; here it becomes API calls, in a task of its
 own, while scheduling goes on. PreEnqueue asks the `EvictionLedger` whether that task is over.
-A victim that is not bound yet is taken off its node in memory, where it has to wait anyway; its
-own binding task returns it to the queue.
+A victim that is not bound yet still waits in memory, so it is taken off its node there. The
+victim's own binding task returns it to the queue.
 
 Rules: scheduling spec, preemption section 5 (kubernetes v1.36
 ``pkg/scheduler/framework/preemption/executor.go``). Where upstream stops the evictions still under
@@ -49,13 +49,13 @@ class Preemptor(msgspec.Struct, frozen=True):
     Parameters
     ----------
     uid
-        Of the pod, or of the group.
+        The uid of the pod, or of the group.
     pods
         The pod, or the members of the group that wait.
     node_name
-        The node it hopes for, and the place in the victims' Events.
+        The node that the preemptor hopes for; the victims' Events name it.
     group
-        Whether it is a group, which hopes for the cluster as a whole.
+        Whether the preemptor is a group, which hopes for the cluster as a whole.
     """
 
     uid: str
@@ -65,12 +65,12 @@ class Preemptor(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """The word for it in conditions and Events."""
+        """The word for the preemptor in conditions and Events."""
         return "podgroup" if self.group else "pod"
 
     @property
     def scheduler_name(self) -> str:
-        """Name of the profile that serves it."""
+        """Name of the profile that serves the preemptor."""
         return self.pods[0].spec.scheduler_name
 
 
@@ -96,8 +96,8 @@ class EvictionLedger:
     def only(self, uid: str, victim: Pod) -> None:
         """Note that one eviction is left.
 
-        The watch may tell of the deletion before the call returns. No event after it can let the
-        preemptor in, so from here on the state of the victim decides.
+        The watch may tell of the deletion before the call returns. No later event lets the
+        preemptor in, so from here on the victim's state decides.
         """
         self._last[uid] = victim
 
@@ -114,7 +114,7 @@ class EvictionLedger:
         histogram.observe(nanoseconds / NS_PER_SECOND)
 
     def running_for(self, uid: str) -> bool:
-        """Whether evictions for this preemptor have not all been told to the API yet."""
+        """Whether some evictions for this preemptor have not reached the API yet."""
         if uid not in self._last:
             return False
         victim = self._last[uid]
@@ -171,7 +171,7 @@ class Evictor:
     def start(self, decision: Decision) -> None:
         """Start evicting the victims of a decision; nothing happens when all are leaving already.
 
-        To be called before the preemptor goes back to the queue, so that the gate knows.
+        Call this before the preemptor goes back to the queue, so that PreEnqueue knows.
         """
         if decision.nomination is not None:
             pod = decision.pod.pod
@@ -184,7 +184,7 @@ class Evictor:
         Parameters
         ----------
         uid
-            Of the group.
+            The group's uid.
         pods
             The members of the group that wait.
         victims
@@ -223,7 +223,7 @@ class Evictor:
             self._queue.activate(preemptor.pods)
 
     async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> bool:
-        """Send lower pods that hope for the same node back to look for another."""
+        """Clear the nominations of lower pods to the same node; the pods look for another node."""
         lower = [
             pod
             for pod in self._queue.nominator.for_node(node_name)

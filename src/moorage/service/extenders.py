@@ -1,4 +1,4 @@
-"""The extenders of a configuration, opened: one connection pool each, and what they are sent.
+"""The extenders of a configuration, opened: a connection pool for each, and the objects to send.
 
 `scheduler` opens them before it builds the deciding half, and closes them at its end.
 """
@@ -28,9 +28,9 @@ class OpenExtenders:
     Parameters
     ----------
     extenders
-        The part of the configuration; checked already.
+        The extenders part of the configuration, already checked.
     guard
-        Asked before one is told to bind.
+        Asked before an extender is told to bind.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class OpenExtenders:
 
 
 def settings_of(extender: Extender) -> ExtenderSettings:
-    """Return what the client needs to know of an extender's configuration."""
+    """Return the client's settings for an extender of the configuration."""
     return ExtenderSettings(
         url=extender.url_prefix,
         filter_verb=extender.filter_verb,
@@ -100,7 +100,7 @@ def _access(extender: Extender, path: str) -> ServerAccess:
     parts = urlsplit(extender.url_prefix)
     tls = extender.tls_config or ExtenderTLSConfig()
     authority = _pem(tls.ca_data, tls.ca_file, f"{path}.tlsConfig.caFile")
-    # kube-scheduler trusts anybody where https is asked for without an authority to trust.
+    # kube-scheduler accepts any certificate for https without a configured authority.
     trusting = tls.insecure or (extender.enable_https and authority is None)
     credential = Credential(
         certificate_pem=_pem(tls.cert_data, tls.cert_file, f"{path}.tlsConfig.certFile"),

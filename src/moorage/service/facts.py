@@ -1,4 +1,4 @@
-"""Counts and the last decisions, for whoever shows how the scheduler is doing."""
+"""Counts and the last decisions, for showing how the scheduler is doing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DecisionRecord(msgspec.Struct, frozen=True):
     node
         The chosen node, "" when there is none.
     message
-        Why there is none, "" when there is one.
+        Why there is no node, "" when there is one.
     """
 
     at_ns: int
@@ -92,7 +92,7 @@ class Facts:
         self.errors += 1
 
     def note_failure(self, pod: Pod, status: Status, message: str) -> None:
-        """Count an attempt that ended without a place, for a pod that was not decided on alone."""
+        """Count an attempt that ended without a node, for a pod that was not decided on alone."""
         self.decisions += 1
         self.rejected += status.rejected
         self.errors += not status.rejected

@@ -15,8 +15,8 @@ _LEFTOVER_FLUSH_SECONDS = 30.0  # kubernetes v1.36 pkg/scheduler/backend/queue
 async def flush_backoff(queue: SchedulingQueue, clock: Clock) -> None:
     """Release pods whose backoff is over, every second, until cancelled.
 
-    Where backoff ends with a whole second of wall time, that is when to look; in between would
-    only be late.
+    Where backoff ends with a whole second of wall time, each look comes at a whole second. A look
+    in between would only be late.
     """
     whole_seconds = queue.settings.pop_from_backoff
     while True:

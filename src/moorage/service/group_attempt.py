@@ -1,12 +1,12 @@
 """Attempts of pod groups: gathers the members from the queue, decides, and carries the outcome out.
 
-The first member that is popped brings the others along, from wherever they wait. Either enough of
-them are assumed, reserved and permitted, in one step without an await, and each is bound in a task
-of its own; or none is, and nothing is held while the group waits.
+The first popped member takes the other members along, from any sub-queue. Either enough members are
+assumed, reserved and permitted, in one step without an await; each is then bound in a task of its
+own. Or no member is, and the group holds nothing while it waits.
 
 Rules: scheduling spec, gang section A4 and cycle section 9 (kubernetes v1.36
-``pkg/scheduler/schedule_one_podgroup.go``). Departures: nobody is evicted for a group that would
-not fit with their room either; a Reserve that fails for real leaves no part of the group behind.
+``pkg/scheduler/schedule_one_podgroup.go``). Departures: no pod is evicted for a group that would
+not fit in the freed room either; a Reserve that fails for real leaves no part of the group behind.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GroupAttempts:
     core
         The state and the cycles.
     binding_cycles, failures, evictor, facts
-        Where outcomes go; no evictor where nobody is evicted.
+        Where outcomes go; the evictor is None where no pod is ever evicted.
     reports
         The groups' own status and Events; None where nothing is written.
     skipping
@@ -91,12 +91,13 @@ class GroupAttempts:
     def take(self, first: QueuedPod) -> bool:
         """Run the attempt of a popped pod's group; False if the pod is to be tried by itself.
 
-        So is one that belongs to no group, or whose profile lets members wait for each other.
+        A pod is tried by itself if it has no group, or if its profile lets members wait for each
+        other.
         """
         key = self._groups.key_of(first.pod)
         if key is None or first.profile in self._one_by_one:
             return False
-        # 1. Which members take part? A pod that cannot leaves the others where they are.
+        # 1. Which members take part? A pod that cannot take part leaves the others where they are.
         if self._skipping.skips(first) or self._turned_away(first, key):
             return True
         others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
@@ -130,7 +131,7 @@ class GroupAttempts:
         told.ended(_RESULTS[found.outcome], first.profile, since_ns=began_ns)
         return True
 
-    # -- who -----------------------------------------------------------------------------------
+    # -- members -------------------------------------------------------------------------------
 
     def _others(self, first: QueuedPod, key: GroupKey) -> list[QueuedPod]:
         """Take the other members out of the queue, from wherever they wait."""
@@ -184,7 +185,7 @@ class GroupAttempts:
             return None, _EXTENDERS
         return cycle, ""
 
-    # -- what becomes of them ------------------------------------------------------------------
+    # -- outcomes ------------------------------------------------------------------------------
 
     def _evict(self, key: GroupKey, found: GroupDecision, entries: Sequence[QueuedPod]) -> None:
         """Start evictions, before the pods go back, so that PreEnqueue knows of them."""

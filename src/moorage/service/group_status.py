@@ -41,7 +41,7 @@ def condition_after(
 ) -> Condition | None:
     """Return the condition to write after an attempt; None where it stays as it is.
 
-    A group that was scheduled once stays so, whatever becomes of members that come later.
+    A group that was scheduled once stays scheduled, whatever happens to later members.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def condition_after(
     before
         The conditions the group has.
     generation
-        Of the group, for ``observedGeneration``.
+        The group's generation, for ``observedGeneration``.
     """
     if found.outcome is GroupOutcome.PLACED:
         now = Condition(
@@ -117,7 +117,7 @@ class GroupReports:
         self._writes = writes
         self._recorder = recorder
         self._clock = clock
-        # By uid, what was written last: the watch shows it later.
+        # Uid -> the condition written last; the watch shows it later.
         self._written: dict[str, Condition] = {}
         self._forget_at = _FORGET_MIN
 
@@ -164,7 +164,7 @@ class GroupReports:
                 self._recorder.record(refused)
 
     def _forget_gone(self) -> None:
-        """Forget groups that were deleted, now and then: in time proportional to what comes."""
+        """Forget deleted groups now and then; the cost is proportional to new groups."""
         if len(self._written) < self._forget_at:
             return
         here = {each.metadata.uid for each in self._lister.all()}
@@ -172,7 +172,7 @@ class GroupReports:
         self._forget_at = 2 * len(self._written) + _FORGET_MIN
 
     def _known(self, group: PodGroup) -> list[Condition]:
-        """Return the group's conditions, with what was written and not yet seen."""
+        """Return the group's conditions, with the written one that the watch has not shown yet."""
         written = self._written.get(group.metadata.uid)
         shown = group.status.conditions
         if written is None or written in shown:

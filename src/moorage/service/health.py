@@ -5,8 +5,8 @@ Started by the composition root before the scheduler, so that a replica that wai
 Notes
 -----
 Paths, checks and texts of kubernetes v1.36 cmd/kube-scheduler/app/server.go and
-apiserver/pkg/server/healthz. Callers are not told apart: a path is open to anybody who reaches the
-port, or forbidden.
+apiserver/pkg/server/healthz. Callers are not told apart: a path is open to every caller that
+reaches the port, or forbidden.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ with read_when_used():
     from aiohttp import web
 
 Check = Callable[[], bool]
-"""Whether something is as it should be."""
+"""A health check: whether one part of the process works."""
 
 PORT: Final = 10259
 ADDRESS: Final = "127.0.0.1"
@@ -50,7 +50,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     tls_version_min
         The oldest version of TLS spoken.
     open_paths
-        Paths that everybody may read; ``*`` at the end stands for any rest.
+        Paths that every caller may read; ``*`` at the end stands for any rest.
     """
 
     address: str = ADDRESS
@@ -61,7 +61,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     open_paths: tuple[str, ...] = ALWAYS_ALLOWED
 
     def is_open(self, path: str) -> bool:
-        """Whether everybody may read a path; a check below an open path is open as well."""
+        """Whether every caller may read a path; a check below an open path is open as well."""
         for allowed in self.open_paths:
             if allowed.endswith("*"):
                 if path.startswith(allowed[:-1]):
@@ -165,7 +165,7 @@ class HealthServer:
         return web.Response(status=made.status, body=made.body, headers=headers)
 
     def _checked(self, path: str) -> Sequence[tuple[str, Check]]:
-        """Return the checks of a path, so that how they go is told."""
+        """Return the checks of a path, wrapped so that their results are counted."""
         told = self._told
         if told is None:
             return self._checks[path]
@@ -199,7 +199,7 @@ class HealthServer:
 
 
 def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate from memory; the library reads files only, so one lives for a moment."""
+    """Load a certificate from memory by way of a temporary file: the library reads only files."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="moorage-") as folder:

@@ -34,8 +34,9 @@ def _of_plugin(name: str, registrations: Sequence[EventRegistration]) -> Iterato
     of_nodes = [each.event.action for each in registrations if each.event.resource == Resource.NODE]
     added = any(action & Action.ADD for action in of_nodes)
     if added and not any(action & Action.UPDATE_NODE_TAINT for action in of_nodes):
-        # A node is often added with a taint that goes later: whoever waits for nodes hears of that,
-        # too. kube-scheduler calls it a temporary fix, and has it in v1.36 still.
+        # A node is often added with a taint that is removed later. So a hint for added nodes counts
+        # for changed taints, too. kube-scheduler calls this a temporary fix, and still has it in
+        # v1.36.
         yield RegisteredHint(name, NODE_TAINT)
 
 

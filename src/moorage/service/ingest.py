@@ -1,10 +1,10 @@
 """Takes in the watch events: each becomes changes of cache, queue and listers.
 
 The state changes on the other side as well, where attempts begin and end (`pump`,
-`group_attempt`, `binding_cycle`, `failure`). No other part of the watch's way touches it.
+`group_attempt`, `binding_cycle`, `failure`). No other part on the watch's side touches the state.
 
 Rules: scheduling spec, events and informers section 3 (kubernetes v1.36
-``pkg/scheduler/eventhandlers.go``). The cache hears before the queue, except that a node's
+``pkg/scheduler/eventhandlers.go``). The cache is told before the queue, except that a node's
 deletion is told to the queue first.
 """
 
@@ -50,7 +50,7 @@ def _quantity(name: str, amount: Quantity) -> None:
 
 
 def _tolerate(problem: CacheError) -> None:
-    """Log what does not fit the cache's belief and go on; the next watch event sets it right.
+    """Log a change that contradicts the cache and go on; the next watch event repairs the belief.
 
     A belief that no later event repairs (`CacheCorruptedError`) ends the scheduler instead.
     """
@@ -60,7 +60,7 @@ def _tolerate(problem: CacheError) -> None:
 
 
 class _Reporting:
-    """Counts and logs objects that cannot be read; the rest goes on."""
+    """Counts and logs unreadable objects; the other objects are taken in."""
 
     def __init__(self, kind: str, facts: Facts) -> None:
         self._kind = kind
@@ -105,7 +105,7 @@ class PodStore:
     """The newest version of every pod the API showed and did not delete."""
 
     def __init__(self) -> None:
-        # As the scheduler looks at them: a newer version has most of what was compiled of this one.
+        # The pods as compiled for attempts; a newer version takes over most of the compiled parts.
         self._infos: dict[tuple[str, str], PodInfo] = {}
 
     def get(self, namespace: str, name: str) -> Pod | None:
@@ -114,7 +114,7 @@ class PodStore:
         return None if found is None else found.pod
 
     def info(self, namespace: str, name: str) -> PodInfo | None:
-        """Return a pod as the scheduler looks at it, or None."""
+        """Return a pod as compiled for attempts, or None."""
         return self._infos.get((namespace, name))
 
     def all(self) -> Collection[Pod]:
@@ -365,7 +365,7 @@ class PodIngest(_Changing):
 
 
 class ListerIngest(_Reporting, Generic[K]):
-    """Any other kind: kept in its lister, and told to the queue when a plugin may care.
+    """Objects of any other kind: kept in a lister, and told to the queue if plugins wait for them.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class WatchedKind(msgspec.Struct, frozen=True):
     lister
         The attribute of `moorage.snapshot.listers.Listers` that keeps them.
     since
-        The first Kubernetes version whose API server serves this version of it by default.
+        The first Kubernetes version that serves this API version of the kind by default.
     event
         Name of the kind in cluster events; None where no plugin ever waits for it.
     """
@@ -122,7 +122,7 @@ WATCHED: Final[tuple[WatchedKind, ...]] = (
 )
 
 POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP)
-"""Watched only with the feature gate GenericWorkload; a server serves it only with its own."""
+"""Watched only with the feature gate GenericWorkload; a server needs its own gate to serve it."""
 
 CUSTOM: Final[tuple[WatchedKind, ...]] = (
     _K(resources.ELASTIC_QUOTAS, ElasticQuota, "elastic_quotas", "1.16", Resource.ELASTIC_QUOTA),

@@ -6,11 +6,11 @@ off from the server, for longer than its lease writes nothing when it comes back
 
 Notes
 -----
-Mirrors kubernetes v1.36 client-go tools/leaderelection/leaderelection.go: who holds a lease is
+Mirrors kubernetes v1.36 client-go tools/leaderelection/leaderelection.go: the holder of a lease is
 judged by the local time at which its record was last seen to change, never by the times in it.
-Stricter here: whether *we* may write is judged from before the renewing call was sent, because
-another replica may have seen its effect any time after that, and by both clocks, because the
-monotonic one stands still while a machine is suspended.
+Stricter here: *our* right to write counts from before the renewing call was sent, because another
+replica may have seen its effect any time after that. Both clocks must agree, because the monotonic
+clock stands still while a machine is suspended.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _JITTER: Final = 1.2
-# A process that is told to end should not hang on a server that does not answer: a sandbox ends
-# within two seconds. Not released, the lease ends by itself.
+# An ending process must not hang on a silent server: a sandbox ends within two seconds. A lease
+# that is not released ends by itself.
 _RELEASE_SECONDS_MAX: Final = 1.0
 
 
@@ -135,7 +135,7 @@ class Elector:
         """Monotonic and wall time up to which writes may go out; None: not leading."""
         self._told = ""
         self.slow_paths = 0
-        """Renewals that had to look first who holds the lease."""
+        """Renewals that had to read the lease's holder first."""
 
     @property
     def identity(self) -> str:
@@ -291,7 +291,7 @@ class Elector:
         return self._changed_ns + duration * NS_PER_SECOND <= self._clock.monotonic_ns()
 
     async def _write(self, call_seconds: float) -> bool:
-        """Create the lease, or replace it at the version last seen; True, or it raises."""
+        """Create the lease, or replace it at the version last seen; return True or raise."""
         rule, old = self._rule, _spec(self._object)
         sent_ns, wall_ns = self._clock.monotonic_ns(), self._clock.now_ns()
         now = rfc3339_micro(wall_ns)
@@ -349,7 +349,7 @@ class Elector:
             return await call
 
     def _tell(self, text: str) -> None:
-        """Log for people, once for each thing that stays so."""
+        """Log a message for people, once for each condition that lasts."""
         level = logging.DEBUG if text == self._told else logging.WARNING
         self._told = text
         _log.log(level, "%s", text)
@@ -393,7 +393,7 @@ def elector_of(
     clock: Clock,
     streams: Streams,
 ) -> Elector | None:
-    """Return what takes part in the election for a scheduler; None where none is configured.
+    """Return the elector of a scheduler; None where no election is configured.
 
     Parameters
     ----------

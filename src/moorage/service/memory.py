@@ -6,12 +6,13 @@ import gc
 
 
 def settle_memory() -> None:
-    """Keep the garbage collector from walking what stays; call it once the cluster is loaded.
+    """Keep the garbage collector off lasting objects; call this once the cluster is loaded.
 
     The objects of the first lists live as long as the process, so they are taken out of
-    collection. Collections of older objects are made rarer: at 5000 nodes and 10000 pods the
-    longest decision took 60 ms, a full collection, with Python's own thresholds, and 5 to 7 ms
-    with these, at the same throughput. Young collections of 50000 objects took up to 28 ms.
+    collection. Collections of older objects are made rarer. With Python's own thresholds the
+    longest decision at 5000 nodes and 10000 pods took 60 ms, a full collection. With these
+    thresholds it took 5 to 7 ms, at the same throughput. Young collections of 50000 objects took up
+    to 28 ms.
     """
     gc.collect()
     gc.freeze()

@@ -22,7 +22,7 @@ from moorage.service.scheduler import Scheduler
 
 _S = "scheduler_"
 PLAYED: Final = "v1.36.2"
-"""The kube-scheduler whose behaviour is played, as ``kubernetes_build_info`` tells it."""
+"""The kube-scheduler version that moorage mirrors, as ``kubernetes_build_info`` reports it."""
 
 
 def exposition_of(

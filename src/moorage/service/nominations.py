@@ -10,7 +10,7 @@ from moorage.state.nominations import Nominator
 
 
 class Nominations(Mapping[str, Sequence[PodInfo]]):
-    """The nominated pods by the name of their node, brought up to date when somebody looks.
+    """The nominated pods by the name of their node, brought up to date when they are read.
 
     Parameters
     ----------

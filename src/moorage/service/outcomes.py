@@ -30,7 +30,7 @@ class Outcomes:
     failures
         Takes back the pods that got no node.
     evictor
-        Evicts the victims of decisions; None where nobody is evicted.
+        Evicts the victims of decisions; None where no pod is ever evicted.
     facts
         Totals.
     """

@@ -25,7 +25,7 @@ class Spawn(Protocol):
     """Starts a task of the scheduler's own."""
 
     def __call__(self, coro: Coroutine[object, object, None], *, name: str) -> object:
-        """Start it."""
+        """Start the task."""
         ...
 
 
@@ -39,8 +39,8 @@ class ApiEffects(msgspec.Struct, frozen=True, kw_only=True):
     spawn
         Starts tasks.
     ready
-        Whether scheduling has started. Before, another replica may be scheduling, so that what
-        plugins ask to be written is dropped.
+        Whether scheduling has started. Until then another replica may be scheduling, so writes that
+        plugins ask for are dropped.
     """
 
     record: Record
@@ -49,7 +49,7 @@ class ApiEffects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LivePluginEffects:
-    """Passes on what plugins ask for.
+    """Passes on the effects that plugins ask for.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class LivePluginEffects:
         return self._waiting.find(uid)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Let a waiting pod go as far as a plugin is concerned."""
+        """Allow a waiting pod in the name of a plugin."""
         return self._waiting.allow(uid, plugin)
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
-        """Turn a waiting pod away on a plugin's account."""
+        """Reject a waiting pod in the name of a plugin."""
         return self._waiting.reject(uid, plugin, message)
 
     def activate(self, pods: Iterable[Pod]) -> None:
@@ -103,13 +103,13 @@ class LivePluginEffects:
             )
 
     def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Have something written to the API that nobody waits for."""
+        """Start a write to the API in a task that no caller waits for."""
         if self._api is not None and self._api.ready():
             self._api.spawn(_contained(what, work), name=what)
 
 
 async def _contained(what: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Do it; the scheduler goes on whatever becomes of it."""
+    """Run the work; the scheduler goes on if the work fails."""
     try:
         await work()
     except MoorageError as problem:

@@ -33,7 +33,7 @@ HANG_SECONDS: Final = 15.0
 EXIT_HANGS: Final = 128 + signal.SIGALRM
 """The exit code, as a shell sees it, of a process that was ended because a plugin hung."""
 
-# Ten looks a second: a budget of a second is kept to a tenth, and nobody notices the cost.
+# Ten looks a second: a budget of a second is kept to a tenth, at a negligible cost.
 _LOOK_SECONDS: Final = 0.1
 
 
@@ -134,7 +134,7 @@ class PluginWatch:
         return answer
 
     def _settle(self, before: _Running | None) -> None:
-        """Forget the call; one around it (a plugin that asks what if) has its time anew."""
+        """Forget the call; an outer call (a plugin that asks what if) gets its full time again."""
         self._running = before
         if self._end_seconds:
             signal.setitimer(signal.ITIMER_REAL, 0.0 if before is None else self._end_seconds)
@@ -164,7 +164,7 @@ class PluginWatch:
         self._thread.start()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Raise in the main thread, between two steps of the plugin; late comers find nothing."""
+        """Raise in the main thread, between two steps of the plugin, if its call is still late."""
         del number, frame
         running = self._running
         if running is not None and running.is_late:

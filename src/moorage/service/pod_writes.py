@@ -1,7 +1,7 @@
-"""Writes about pods, in order for each pod, and what they will have changed once the watch tells.
+"""Writes about pods, in order for each pod, and the changes that the watch has not shown yet.
 
 A status patch takes a round trip and then a watch event to come back. A retry in between compares
-with what was written, not with the stale object in hand, or it would write the same again.
+with the written status. Compared with the stale object in hand, it would write the same again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def reference(pod: Pod) -> ObjectReference:
 def sendable(text: str) -> str:
     """Return a text as JSON can carry it: half a surrogate pair becomes a question mark.
 
-    Texts of plugins may have such (names of files that are not UTF-8, for one).
+    Texts of plugins may have such halves (names of files that are not UTF-8, for example).
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
@@ -81,11 +81,11 @@ class PodWrites:
             await asyncio.wait([last])
 
     def status_in_hand(self, pod: Pod) -> PodStatus:
-        """Return the pod's status with what was written and not yet seen on the watch."""
+        """Return the pod's status, with the written changes that the watch has not shown yet."""
         return self._overlay.get(pod.metadata.uid, pod.status)
 
     def seen(self, pod: Pod) -> None:
-        """Note that the watch told of the pod; what is still on its way stays in hand."""
+        """Note that the watch showed the pod; writes still on their way stay in hand."""
         if pod.metadata.uid not in self._last:
             self._overlay.pop(pod.metadata.uid, None)
 

@@ -1,8 +1,8 @@
-"""Pops pods, has each decided about, hands the decision on; yields after a bounded batch.
+"""Pops pods, has each one decided, hands the decision on; yields after a bounded batch.
 
 Between the look at the snapshot and the assumption of the pod nothing is awaited. So an attempt
-sees one state of the cluster without a lock or a copy. Where extenders are asked, the look that
-counts is the one after their answers, and the next attempt waits for it.
+sees one state of the cluster without a lock or a copy. Where extenders are asked, the look after
+their answers counts, and the next attempt waits until then.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from moorage.state.queue import SchedulingQueue
 from moorage.state.queue_version import V1_36, QueueVersion, v1_20
 from moorage.state.queued_pod import QueuedPod
 
-# One PreEnqueue call in ten is timed: timing each would cost more than most of them take.
+# One PreEnqueue call in ten is timed: timing every call would cost more than most calls take.
 _TIMED_EVERY: Final = 10
 
 
@@ -65,7 +65,7 @@ def build_queue(
     facts
         Counts for the metrics.
     on_wake
-        Called when there may be a pod to try; None where nobody waits for one.
+        Called when there may be a pod to try; None where no pump waits for one.
     """
     version = _version(config.own.queue_compat, namespaces)
     return SchedulingQueue(

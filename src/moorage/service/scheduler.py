@@ -41,7 +41,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     clock
         The time.
     tasks, failure
-        The owner of every task, and what keeps the first failure of one of them.
+        The owner of every task, and the keeper of the first failure of a task.
     ready
         Set when the first lists are in and scheduling has started.
     facts
@@ -151,7 +151,7 @@ class Scheduler:
             await parts.tasks.cancel_all()
             await parts.extenders.close()
             if parts.elector is not None:
-                # Only now, when nothing is left that could write.
+                # Released only now, when no task is left that could write.
                 await parts.elector.release()
 
     def compare(self) -> Mismatch:

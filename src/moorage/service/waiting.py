@@ -36,7 +36,7 @@ class _Held:
     Attributes
     ----------
     timers
-        The plugins not yet heard of, in the order they asked to wait, with what ends their wait.
+        The plugins that have not answered, in the order they asked to wait, each with its timer.
     outcome
         The decision about the pod; not done while it waits.
     """
@@ -68,7 +68,7 @@ class WaitingPods:
         self._held: dict[str, _Held] = {}
 
     def __len__(self) -> int:
-        """How many pods are held, those just decided about included."""
+        """How many pods are held, just decided pods included."""
         return len(self._held)
 
     def hold(self, pod: Pod, node_name: str, waits: Mapping[str, float]) -> None:
@@ -142,7 +142,7 @@ class WaitingPods:
         return True
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
-        """Turn a pod away; False when it was not to be decided about any more."""
+        """Turn a pod away; False when the pod was decided about already."""
         return self._decide(uid, unschedulable(message).by(plugin))
 
     def preempt(self, uid: str, plugin: str, message: str) -> bool:
@@ -182,12 +182,12 @@ class PreBinding:
         self._work[uid] = work
 
     def end(self, uid: str) -> str:
-        """Note that it is over: from here on the pod is bound, or fails by itself.
+        """Note that PreBind is over: from here on the pod is bound, or fails by itself.
 
         Returns
         -------
         str
-            Why it was called off; "" when it was not.
+            Why PreBind was called off; "" when it was not.
         """
         self._work.pop(uid, None)
         return self._reasons.pop(uid, "")
@@ -210,7 +210,7 @@ class CallOff:
     waiting, pre_binding
         The pods held at Permit, and those whose PreBind is running.
     plugins
-        Name of a profile -> the plugin in whose name its pods preempt.
+        Name of a profile -> name of its plugin that preempts.
     """
 
     def __init__(
@@ -221,12 +221,13 @@ class CallOff:
         self._plugins = plugins
 
     def __call__(self, uid: str, profile: str) -> bool:
-        """Take a pod off its node for one of a profile.
+        """Take a pod off its node, for a preemptor of a profile.
 
         Returns
         -------
         bool
-            False when it neither waits nor is in PreBind: then only the API server can evict it.
+            False when the pod neither waits nor is in PreBind: then only the API server can evict
+            it.
         """
         plugin = self._plugins.get(profile, "")
         return self._waiting.preempt(uid, plugin, "preempted") or self._pre_binding.cancel(

@@ -1,11 +1,12 @@
-"""``/statusz`` and ``/flagz``: what runs here, since when, and with which flags.
+"""``/statusz`` and ``/flagz``: the running program, its start time, and its flags.
 
-`health` serves them, for people in plain text, for programs that ask for it as an object.
+`health` serves both pages: as plain text, or as an object for programs that ask for one.
 
 Notes
 -----
-Kubernetes v1.36 ``apiserver/pkg/server/statusz`` and ``flagz``. The text has what upstream draws at
-random between a name and its value always as ``:`` or ``=``; a line tells of Python instead of Go.
+Kubernetes v1.36 ``apiserver/pkg/server/statusz`` and ``flagz``. Upstream draws the text between a
+name and its value at random; here it is always ``:`` or ``=``. A line tells of Python instead of
+Go.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _HEAD: Final = (
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """In what form a page is asked for.
+    """The form in which a page is asked for.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
     Parameters
     ----------
     clock
-        Now is when it was started.
+        Its present time counts as the start of the process.
     paths
         Other paths that can be read.
     """
@@ -95,7 +96,7 @@ def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
 
 
 def flagz(flags: Mapping[str, str]) -> PageMaker:
-    """Return the page that tells the flags, by name, as they are in force."""
+    """Return the page of the flags in force, by name."""
     told = dict(sorted(flags.items()))
 
     def text() -> str:
@@ -105,14 +106,14 @@ def flagz(flags: Mapping[str, str]) -> PageMaker:
 
 
 def negotiated(accept: str, kind: str) -> Asked | None:
-    """Return the form a reader likes best of those there are; None: there is none it takes.
+    """Return the reader's preferred form among those offered; None if the reader takes no form.
 
     Parameters
     ----------
     accept
         The media types accepted, as in HTTP; "" for any.
     kind
-        Of the object, which is sent only to who names it with its group and version.
+        The object's kind; the object is sent only to readers that name it with group and version.
     """
     clauses = [_clause(each) for each in (accept or "*/*").split(",")]
     for media_type, given in sorted(clauses, key=_dislike):

@@ -17,7 +17,7 @@ class Activations:
     Parameters
     ----------
     on_wake
-        Called when pods were put in, so that a popper that waits looks again; None where nobody
+        Called when pods were put in, so that a popper that waits looks again; None where no popper
         waits.
     """
 

@@ -59,7 +59,7 @@ def compare(
     cache, queue
         The belief.
     api_pods, api_nodes
-        The truth. Finished pods are passed over: they take no room.
+        The API's objects. Finished pods are passed over: they take no room.
     responsible
         Which pods without a node are ours to queue; None = all.
 

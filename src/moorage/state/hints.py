@@ -94,7 +94,7 @@ class HintIndex:
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
         """Whether `worth_requeuing` could answer anything but SKIP for such pods.
 
-        Asked for a pod that comes back: which pods an event concerned is no longer known then.
+        Asked for a pod that comes back: the pods that an event concerned are no longer known then.
         """
         if not rejectors or event.is_wildcard or profile not in self._by_profile:
             return True
@@ -109,7 +109,7 @@ class HintIndex:
         old: object | None,
         new: object | None,
     ) -> Collection[PodKey] | None:
-        """Return the only pods that an event may help of all such pods; None for any of them.
+        """Return the only such pods that an event may help; None if it may help any of them.
 
         Asked once for all pods of a profile with the same rejectors. An event that no rejector
         registered, or that concerns named pods only, costs the same however many pods wait.
@@ -255,7 +255,7 @@ class HintIndex:
             return None
 
     def _warn_unknown(self, queued: QueuedPod) -> None:
-        # Once a profile: this can come up for every pod and every event.
+        # Once for each profile: this can happen for every pod and every event.
         if queued.profile not in self._warned:
             self._warned.add(queued.profile)
             _log.error(

@@ -182,7 +182,8 @@ class Nominator:
         return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=ref.uid))
 
     def _changed(self, node_name: str) -> None:
-        # A withdrawn nomination is kept as one to no node, as upstream does. Every pod that fits
-        # nowhere is there: telling of it would make each failed attempt cost them all.
+        # A withdrawn nomination is kept under the node name "", as upstream does. Every pod that
+        # fits nowhere is there: logging "" would make each failed attempt cost a look at all of
+        # them.
         if node_name:
             self.log.append(node_name)

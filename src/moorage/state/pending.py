@@ -16,17 +16,17 @@ class PendingPod(msgspec.Struct, frozen=True):
     pod
         The pod as the queue knows it.
     attempts
-        How often it was tried.
+        How often the pod was tried.
     since_ns
-        When it arrived or last came back, wall-clock nanoseconds.
+        When the pod arrived or last came back, wall-clock nanoseconds.
     unschedulable_plugins, pending_plugins
         The plugins that rejected the pod last, sorted.
     gating_plugin
-        The PreEnqueue plugin that keeps it out; empty = not gated.
+        The PreEnqueue plugin that keeps the pod out; empty = not gated.
     gating_reasons
         The reasons of the gating plugin.
     backoff_expiration_ns
-        End of its backoff, wall-clock nanoseconds; 0 = none.
+        End of the pod's backoff, wall-clock nanoseconds; 0 = none.
     """
 
     pod: Pod

@@ -83,7 +83,7 @@ class SchedulingQueue:
     settings
         Times and switches; None takes those of the version.
     observer
-        Receives metric facts; None = nobody.
+        Receives metric facts; None drops the facts.
     lifecycle
         The lifecycle shared with cache and service; made here when not given.
     on_wake

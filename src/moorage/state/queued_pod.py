@@ -60,38 +60,38 @@ class QueuedPod:
         self.uid = self.info.uid
         self.key: PodKey = (self.info.namespace, self.info.name)
         self.timestamp_ns = timestamp_ns
-        """When it arrived or last came back, wall-clock ns. Moves between sub-queues keep it."""
+        """When the pod arrived or last came back, wall-clock ns; kept across sub-queues."""
         self.attempts = 0
-        """How often it was popped."""
+        """How often the pod was popped."""
         self.unschedulable_count = 0
-        """How often it came back with a rejector."""
+        """How often the pod came back with a rejector."""
         self.consecutive_errors_count = 0
-        """How often in a row it came back without one."""
+        """How often in a row the pod came back without a rejector."""
         self.backoff_expiration_ns = 0
         """End of the current backoff, wall-clock ns; 0 = not computed yet. Kept by `Backoff`."""
         self.initial_attempt_ns: int | None = None
-        """When it first entered activeQ, wall-clock ns; gated time is not part of it."""
+        """When the pod first entered activeQ, wall-clock ns; gated time is not part of it."""
         self.unschedulable_plugins: frozenset[str] = frozenset()
-        """Plugins that rejected it, PreEnqueue included."""
+        """Plugins that rejected the pod, PreEnqueue included."""
         self.pending_plugins: frozenset[str] = frozenset()
         """Plugins that answered Pending."""
         self.gating_plugin = ""
-        """The PreEnqueue plugin that keeps it out; empty = not gated."""
+        """The PreEnqueue plugin that keeps the pod out; empty = not gated."""
         self.gating_result: tuple[str, tuple[str, ...]] | None = None
         """(code, reasons) of the gating plugin's last answer, for explaining."""
         self.gating_events: tuple[ClusterEvent, ...] = ()
         """Events the gating plugin registered; no others are looked at while gated."""
         self.was_flushed = False
-        """Whether it left unschedulablePods by the leftover flush since it last came back."""
+        """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
         self.counted_rejectors: frozenset[str] = frozenset()
-        """The rejectors it currently counts for in ``unschedulable_pods``; kept by the queue."""
+        """The rejectors that the pod counts for in ``unschedulable_pods``; kept by the queue."""
 
     def __repr__(self) -> str:
         return f"<QueuedPod {self.key[0]}/{self.key[1]} attempts={self.attempts}>"
 
     @property
     def gated(self) -> bool:
-        """Whether a PreEnqueue plugin keeps it out."""
+        """Whether a PreEnqueue plugin keeps the pod out."""
         return self.gating_plugin != ""
 
     @property
@@ -101,12 +101,12 @@ class QueuedPod:
 
     @property
     def profile(self) -> str:
-        """``spec.schedulerName``: the profile that schedules it."""
+        """``spec.schedulerName``: the profile that schedules the pod."""
         return self.pod.spec.scheduler_name
 
     @property
     def rejectors(self) -> frozenset[str]:
-        """All plugins that rejected it or that it is pending on."""
+        """All plugins that rejected the pod or that the pod is pending on."""
         pending = self.pending_plugins
         return self.unschedulable_plugins | pending if pending else self.unschedulable_plugins
 

@@ -161,7 +161,7 @@ class SubQueues:
         self._entered(queued, _waiting_state(queued), cause)
 
     def requeue(self, queued: QueuedPod, answer: Requeue, cause: str) -> PodState:
-        """Move a pod to where an answer sends it; returns ACTIVE, BACKOFF or UNSCHEDULABLE."""
+        """Move a pod to the sub-queue of an answer; returns ACTIVE, BACKOFF or UNSCHEDULABLE."""
         if answer is _SKIP:
             self.to_unschedulable(queued, cause)
             return _UNSCHEDULABLE

@@ -35,7 +35,7 @@ class UnschedulablePods:
     def __init__(self, observer: QueueObserver) -> None:
         self._observer = observer
         self._filed: dict[PodKey, _Filed] = {}
-        # The same pods by what they wait for. No file is empty.
+        # The same pods by (profile, rejectors). No file is empty.
         self._files: dict[FileKey, dict[PodKey, _Filed]] = {}
         self._arrivals = 0
         self.gated_count = 0
@@ -90,7 +90,7 @@ class UnschedulablePods:
     def candidates(
         self, concerned: Callable[[str, frozenset[str]], Collection[PodKey] | None]
     ) -> list[QueuedPod]:
-        """Return pods in arrival order: of each (profile, rejectors) all, or those that are named.
+        """Return pods in arrival order: all of each (profile, rejectors), or only the named pods.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ class Wakeups(Protocol):
         old: object | None,
         new: object | None,
     ) -> Collection[PodKey] | None:
-        """Return the only pods that an event may help of all such pods; None for any of them."""
+        """Return the only such pods that an event may help; None if it may help any of them."""
         ...
 
     def worth_requeuing(

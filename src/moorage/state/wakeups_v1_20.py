@@ -32,10 +32,10 @@ NamespaceLabels: TypeAlias = Callable[[str], Mapping[str, str]]
 
 
 class WakeupsV120:
-    """Wakes every waiting pod on every event, but for pods that were placed.
+    """Wakes every waiting pod on every event, except events about placed pods.
 
-    An added or changed pod with a node wakes only those with a required affinity term that means
-    it.
+    An added or changed pod with a node wakes only the pods with a required affinity term that
+    selects it.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class WakeupsV120:
         return True
 
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
-        """Answer yes: it does not matter who rejected the pod."""
+        """Answer yes: the pod's rejectors do not matter."""
         return True
 
     def concerned(
@@ -71,7 +71,7 @@ class WakeupsV120:
         old: object | None,
         new: object | None,
     ) -> Collection[PodKey] | None:
-        """Answer any of them: each is looked at."""
+        """Return None: any waiting pod may be helped, so each is looked at."""
         return None
 
     def worth_requeuing(
@@ -113,7 +113,7 @@ class WakeupsV120:
 
 
 def what_counts(pod: Pod) -> Pod:
-    """Return a pod without what changes though nobody changed it.
+    """Return a pod without the fields that change when its author changes nothing.
 
     Left out: status, resourceVersion, generation, finalizers (and managedFields, never decoded).
     """
