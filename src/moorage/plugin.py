@@ -7,8 +7,8 @@ A plugin is one decorated function::
         return 100 if node.labels.get("power") == "green" else 0
 
 or a class with the methods of the extension points it extends
-(``docs/reference/plugin-points.md``). Everything here is defined elsewhere; this is the one place
-whose names stay.
+(``docs/reference/plugin-points.md``). All names are defined in other modules; only the names in
+this module are stable.
 """
 
 from __future__ import annotations

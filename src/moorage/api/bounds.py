@@ -1,7 +1,7 @@
 """How large and how deep JSON and YAML from outside may be.
 
-Place in the flow: `yaml_text` counts while it reads; what another library has read, or a patch has
-made, is counted here afterwards.
+Place in the flow: `yaml_text` counts while it reads. Values read by another library, or made by a
+patch, are counted here afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from moorage.base.errors import DecodeError
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a text may be, and what it may stand for.
+    """Bounds of the length of a text, and of the values in it.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     depth_max
         How many lists and mappings may be inside one another.
     values_max
-        How many values all documents may hold together; an alias counts as all it stands for.
+        How many values all documents may hold together; an alias counts as all values of its
+        anchor.
     """
 
     bytes_max: int
@@ -37,7 +38,7 @@ DEPTH_MAX: Final = 200
 has about 80 levels; Python code follows 300 before it reaches the interpreter's own limit."""
 
 OF_FILE: Final = Bounds(bytes_max=64 * 1024 * 1024, depth_max=DEPTH_MAX, values_max=5_000_000)
-"""For a file of a person. 15,000 nodes in one file are 40 MB and 2 million values."""
+"""Bounds of a file given by a person. 15,000 nodes in one file are 40 MB and 2 million values."""
 
 
 def check_bounds(value: Any, bounds: Bounds) -> None:
@@ -46,7 +47,7 @@ def check_bounds(value: Any, bounds: Bounds) -> None:
     Raises
     ------
     DecodeError
-        Which bound it is beyond.
+        The text names the bound that was exceeded.
     """
     count = depth = 0
     level: list[Any] = [value]

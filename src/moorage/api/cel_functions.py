@@ -1,7 +1,7 @@
-"""Quantities and versions in CEL: the functions Kubernetes adds to it for them.
+"""The CEL functions that Kubernetes adds for quantities and versions.
 
 Selectors of devices (`moorage.plugins.claims.devices.cel`) and rules of custom resources
-(`moorage.apiserver.custom.rules`) have them; this table knows no CEL runtime.
+(`moorage.apiserver.custom.rules`) use the functions. The table does not depend on a CEL runtime.
 
 CEL knows neither type. Both travel through it as bytes, ``q`` and the nano units, ``v`` and the
 version, which makes equal ones equal there too.
@@ -21,7 +21,7 @@ _INT64: Final = 2**63
 
 
 class CelFunction(NamedTuple):
-    """One overload; the types are the names CEL's own have in the runtime, "LIST" of anything."""
+    """One overload; types have the names of the CEL runtime, and "LIST" is a list of anything."""
 
     name: str
     parameters: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Cluster events: what happened to which resource, and what changed between two versions.
 
-Ingest turns watch events into these; the queue asks `matches` which waiting pods may care. Names
-and bits are those of kube-scheduler v1.36 (``kube-scheduler/framework/types.go`` and
-``pkg/scheduler/framework/events.go``), as they appear in metrics and logs.
+Ingest turns watch events into cluster events. The queue asks `matches` which waiting pods an event
+may concern. Names and bits are those of kube-scheduler v1.36 (``kube-scheduler/framework/types.go``
+and ``pkg/scheduler/framework/events.go``), as they appear in metrics and logs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Resource:
     ASSIGNED_POD: Final = "AssignedPod"
     """Incoming only: a pod that has a node. Plugins register `POD`."""
     UNSCHEDULABLE_POD: Final = "UnschedulablePod"
-    """Incoming only: a pod that has none. Plugins register `POD`."""
+    """Incoming only: a pod without a node. Plugins register `POD`."""
 
 
 class Action(IntFlag):
@@ -125,10 +125,10 @@ _POD_FORMS: Final = frozenset({Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD
 
 
 def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
-    """Whether a plugin that registered one event is to hear of another.
+    """Whether an event concerns a plugin that registered another event.
 
-    A generic Update never matches a registration for one specific part, because its bits are
-    more than that; a specific part matches a registration for Update.
+    A generic Update never matches a registration for one specific part, because Update has more
+    bits. A specific part matches a registration for Update.
     """
     if registered.is_wildcard:
         return True
@@ -146,8 +146,8 @@ def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
 def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
     """Return one event for each part of a node that changed, in kube-scheduler's order.
 
-    Only a change from unschedulable to schedulable counts as a taint change; the reverse cures
-    nothing. Heartbeats change no condition's status, so they give an empty list.
+    Only a change from unschedulable to schedulable counts as a taint change; the reverse change
+    cures no rejection. Heartbeats change no condition's status, so they give an empty list.
     """
     before, after = old.status, new.status
     changed = (
@@ -171,7 +171,7 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
 def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
     """Return one event for each part of a pod that changed; a generic Update if none did.
 
-    Never empty: whoever gets an update has something to report.
+    Never empty: every update of a pod is reported.
     """
     resource = Resource.ASSIGNED_POD if new.spec.node_name else Resource.UNSCHEDULABLE_POD
     same_labels = old.metadata.labels == new.metadata.labels
@@ -228,7 +228,7 @@ def _same_spec(old: Pod, new: Pod) -> bool:
 
 
 def _same_resize_state(old: PodStatus, new: PodStatus) -> bool:
-    """Whether all is the same that requests are read from besides the spec."""
+    """Whether all fields that requests depend on, besides the spec, are the same."""
     return (
         old.container_statuses == new.container_statuses
         and old.init_container_statuses == new.init_container_statuses

@@ -1,6 +1,6 @@
 """Dynamic resource allocation, as far as a pod refers to it.
 
-The claims themselves, what they ask for and what they got are in `moorage.api.devices`.
+The claims, their requests and their allocations are in `moorage.api.devices`.
 """
 
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
@@ -10,7 +10,7 @@ from moorage.api.meta import ApiStruct
 
 
 class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
-    """An entry of ``pod.spec.resourceClaims``: a claim by name, or a template to make one from."""
+    """An entry of ``pod.spec.resourceClaims``: a claim's name, or a claim template."""
 
     name: str = ""
     resource_claim_name: str | None = None

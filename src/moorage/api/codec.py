@@ -18,7 +18,8 @@ T = TypeVar("T")
 _ENCODER = msgspec.json.Encoder()
 _UNTYPED: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
-# RecursionError: brackets nested deeper than the interpreter follows; no object looks like that.
+# RecursionError: brackets nested deeper than the interpreter follows; no API object is nested so
+# deeply.
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
@@ -101,7 +102,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _describe(type_: type[object], value: object) -> str:
-    """Name the object as well as its own bytes allow: ``Pod default/web``."""
+    """Name the object as far as its bytes allow: ``Pod default/web``."""
     kind, name, namespace = type_.__name__, "", ""
     if isinstance(value, Mapping):
         kind = _text(value.get("kind")) or kind

@@ -17,9 +17,9 @@ GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 OLD_GROUP_LABEL: Final = "pod-group.scheduling.sigs.k8s.io"
 """The same until 2022; where a pod has both, the newer one counts."""
 NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
-"""Names a group without an object, together with `MIN_AVAILABLE_LABEL`."""
+"""Names a group that has no object; used together with `MIN_AVAILABLE_LABEL`."""
 MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
-"""How many pods of such a group have to fit; a whole number of at least 1."""
+"""How many pods of a group without an object have to fit; an integer of at least 1."""
 
 COSCHEDULING_POD_GROUPS: Final = ResourceType(
     group="scheduling.x-k8s.io",

@@ -1,10 +1,10 @@
-"""When a CronJob is due: its schedule read, and moments found in it.
+"""The schedule of a CronJob: reading it, and finding the moments at which it is due.
 
-The API server reads it to refuse what is none, the controller to find the moments. Rules and texts
-of refusals: the standard parser of github.com/robfig/cron v3, which kubernetes v1.36
+The API server reads a schedule to refuse an invalid one, the controller to find the moments. Rules
+and texts of refusals: the standard parser of github.com/robfig/cron v3, which kubernetes v1.36
 pkg/apis/batch/validation and pkg/controller/cronjob use: five fields or a word such as ``@daily``;
-where neither day field begins with a star, a day needs to match only one of them. ``@every`` is
-not read.
+where neither day field begins with a star, a day needs to match only one of them. ``@every`` is not
+read.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _WORDS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-# As far ahead as upstream looks: February 29 comes within that, February 30 never.
+# As far ahead as upstream looks: February 29 comes within this time, February 30 never.
 _DAYS_MAX: Final = 5 * 366
-# How far back the last moment before another is looked for, nearest first.
+# How far back the moment before a given one is searched, nearest first.
 _BACK_HOURS: Final = (1, 24, 32 * 24, _DAYS_MAX * 24)
 
 
@@ -46,7 +46,7 @@ class Schedule(msgspec.Struct, frozen=True):
     Parameters
     ----------
     minutes, hours, days, months, weekdays
-        What matches.
+        The values that match.
     any_day
         A day has to match both day fields, because one of them begins with a star.
     zone
@@ -92,7 +92,7 @@ class Schedule(msgspec.Struct, frozen=True):
         for minute in self.minutes:
             local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=self.zone)
             found = local.astimezone(UTC)
-            # A time that clocks leave out on that day comes back as another.
+            # A local time that clocks skip on that day comes back as another.
             if found.astimezone(self.zone).hour == hour:
                 yield found
 
@@ -109,7 +109,7 @@ def read_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
     Raises
     ------
     ValueError
-        It is none; the text says why.
+        The text is not a schedule; the message says why.
     """
     if text.startswith("@") and text not in _WORDS:
         raise ValueError(f"unrecognized descriptor: {text}")

@@ -1,8 +1,8 @@
 """Dynamic resource allocation: resource.k8s.io/v1 as the scheduler and a driver read and write it.
 
-Three parts: what a driver offers (ResourceSlice), what people ask for (DeviceClass, ResourceClaim
-and its template) and what was allocated (a claim's status). How a pod refers to claims is in
-`moorage.api.claims`.
+Three parts: the devices a driver offers (ResourceSlice), the devices people ask for (DeviceClass,
+ResourceClaim and its template) and the allocation (a claim's status). How a pod refers to claims is
+in `moorage.api.claims`.
 """
 
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
@@ -41,7 +41,7 @@ class CapacityRequestPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceCapacity(ApiStruct, frozen=True, kw_only=True):
-    """How much of something a device has, and in what portions it is shared."""
+    """An amount that a device has, and the portions in which it is shared."""
 
     value: Quantity = 0
     request_policy: CapacityRequestPolicy | None = None
@@ -88,7 +88,7 @@ class Device(ApiStruct, frozen=True, kw_only=True):
     capacity: dict[str, DeviceCapacity] = {}
     consumes_counters: list[DeviceCounterConsumption] = []
     node_name: str = ""
-    """With the two below: where the device is, if its slice says ``perDeviceNodeSelection``."""
+    """The first of three fields that say where the device is, with ``perDeviceNodeSelection``."""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     taints: list[DeviceTaint] = []
@@ -112,7 +112,7 @@ class ResourceSliceSpec(ApiStruct, frozen=True, kw_only=True):
     driver: str = ""
     pool: ResourcePool = ResourcePool()
     node_name: str = ""
-    """With the three below: exactly one says which nodes; none where there are counters only."""
+    """Exactly one of four fields, from here on, says which nodes; none with counters only."""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     per_device_node_selection: bool = False
@@ -155,7 +155,7 @@ class DeviceClassConfiguration(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceClassSpec(ApiStruct, frozen=True, kw_only=True):
-    """Which devices belong to the class; an extended resource name it also answers to."""
+    """Which devices belong to the class, and the extended resource name of the class."""
 
     selectors: list[DeviceSelector] = []
     config: list[DeviceClassConfiguration] = []
@@ -163,13 +163,13 @@ class DeviceClassSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceClass(ApiObject, frozen=True, kw_only=True):
-    """resource.k8s.io/v1 DeviceClass: devices an administrator gave a name."""
+    """resource.k8s.io/v1 DeviceClass: a set of devices that an administrator named."""
 
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class DeviceToleration(ApiStruct, frozen=True, kw_only=True):
-    """Device taints a request puts up with; the rules are those of pod tolerations."""
+    """A device taint that a request tolerates; the rules are those of pod tolerations."""
 
     key: str = ""
     operator: str = ""
@@ -220,7 +220,7 @@ class DeviceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceConstraint(ApiStruct, frozen=True, kw_only=True):
-    """An attribute that devices of several requests must share, or must not; one of both is set."""
+    """An attribute that devices of several requests must share, or must not; one field is set."""
 
     requests: list[str] = []
     """``request`` or ``request/subrequest``; empty means all."""

@@ -1,4 +1,4 @@
-"""scheduling.x-k8s.io/v1alpha1 ElasticQuota: what a namespace is sure of, and may borrow beyond.
+"""scheduling.x-k8s.io/v1alpha1 ElasticQuota: resources guaranteed to a namespace, and a maximum.
 
 A custom resource: a server serves it only where its definition is installed. Source:
 scheduler-plugins ``apis/scheduling/v1alpha1`` of 2026-08.
@@ -11,10 +11,10 @@ from moorage.api.meta import ApiObject, ApiStruct, ResourceList
 
 
 class ElasticQuotaSpec(ApiStruct, frozen=True, kw_only=True):
-    """Bounds of what the pods of a namespace request together.
+    """Bounds of the total requests of a namespace's pods.
 
-    ``min`` is guaranteed: what others borrow of it is reclaimed. ``max`` is never exceeded. None
-    means nothing guaranteed, and no bound.
+    ``min`` is guaranteed: amounts that other namespaces borrowed are reclaimed. ``max`` is never
+    exceeded. None means no guarantee, or no maximum.
     """
 
     min: ResourceList | None = None

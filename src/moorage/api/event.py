@@ -23,7 +23,7 @@ class EventSeries(ApiStruct, frozen=True, kw_only=True):
 
 
 class Event(ApiObject, frozen=True, kw_only=True):
-    """events.k8s.io/v1 Event; the ``deprecated_*`` fields carry what the core form has more."""
+    """events.k8s.io/v1 Event; ``deprecated_*`` fields are the extra fields of the core form."""
 
     event_time: str | None = None
     series: EventSeries | None = None

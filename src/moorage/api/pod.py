@@ -75,7 +75,7 @@ class SleepAction(ApiStruct, frozen=True, kw_only=True):
 
 
 class LifecycleHandler(ApiStruct, frozen=True, kw_only=True):
-    """The action of a hook. Commands and calls are not read: no container runs here."""
+    """The action of a hook. Commands and calls are not read, because no container runs here."""
 
     sleep: SleepAction | None = None
 
@@ -87,7 +87,7 @@ class Lifecycle(ApiStruct, frozen=True, kw_only=True):
 
 
 class Probe(ApiStruct, frozen=True, kw_only=True):
-    """A probe of a container; only its delay is read, for no container runs here. Seconds."""
+    """A probe of a container. Only its delay (seconds) is read, because no container runs here."""
 
     initial_delay_seconds: int = 0
 
@@ -109,7 +109,7 @@ class Container(ApiStruct, frozen=True, kw_only=True):
 
     @property
     def is_restartable_init(self) -> bool:
-        """Whether this, as an init container, keeps running beside the regular ones."""
+        """Whether this init container keeps running beside the regular containers."""
         return self.restart_policy == "Always"
 
 
@@ -158,7 +158,7 @@ class SecretVolume(ApiStruct, frozen=True, kw_only=True):
 
 
 class Volume(ApiStruct, frozen=True, kw_only=True):
-    """A volume of a pod. Kinds of source no rule looks at decode to none at all."""
+    """A volume of a pod. Kinds of source that no rule reads are dropped in decoding."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolume | None = None
@@ -264,7 +264,7 @@ class PodSchedulingGate(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodReadinessGate(ApiStruct, frozen=True, kw_only=True):
-    """A condition that somebody else sets, without which the pod is not ready."""
+    """A condition set by another program, without which the pod is not ready."""
 
     condition_type: str = ""
 
@@ -331,7 +331,7 @@ class ContainerStateTerminated(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerState(ApiStruct, frozen=True, kw_only=True):
-    """Where a container stands; at most one part is set."""
+    """The state of a container; at most one part is set."""
 
     running: ContainerStateRunning | None = None
     waiting: ContainerStateWaiting | None = None

@@ -21,7 +21,7 @@ class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
-    """Where a group was made from."""
+    """The origin of a group."""
 
     workload: WorkloadPodGroupTemplateReference | None = None
 
@@ -31,7 +31,7 @@ class BasicSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """At least so many pods are placed, or none."""
+    """At least this many pods are placed, or none."""
 
     min_count: int = 0
 

@@ -21,7 +21,7 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
     """Numbers of the disruption controller; ``disrupted_pods`` maps pod name to eviction time.
 
-    The controller's word is taken as it is: scheduling never recomputes it.
+    Scheduling takes these numbers as they are and never recomputes them.
     """
 
     observed_generation: int = 0

@@ -20,7 +20,7 @@ INT64_MAX: Final = 2**63 - 1
 
 _LIMIT: Final = INT64_MAX * NANO
 
-# Longer text can only be digits nobody means; it also keeps int() below Python's own limit.
+# A longer text is no sensible quantity; the limit also keeps int() below Python's own limit.
 _TEXT_LENGTH_MAX: Final = 1000
 
 _FORM: Final = re.compile(
@@ -123,7 +123,7 @@ def from_nano(nano: int, *, binary: bool) -> str:
     nano
         The amount.
     binary
-        In binary units, where it is a whole number of 1024.
+        Whether to use binary units, where the amount is a multiple of 1024.
     """
     if binary and nano % (1024 * NANO) == 0:
         return canonical(f"{nano // (1024 * NANO)}Ki")

@@ -157,7 +157,7 @@ def _one(
     infeasible: bool,
     defaults: Mapping[str, int],
 ) -> Amounts:
-    """Return a fresh map of what one container counts for."""
+    """Return a fresh map of the requests that one container counts with."""
     own = _amounts(container.resources.requests)
     if status is not None and status.resources is not None:
         own = _in_force(own, status.resources, status.allocated_resources, infeasible=infeasible)
@@ -169,9 +169,9 @@ def _one(
 def _in_force(
     wanted: Amounts, actuated: Resources, allocated: ResourceList, *, infeasible: bool
 ) -> Amounts:
-    """Return the most of what is wanted, actuated and allocated during an in-place resize.
+    """Return the maximum of the wanted, actuated and allocated requests during an in-place resize.
 
-    A resize the node called infeasible will not happen, so what is wanted does not count then.
+    A resize the node called infeasible will not happen, so its wanted requests do not count.
     """
     result = {} if infeasible else wanted
     _raise_to(result, _amounts(actuated.requests))

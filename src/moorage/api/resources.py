@@ -12,7 +12,7 @@ import msgspec
 
 
 class ResourceType(msgspec.Struct, frozen=True):
-    """One resource type: what ``kubectl api-resources`` prints in a line."""
+    """One resource type: a line of ``kubectl api-resources``."""
 
     group: str
     """API group, "" for core."""

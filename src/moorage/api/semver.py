@@ -33,7 +33,7 @@ class Version(NamedTuple):
 
     @property
     def precedence(self) -> tuple[object, ...]:
-        """A key to compare versions by: a release is above its pre-releases."""
+        """A key for comparing versions: a release is above its pre-releases."""
         # Numbers are below words, and a longer list is above its own beginning.
         words = tuple((0, int(w), "") if w.isdigit() else (1, 0, w) for w in self.pre)
         return (self.major, self.minor, self.patch, not self.pre, words)
@@ -50,7 +50,8 @@ def parse_version(text: str) -> Version:
 
     Notes
     -----
-    What github.com/blang/semver v4 ``Parse`` accepts, which Kubernetes reads versions with.
+    Accepts the versions that github.com/blang/semver v4 ``Parse`` accepts; Kubernetes reads
+    versions with it.
     """
     match = _FORM.fullmatch(text)
     if match is None:

@@ -1,6 +1,6 @@
-"""Does a toleration accept a taint, of a node or of a device.
+"""Whether a toleration accepts a taint of a node or of a device.
 
-Read by TaintToleration, NodeUnschedulable, spreading and the allocation of devices.
+Used by TaintToleration, NodeUnschedulable, spreading and the allocation of devices.
 """
 
 from __future__ import annotations

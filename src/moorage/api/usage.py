@@ -1,4 +1,4 @@
-"""Cpu and memory that a fake container uses, as annotations of its pod say.
+"""Cpu and memory that a fake container uses, as told by annotations of its pod.
 
 The API server serves it as ``metrics.k8s.io``; the node agent ranks pods by it under pressure.
 """
@@ -13,7 +13,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
 
 Measured: TypeAlias = Literal["cpu", "memory"]
-"""Resources whose use is told."""
+"""Resources with reported usage."""
 
 NODE_METRICS: Final = ResourceType(
     "metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", "", namespaced=False

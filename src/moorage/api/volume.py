@@ -145,7 +145,7 @@ class CSIVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class VolumeNodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """From which nodes a PersistentVolume can be reached."""
+    """The nodes from which a PersistentVolume can be reached."""
 
     required: NodeSelector | None = None
 

@@ -23,7 +23,7 @@ class Namespace(ApiObject, frozen=True, kw_only=True):
 
 
 class ServiceSpec(ApiStruct, frozen=True, kw_only=True):
-    """A service's pods: ``selector`` None selects none, and neither does an empty one."""
+    """A service's pods: a ``selector`` that is None or empty selects no pod."""
 
     selector: dict[str, str] | None = None
     type: str = ""

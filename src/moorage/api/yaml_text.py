@@ -3,8 +3,8 @@
 Place in the flow: bodies of calls, manifests, kubeconfigs, configuration files and files of nodes
 are read here; whatever is shown as YAML is written here. Text becomes the values that JSON has.
 
-Reading goes from one parser event to the next with a stack of its own, so that no text can exhaust
-the stack of the process, and each bound is checked before anything is built.
+Reading goes from one parser event to the next with a stack of its own, so no text can exhaust the
+stack of the process. Each bound is checked before a value is built.
 
 Rules mirrored: sigs.k8s.io/yaml v1.6 on go-yaml v2 (resolve.go, decode.go). Two differences: a key
 given twice is refused (go-yaml does so in strict mode only), and the bounds are ours.
@@ -50,20 +50,20 @@ _WORDS: Final[dict[str, Any]] = {
     )
     for word in words
 }
-# go-yaml's yamlStyleFloat. Base 60 is no number there, nor here.
+# go-yaml's yamlStyleFloat. Base 60 is not a number in go-yaml, nor here.
 _FLOAT_TEXT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _WHOLE_TEXT = re.compile(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))"
 )
 _BASES = (16, 2, 8, 10)
-# A number has 64 bits; longer texts are none, and need not be read as one (leading zeros apart).
+# A number has 64 bits. A longer text, leading zeros apart, is not read as a number.
 _DIGITS_MAX = 64
 _NUMBER_LENGTH_MAX = 400
 _DATE_TEXT = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
     r"(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?"
 )
-# A number to readers of YAML 1.1, which Kubernetes does not take for one.
+# A number to readers of YAML 1.1, but text to Kubernetes.
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 # From here on, JSON shows a float with an exponent; a smaller whole one is a whole number.
 _EXPONENT_FROM = 1e21
@@ -117,7 +117,7 @@ def read_yaml(
     text
         YAML in UTF-8, of which JSON is a part.
     bounds
-        How much it may be.
+        Limits of the text and its values.
     repeated
         Gets a sentence for each key that is given twice in one mapping, with its line; the last
         value counts. Without, such a key is an error.
@@ -125,7 +125,7 @@ def read_yaml(
     Raises
     ------
     DecodeError
-        The text is no YAML, is beyond a bound, or says what JSON cannot say.
+        The text is no YAML, is beyond a bound, or has values that JSON cannot express.
     """
     data = _encoded(text)
     if len(data) > bounds.bytes_max:
@@ -161,7 +161,7 @@ def read_one(text: bytes | str, bounds: Bounds = OF_FILE) -> Any:
 
 def _encoded(text: bytes | str) -> bytes:
     try:
-        # The parser would read UTF-16, too, past all that is searched for here.
+        # The parser also reads UTF-16, where the searches here would find nothing.
         decoded = text if isinstance(text, str) else text.decode("utf-8")
         return decoded.removeprefix("\ufeff").encode()
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
@@ -185,7 +185,7 @@ class _Open:
 
 
 class _Builder:
-    """Makes values of the events of a parser."""
+    """Makes values from the events of a parser."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -197,7 +197,7 @@ class _Builder:
         self.repeated: list[str] = []
 
     def take(self, event: Any) -> None:
-        """Go on by one event."""
+        """Take one parser event."""
         if isinstance(event, yaml.ScalarEvent):
             self._add(self._scalar(event), event)
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -235,7 +235,7 @@ class _Builder:
         self._open.append(_Open(value, event.anchor))
 
     def _add(self, value: Any, event: Any) -> None:
-        """Put a value that is whole where it belongs: a key, a member or an item."""
+        """Put a finished value into its place: a key, a member or an item."""
         if not isinstance(event, yaml.AliasEvent):
             self._counted(event, len(self._open))
             if event.anchor:
@@ -269,7 +269,7 @@ class _Builder:
         top.key = key
 
     def _merge(self, top: _Open, value: Any, event: Any) -> None:
-        """Take over the members of mappings; the first of several has the last word."""
+        """Take over the members of mappings; of several mappings, the first takes precedence."""
         assert isinstance(top.value, dict)
         for each in reversed(value) if isinstance(value, list) else [value]:
             if not isinstance(each, dict):
@@ -279,7 +279,7 @@ class _Builder:
         top.merging = False
 
     def _again(self, value: Any, event: Any, depth: int) -> Any:
-        """Return a copy of what an anchor stands for."""
+        """Return a copy of the value of an anchor."""
         if isinstance(value, list):
             self._counted(event, depth + 1)
             return [self._again(each, event, depth + 1) for each in value]
@@ -370,7 +370,7 @@ def _short(tag: str) -> str:
 
 
 def write_yaml(value: Any, *, sort_keys: bool = False) -> str:
-    """Return what JSON can say as one document; text that looks like something else is quoted.
+    """Return a JSON value as one YAML document; text that looks like something else is quoted.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def _events(value: Any, sort_keys: bool) -> Iterator[Any]:
 
 def _scalar_event(value: Any) -> Any:
     if isinstance(value, str):
-        # Dates and the signs of YAML 1.1 are text to Kubernetes and something else to others.
+        # Dates and YAML 1.1 signs are text to Kubernetes, but other values to other readers.
         plain = value == resolve(value) and not _DATE_TEXT.fullmatch(value) and value not in "=<<"
         plain = plain and not _BASE_60.fullmatch(value)
         style = "|" if "\n" in value else None if plain else "'"

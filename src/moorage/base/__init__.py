@@ -1,5 +1,5 @@
-"""Time, randomness, ids, errors and tasks: one source each, or nothing above can be replayed.
+"""Time, randomness, ids, errors and tasks: one source each, so that a run can be replayed.
 
-Belongs here: what could be a library of its own and knows nothing of Kubernetes or scheduling.
-Everything else moves up.
+Belongs here: code that could be a library of its own and does not depend on Kubernetes or
+scheduling. Everything else moves up.
 """

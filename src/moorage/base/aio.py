@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The highest speed of time in a sandbox.
 SPEED_MAX = 1000.0
-# How soon a loop notices that its time was stopped or goes on (a guess: at once, to a person).
+# Seconds until a loop notices that its time was stopped or started; a guess: immediate to a person.
 _LOOK_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ async def sleep(seconds: float) -> None:
 def real_seconds(seconds: float) -> float:
     """Return how long the running loop has to wait for real seconds to pass.
 
-    Only the limits of talking to other programs are real under a `ScaledLoop`.
+    Under a `ScaledLoop`, only the time limits of calls to other programs are real.
     """
     loop = asyncio.get_running_loop()
     return seconds * loop.speed if isinstance(loop, ScaledLoop) else seconds
 
 
 class _ScaledSelector(selectors.DefaultSelector):
-    """Waits in real time for as long as a scaled loop asks in its own."""
+    """Waits in real time for the length that a scaled loop asks for in its own time."""
 
     speed = 1.0
 
@@ -51,15 +51,15 @@ class _ScaledSelector(selectors.DefaultSelector):
 
 
 class ScaledLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time runs faster, so that everything that waits in it waits less.
+    """An event loop with faster time: every wait in the loop is shorter.
 
     Parameters
     ----------
     speed
-        Seconds of this loop in one of the machine's.
+        Seconds of this loop in one second of the machine.
     """
 
-    # asyncio's own limits, which are for the network and so stay real.
+    # asyncio's own limits concern the network, so they stay real.
     _HANDSHAKE_SECONDS = 60.0
     _SHUTDOWN_SECONDS = 30.0
 
@@ -93,7 +93,7 @@ class ScaledLoop(asyncio.SelectorEventLoop):
 
 
 class _PacedSelector(selectors.DefaultSelector):
-    """Waits for moments of a time that may be changed meanwhile, so it looks again and again."""
+    """Waits for moments of a changeable time, so it checks that time repeatedly."""
 
     timeline: Timeline
 
@@ -104,12 +104,12 @@ class _PacedSelector(selectors.DefaultSelector):
 
 
 class PacedLoop(ScaledLoop):
-    """An event loop in a time that can be stopped and stepped.
+    """An event loop with a time that can be stopped and stepped.
 
     Parameters
     ----------
     timeline
-        The time. Real limits are as long as they have to be at the highest speed.
+        The time. Real limits have the length needed at the highest speed.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -125,7 +125,7 @@ class PacedLoop(ScaledLoop):
 
 
 def paces_by_time() -> bool:
-    """Whether work in the running loop may be paced by waiting: not where time may stand still."""
+    """Whether work in the running loop may wait between steps; False where time may stand still."""
     return not isinstance(asyncio.get_running_loop(), PacedLoop)
 
 
@@ -135,12 +135,12 @@ class TaskOwner:
     Parameters
     ----------
     on_failure
-        Called with (task name, exception) when a task dies of anything but cancellation. The
-        default logs it. A task never dies silently.
+        Called with (task name, exception) when a task ends with an exception other than
+        cancellation. The default logs it. A task never dies silently.
     """
 
     def __init__(self, on_failure: OnFailure | None = None) -> None:
-        # By start: a set would cancel in an order that differs from run to run.
+        # In order of start: a set would cancel in a different order in each run.
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._on_failure = on_failure or _log_failure
 
@@ -171,12 +171,12 @@ class TaskOwner:
 
 
 async def together(*works: Coroutine[Any, Any, None]) -> None:
-    """Run works that never end by themselves, until cancelled.
+    """Run coroutines that never end by themselves, until cancelled.
 
     Raises
     ------
     Exception
-        Whatever the first that failed raised; the others have been cancelled then.
+        The exception of the first coroutine that failed; the others are cancelled.
     """
     tasks = TaskOwner(on_failure=lambda _name, _error: None)
     try:

@@ -1,4 +1,4 @@
-"""Certificate authorities of the machine, read when they are needed and not before.
+"""Certificate authorities of the machine, read only when they are needed.
 
 aiohttp makes two TLS contexts when it is imported, each with every authority the machine trusts:
 a third of the time its import takes. Calls to a server we know bring a context of their own, so
@@ -18,7 +18,7 @@ _WRAPPERS = ("wrap_bio", "wrap_socket")
 
 @contextmanager
 def read_when_used() -> Iterator[None]:
-    """Let contexts made inside read the machine's authorities at their first connection."""
+    """Make new contexts read the machine's authorities only at their first connection."""
 
     def later(context: ssl.SSLContext, *_purpose: object) -> None:
         for wrapper in _WRAPPERS:
@@ -36,7 +36,7 @@ def read_when_used() -> Iterator[None]:
 
 
 def _first(context: ssl.SSLContext, wrapper: str) -> Callable[..., Any]:
-    """Return what makes a context whole and then does what the method of that name does."""
+    """Return a method that loads the authorities and then calls the method of that name."""
 
     def call(*args: Any, **options: Any) -> Any:
         for each in _WRAPPERS:

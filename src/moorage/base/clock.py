@@ -1,4 +1,4 @@
-"""Time comes from a `Clock` handed in, so that a test of five minutes takes a millisecond.
+"""Time comes from a `Clock` handed in, so a test of five minutes takes a millisecond.
 
 Two readings: *wall* time, for timestamps other programs see, and *monotonic* time, for
 durations and deadlines. Both are integer nanoseconds: floats lose the order of two events a
@@ -42,14 +42,14 @@ class SystemClock:
 
 
 class ScaledClock:
-    """Time that runs faster than the machine's, the same in every process that shares its start.
+    """Time that runs faster than the machine's; equal in every process with the same start.
 
     Parameters
     ----------
     speed
-        Seconds of this clock in one of the machine's.
+        Seconds of this clock in one second of the machine.
     start_ns
-        Moment of the machine, nanoseconds since the Unix epoch, from which it runs so fast.
+        Moment of the machine, nanoseconds since the Unix epoch, from which the speed applies.
     ahead_ns
         How far it is ahead of the machine at that moment.
     """
@@ -103,7 +103,8 @@ class ManualClock:
 def process_age_seconds() -> float:
     """Return how long ago this process was started, the interpreter and all imports included.
 
-    Where the system does not tell, it is the time since this module was imported, a little less.
+    Where the system does not tell, return the time since the import of this module, which is a
+    little less.
     """
     try:
         stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")

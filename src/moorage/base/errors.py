@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 
 class MoorageError(Exception):
-    """Base of every failure moorage raises on purpose."""
+    """Base of every failure moorage raises deliberately."""
 
 
 class UsageError(MoorageError):
@@ -63,7 +63,7 @@ class ConfigError(UsageError):
 
 
 class KubeconfigError(UsageError):
-    """A kubeconfig cannot be read, or names something it does not contain."""
+    """A kubeconfig cannot be read, or names an entry that it does not contain."""
 
 
 class NotBuiltError(MoorageError):
@@ -94,9 +94,9 @@ class LeaseLostError(MoorageError):
 
 
 class ExtenderError(MoorageError):
-    """An HTTP extender gave no answer, another code than 200, an error, or an answer that lies.
+    """An HTTP extender gave no answer, another code than 200, an error, or an invalid answer.
 
-    The message is what the attempt ends with, unless the extender may be ignored.
+    The attempt ends with this message, unless the extender may be ignored.
     """
 
 
@@ -105,9 +105,9 @@ class ExtenderSilentError(ExtenderError):
 
 
 class CacheError(MoorageError):
-    """The cache was told something that does not fit what it believes; it changed nothing.
+    """The cache was told a fact that contradicts its belief; it changed nothing.
 
-    The message is kube-scheduler's. The caller logs it: the next watch event sets things right.
+    The message is kube-scheduler's. The caller logs it: the next watch event corrects the cache.
     """
 
 

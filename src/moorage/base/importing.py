@@ -1,4 +1,4 @@
-"""Importing much at once, faster: nothing that an import makes is garbage."""
+"""Faster imports: an import makes no garbage, so the collector is off meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Keep the garbage collector from running; the scheduler's imports take a tenth less then."""
+    """Switch the garbage collector off; the scheduler's imports then take a tenth less time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

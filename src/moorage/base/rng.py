@@ -1,7 +1,7 @@
 """Named, seeded random streams.
 
-Every draw comes from a stream with a name of its own. So one more draw in one place does not shift
-the draws of another, and a failing seed replays exactly.
+Every draw comes from a stream with a name of its own. So an additional draw from one stream does
+not shift the draws of another. A failing seed replays exactly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Time that can be stopped and stepped, the same for every process that has the same file mapped.
+"""Time that can be stopped and stepped, shared by every process that maps the same file.
 
 Place in the flow: the server of a sandbox is told when time shall run, and writes it here; the
-clocks and loops of all its processes read it. The file holds a straight line: the moment of the
-machine and of the cluster at which it begins, its speed, and its end.
+clocks and loops of all its processes read it. The file holds one linear relation: the machine's and
+the cluster's moment of its start, its speed, and its end.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, SystemClock
 
-# Number of the line before and after it: they differ while it is being written.
+# The number of the relation before and after it: they differ while it is being written.
 _LINE = struct.Struct("=QqqdqQ")
 _NO_END = 2**63 - 1
 _MACHINE = SystemClock()
 
 
 class TimeState(msgspec.Struct, frozen=True):
-    """How time runs.
+    """The state of a timeline.
 
     Parameters
     ----------
     now_ns
         The cluster's time, nanoseconds since the Unix epoch.
     speed
-        Seconds that pass in one of the machine's; 0 when it stands still.
+        Cluster seconds in one second of the machine; 0 while time is stopped.
     end_ns
-        When it will stand still; None when it runs on.
+        When time will stop; None when it does not stop.
     """
 
     now_ns: int
@@ -41,7 +41,7 @@ class TimeState(msgspec.Struct, frozen=True):
 
 
 class Timeline:
-    """A clock of a cluster whose time may be changed while it runs.
+    """A cluster's clock with a time that may be changed while it runs.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Timeline:
 
     @classmethod
     def create(cls, path: Path, now_ns: int) -> Timeline:
-        """Make the file; time begins at a moment, and runs as the machine's."""
+        """Make the file; time begins at a moment and runs at the machine's speed."""
         path.write_bytes(_LINE.pack(0, _MACHINE.monotonic_ns(), now_ns, 1.0, _NO_END, 0))
         return cls(path)
 
@@ -73,7 +73,7 @@ class Timeline:
         return self.now_ns()
 
     def state(self) -> TimeState:
-        """Return how time runs."""
+        """Return the present time, its speed and its end."""
         _, _, speed, end_ns = self._read()
         now_ns = self.now_ns()
         if speed == 0 or now_ns >= end_ns:
@@ -81,19 +81,19 @@ class Timeline:
         return TimeState(now_ns, speed, None if end_ns == _NO_END else end_ns)
 
     def run(self, speed: float) -> None:
-        """Let time run on at a speed; 0 stops it."""
+        """Let time run at a speed; 0 stops it."""
         self._write(speed, _NO_END)
 
     def step(self, seconds: float, speed: float) -> None:
-        """Let so many seconds pass at a speed, and stop."""
+        """Let this many seconds pass at a speed, then stop."""
         self._write(speed, self.now_ns() + round(seconds * NS_PER_SECOND))
 
     def let_go(self) -> None:
-        """Let time run on as the machine's, in this process alone: so that it can end."""
+        """Let time run at the machine's speed, only in this process, so that it can end."""
         self._own = (_MACHINE.monotonic_ns(), self.now_ns())
 
     def real_seconds(self, seconds: float) -> float:
-        """Return how long seconds of the cluster will take, infinite while it stands still."""
+        """Return how long seconds of the cluster will take, infinite while time is stopped."""
         speed = 1.0 if self._own is not None else self.state().speed
         return seconds / speed if speed else math.inf
 
@@ -107,6 +107,7 @@ class Timeline:
         now_ns = self.now_ns()
         number = _LINE.unpack(self._memory[:])[0] + 1
         line = _LINE.pack(number, _MACHINE.monotonic_ns(), now_ns, speed, end_ns, number)
-        # Piece by piece, the numbers first and last: whoever reads in between sees them differ.
+        # Piece by piece, the numbers first and last: a reader in between sees two different
+        # numbers.
         self._memory[:8] = line[:8]
         self._memory[8:] = line[8:]

@@ -89,7 +89,7 @@ def _kind_matches(plugin: str, raw: Mapping[str, Any]) -> bool:
 
 
 def _named(raw: object) -> object:
-    """Return what tells the kind of arguments, to be shown in a fault."""
+    """Return the kind of arguments, as a fault shows it."""
     if not isinstance(raw, Mapping):
         return raw
     return {key: raw[key] for key in ("apiVersion", "kind") if key in raw}

@@ -1,7 +1,7 @@
 """HTTP extenders in a configuration: their types and checks.
 
-Part of `types` and of `validation`; `merge` reads which resources they take off the scheduler's
-hands. Source: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/config/v1`` and
+Part of `types` and of `validation`; `merge` reads which resources the extenders look after. Source:
+kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/config/v1`` and
 ``pkg/scheduler/apis/config/validation``.
 """
 
@@ -28,7 +28,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 class ExtenderTLSConfig(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """How an extender is trusted, and who we are to it."""
+    """How the scheduler verifies an extender, and the scheduler's own certificate."""
 
     insecure: bool = False
     """Do not check its certificate."""
@@ -56,7 +56,7 @@ class ManagedResource(
 class Extender(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """An HTTP extender; it does not have a verb that is left empty."""
+    """An HTTP extender; an empty verb means that the extender lacks it."""
 
     url_prefix: str = msgspec.field(default="", name="urlPrefix")
     filter_verb: str = ""

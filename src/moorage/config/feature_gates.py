@@ -1,7 +1,7 @@
 """Feature gates of kubernetes v1.36 that a scheduler looks at, and which of them can be switched.
 
 A gate is switched by ``--feature-gates``; every one has the default it has in kube-scheduler.
-Moorage refuses to switch a gate whose other side is not built, instead of ignoring it.
+Moorage refuses to switch a gate to a value that is not built, instead of ignoring the switch.
 
 Source: kubernetes v1.36 ``pkg/features/kube_features.go``, scheduling spec, plugin index section 5.
 """
@@ -28,11 +28,11 @@ class Gate(msgspec.Struct, frozen=True):
     stage
         ``ALPHA``, ``BETA`` or ``GA``.
     effect
-        The behaviour it switches.
+        The behaviour that the gate switches.
     requires
         The gate that must be on as well.
     switchable
-        Whether moorage has both sides.
+        Whether moorage implements both values.
     locked
         Whether kube-scheduler itself refuses to switch it.
     """
@@ -188,7 +188,7 @@ def parse_feature_gates(text: str) -> FeatureGates:
     Raises
     ------
     ConfigError
-        As `feature_gates`; also what is no ``name=true`` or ``name=false``.
+        As `feature_gates`; also for text other than ``name=true`` or ``name=false``.
     """
     values: dict[str, bool] = {}
     faults = []

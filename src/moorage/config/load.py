@@ -2,8 +2,8 @@
 
 First stop of the configuration; `merge` turns the result into profiles. A file holds one or two
 documents, in any order: Kubernetes' ``KubeSchedulerConfiguration`` and moorage's own
-``MoorageConfiguration``; one that is missing means its defaults. Strict: an unknown field, a key
-given twice and a wrong type are faults, and all faults of both are told at once.
+``MoorageConfiguration``; a missing document means its defaults. Strict: an unknown field, a key
+given twice and a wrong type are faults, and all faults of both documents are listed together.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def config_from_values(values: object, *, source: str = "") -> KubeSchedulerConf
 
 
 def _by_kind(documents: list[Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the documents that can be read on, by kind; a fault for each of the others."""
+    """Return the readable documents by kind; record a fault for each other document."""
     found: dict[str, Mapping[str, Any]] = {}
     for document in documents:
         body = document if isinstance(document, Mapping) else {}

@@ -1,8 +1,8 @@
 """A user's plugin lists merged with the default ones and expanded: what each profile runs.
 
 Last stop of the configuration: `expand_profiles` makes one `ProfileSpec` a profile, from which the
-framework constructs the plugins. Which plugin extends which point is asked of `KnownPlugins`.
-Rules: kubernetes v1.36 ``pkg/scheduler/apis/config/v1/default_plugins.go`` (merge) and
+framework constructs the plugins. `KnownPlugins` tells which plugin extends which point. Rules:
+kubernetes v1.36 ``pkg/scheduler/apis/config/v1/default_plugins.go`` (merge) and
 ``pkg/scheduler/framework/runtime/framework.go`` (expansion, weights, start-up errors).
 """
 
@@ -104,7 +104,7 @@ def merge_plugins(user: Plugins, gates: FeatureGates = DEFAULT_GATES) -> Plugins
 
 def _merge_set(defaults: Sequence[PluginRef], user: PluginSet) -> PluginSet:
     disabled = {ref.name for ref in user.disabled}
-    # The last entry of a name is the one that replaces the default.
+    # The last entry of a name replaces the default.
     last = {ref.name: index for index, ref in enumerate(user.enabled)}
     replaced: set[int] = set()
     enabled: list[PluginRef] = []

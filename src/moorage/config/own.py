@@ -1,8 +1,8 @@
 """moorage's own settings: a second document, ``MoorageConfiguration``, beside kube-scheduler's.
 
 `KubeSchedulerConfiguration` stays exactly Kubernetes' own, so that a file can go back and forth;
-what only moorage has stands in a document of its own in the same file. `load` reads both, the
-scheduler is given both as one `LoadedConfiguration`.
+moorage's own settings are in a second document of the same file. `load` reads both, the scheduler
+is given both as one `LoadedConfiguration`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OWN_API_VERSION: Final = "moorage.dev/v1alpha1"
 OWN_KIND: Final = "MoorageConfiguration"
 
 QueueCompat: TypeAlias = Literal["v1.36", "v1.20"]
-"""The Kubernetes version whose scheduling queue is played."""
+"""The Kubernetes version of the scheduling queue that is followed."""
 
 GroupMode: TypeAlias = Literal["trial", "permit"]
 """How the pods of a group get their nodes."""
@@ -32,7 +32,7 @@ GroupMode: TypeAlias = Literal["trial", "permit"]
 class OwnProfile(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """Settings of a profile that only moorage has; an entry names a profile, never makes one."""
+    """Settings of a profile that only moorage has; an entry never makes a profile."""
 
     scheduler_name: str = ""
     """The profile: one of those in KubeSchedulerConfiguration, or ``default-scheduler``."""
@@ -65,7 +65,7 @@ class MoorageConfiguration(
 
 
 class LoadedConfiguration(msgspec.Struct, frozen=True):
-    """Everything a scheduler is configured by; made without arguments, the defaults.
+    """The complete configuration of a scheduler; without arguments, the defaults.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class LoadedConfiguration(msgspec.Struct, frozen=True):
     gates
         The feature gates; set on the command line, not in the file.
     unschedulable_ns_max
-        How long a pod waits for an event before it is tried again anyway, nanoseconds; set on the
-        command line, too. None: as long as the queue that is played has it.
+        How long a pod waits for an event before it is tried again anyway, nanoseconds; also set on
+        the command line. None: the time of the queue version that is followed.
     """
 
     scheduler: KubeSchedulerConfiguration = msgspec.field(default_factory=default_config)

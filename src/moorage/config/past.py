@@ -1,4 +1,4 @@
-"""Names of earlier Kubernetes versions, and what took their place.
+"""Names of earlier Kubernetes versions, and their replacements.
 
 `load` and `merge` add the advice to their faults, so that an old file tells how to renew it.
 
@@ -30,7 +30,7 @@ PAST_PLUGINS: Final[dict[str, str]] = {
     "SelectorSpread": "PodTopologySpread has its part, by its defaultingType System",
     "ServiceAffinity": "use InterPodAffinity",
 }
-"""By plugin: what to use instead."""
+"""By plugin: its replacement."""
 
 PAST_FIELDS: Final[dict[str, str]] = {
     "algorithmSource": "its providers and policies became profiles",
@@ -42,7 +42,7 @@ PAST_FIELDS: Final[dict[str, str]] = {
     "plugins": "plugins belong to a profile",
     "schedulerName": "the name belongs to a profile",
 }
-"""By field at the top of the file: where its meaning went."""
+"""By field at the top of the file: the place of its present meaning."""
 
 PAST_VERSIONS: Final[dict[str, str]] = {
     "v1alpha1": "the file was made anew with profiles",
@@ -53,7 +53,7 @@ PAST_VERSIONS: Final[dict[str, str]] = {
     "are higher, healthzBindAddress and metricsBindAddress became flags",
     "v1beta3": "SelectorSpread is gone, PodTopologySpread has its part",
 }
-"""By version of ``kubescheduler.config.k8s.io``: what changed after it, besides the line itself."""
+"""By version of ``kubescheduler.config.k8s.io``: the later changes, besides this line."""
 
 POLICY: Final = (
     "the Policy file went with Kubernetes 1.23: predicates and priorities are plugins of a "
@@ -68,7 +68,7 @@ def instead_of(plugin: str) -> str:
 
 
 def with_advice(fault: str) -> str:
-    """Return the fault of an unknown field, with where a field of the past went."""
+    """Return the fault of an unknown field, with advice for a field of an earlier version."""
     found = _UNKNOWN.match(fault)
     advice = PAST_FIELDS.get(found[1]) if found else None
     return f"{fault.partition(' (did you mean')[0]}: {advice}" if advice else fault

@@ -1,8 +1,8 @@
 """Arguments of the in-tree plugins: ``kubescheduler.config.k8s.io/v1`` ``<Plugin>Args`` kinds.
 
 `load` decodes a profile's ``pluginConfig`` into these; `framework` hands them to the plugins'
-factories. A struct made without arguments, or passed through `with_defaults`, is what an omitted
-configuration means. The ``validate_*`` functions return faults in the words of Kubernetes' field
+factories. A struct made without arguments, or passed through `with_defaults`, has the values of an
+omitted configuration. The ``validate_*`` functions return faults in the words of Kubernetes' field
 errors.
 
 Mirrors kubernetes v1.36 ``pkg/scheduler/apis/config/v1/defaults.go`` and

@@ -1,7 +1,7 @@
 """Arguments of the in-tree plugins that no profile has unless its configuration enables them.
 
-As `plugin_args`, of which these are the continuation; `args` knows both. Mirrors scheduler-plugins
-``apis/config`` of 2026-08 and the checks its plugins make when they are constructed.
+Continues `plugin_args`; `args` uses both modules. Mirrors scheduler-plugins ``apis/config`` of
+2026-08 and the checks its plugins make when they are constructed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CoschedulingArgs(Args, frozen=True, kw_only=True):
 
 
 class PreemptionTolerationArgs(DefaultPreemptionArgs, frozen=True, kw_only=True):
-    """How many candidate nodes preemption tries at least; those of DefaultPreemption."""
+    """How many candidate nodes preemption tries at least, as for DefaultPreemption."""
 
     min_candidate_nodes_percentage: int = 10
     """Percent of all nodes, 0 to 100; not 0 together with the other."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Broken:
-    """Stands for a value that could not be read; its fault is recorded."""
+    """Marks a value that could not be read; its fault is recorded."""
 
 
 _BROKEN: Final = _Broken()
@@ -40,7 +40,7 @@ def parse_documents(text: str, *, source: str = "") -> list[Any]:
         try:
             return [_parse_json(text, source)]
         except (ValueError, RecursionError):
-            pass  # flow style YAML starts with a brace as well, and has words for what is wrong
+            pass  # flow style YAML starts with a brace as well, and its errors have their own texts
     repeated: list[str] = []
     try:
         values = read_yaml(text, repeated=repeated)
@@ -65,7 +65,7 @@ def _parse_json(text: str, source: str) -> Any:
     value = json.loads(text, object_pairs_hook=collect)
     try:
         check_bounds(value, OF_FILE)
-        # Half a character, spelt as an escape, is no text.
+        # Half a surrogate pair, written as an escape, is no text.
         json.dumps(value, ensure_ascii=False).encode()
     except DecodeError as error:
         raise ConfigError([str(error)], source=source) from error
@@ -83,7 +83,7 @@ class Reader:
         self.faults: list[str] = []
 
     def read(self, type_: type[T], value: object, *, path: str = "") -> T | None:
-        """Return `value` as `type_`, or None when nothing can be made of it.
+        """Return `value` as `type_`, or None when it cannot be converted.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Reader:
         value
             Plain values as JSON and YAML give them. Null means absent.
         path
-            Where the value stands, e.g. ``profiles[0].plugins``; empty for the whole document.
+            The place of the value, e.g. ``profiles[0].plugins``; empty for the whole document.
         """
         result = self._read(type_, value, path)
         return None if isinstance(result, _Broken) else cast("T", result)

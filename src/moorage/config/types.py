@@ -21,7 +21,7 @@ KIND: Final = "KubeSchedulerConfiguration"
 class LeaderElection(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """Which of several replicas schedules."""
+    """Settings of leader election, by which one of several replicas schedules."""
 
     leader_elect: bool = True
     """Whether to schedule only while holding the lease."""
@@ -30,7 +30,7 @@ class LeaderElection(
     renew_deadline: str = "10s"
     """Go duration; how long the leader tries to renew before it gives up."""
     retry_period: str = "2s"
-    """Go duration between two tries."""
+    """Go duration between two attempts to get or renew the lease."""
     resource_lock: str = "leases"
     """Kind of the lock; there is no other."""
     resource_name: str = "kube-scheduler"
@@ -41,7 +41,7 @@ class LeaderElection(
 class ClientConnection(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """How the API server is reached."""
+    """Settings of the connection to the API server."""
 
     kubeconfig: str = ""
     """Path; empty means the service account of the pod."""

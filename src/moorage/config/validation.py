@@ -25,7 +25,7 @@ from moorage.config.types import (
 )
 
 NOT_BUILT: Final = "not built yet"
-"""Stands in every fault about a setting that Kubernetes has and moorage does not have yet."""
+"""Part of every fault about a Kubernetes setting that moorage does not have yet."""
 
 _REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
@@ -100,8 +100,8 @@ def _lease_times(path: str, value: LeaderElection, ns: dict[str, int]) -> Iterat
 
     Notes
     -----
-    kube-scheduler tells the second only when it runs (client-go v1.36 ``NewLeaderElector``), and
-    the third not at all: its replicas depose each other.
+    kube-scheduler reports the second fault only when it runs (client-go v1.36
+    ``NewLeaderElector``), and the third not at all: its replicas depose each other.
     """
     if ns["leaseDuration"] <= ns["renewDeadline"]:
         detail = "LeaseDuration must be greater than RenewDeadline"

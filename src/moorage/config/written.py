@@ -1,6 +1,6 @@
-"""A configuration written back as the file that means the same, with every default spelled out.
+"""A configuration written as an equivalent file, with every default spelled out.
 
-The other direction of `load`, for ``moorage config defaults`` and ``--write-config-to``.
+The reverse of `load`, for ``moorage config defaults`` and ``--write-config-to``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moorage.config.types import PluginConfig, Profile
 def documents(config: LoadedConfiguration) -> list[dict[str, Any]]:
     """Return both documents of a configuration as plain values.
 
-    Settings whose being unset means something that no value says (``percentageOfNodesToScore``,
+    Settings with an "unset" that no value can express (``percentageOfNodesToScore``,
     ``clientConnection.qps``) are left out.
     """
     profiles = [_with_defaults(profile) for profile in config.scheduler.profiles]
@@ -51,7 +51,7 @@ def _plain(struct: msgspec.Struct) -> dict[str, Any]:
 
 
 def _without_nothing(value: Any) -> Any:
-    """Drop what is null, and empty lists of plugins; both read the same when absent."""
+    """Drop null values and empty lists of plugins; both read the same when absent."""
     if isinstance(value, dict):
         kept = {key: _without_nothing(item) for key, item in value.items() if item is not None}
         return {key: item for key, item in kept.items() if not _says_nothing(key, item)}

@@ -1,7 +1,7 @@
 """The answers of a profile's plugins about one attempt; the cycle asks only through them.
 
-`Answers` asks the plugins each time. `reuse.answers.ReusedAnswers` has the same methods and says
-the same, from caches where it can; no other part of the cycle knows which of the two it has.
+`Answers` asks the plugins each time. `reuse.answers.ReusedAnswers` has the same methods and gives
+equal answers, from caches where possible. The rest of the cycle does not distinguish the two.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class KnownRows(Protocol):
 
 
 class Rejection(NamedTuple):
-    """Why no row passed, and what PostFilter said to it; None where it was not asked."""
+    """Why no row passed, and the answer of PostFilter; None where PostFilter was not asked."""
 
     diagnosis: Diagnosis
     after: PostFilterOutcome | None
 
 
 class Answers:
-    """The answers about one attempt; each plugin is asked when its answer is wanted.
+    """The answers about one attempt; each plugin is asked when its answer is needed.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ class Answers:
         outcome, filtered
             Outcomes of PreFilter and Filter.
         find
-            Finds out why, and asks PostFilter.
+            Finds the reasons, and asks PostFilter.
         """
         del outcome, filtered
         return find()
 
     def view_of(self, rows: Rows) -> NodeView:
-        """Return the view of ascending rows; of all of them no column is copied."""
+        """Return the view of ascending rows; the view of all rows copies no column."""
         snapshot = self.attempt.snapshot
         return snapshot.all() if len(rows) == snapshot.num_nodes else snapshot.rows(rows)

@@ -1,4 +1,4 @@
-"""One attempt to place one pod: what every step of the cycle is given."""
+"""One attempt to place one pod: the input of every step of the cycle."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Scope(msgspec.Struct, frozen=True):
     Parameters
     ----------
     within
-        The rows that the attempt may choose from, as if there were no others; None means all.
+        The rows that the attempt may choose from, as if no other row existed; None means all.
         Plugins still see the whole cluster before they filter.
     post_filter
-        Whether PostFilter looks for a way when no row is feasible.
+        Whether PostFilter runs when no row is feasible.
     explain
-        Whether preemption leaves a report behind.
+        Whether preemption writes a report.
     """
 
     within: NodeView | None = None
@@ -64,7 +64,7 @@ class Attempt(msgspec.Struct, frozen=True):
     snapshot
         The cluster.
     state
-        The values that plugins leave for each other in this attempt.
+        The values that plugins pass to each other in this attempt.
     pod
         The pod.
     scope

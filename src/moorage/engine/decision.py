@@ -21,7 +21,7 @@ class Outcome(Enum):
     BIND = "bind"
     """A node was chosen: assume the pod there and go on to Reserve."""
     REJECT = "reject"
-    """No node takes the pod: it waits for an event its rejectors registered."""
+    """No node takes the pod: the pod waits for an event that its rejectors registered."""
     ERROR = "error"
     """Something broke: the pod is retried after backoff."""
 
@@ -93,11 +93,11 @@ def rejected(
     Parameters
     ----------
     attempt, found
-        The attempt, and why.
+        The attempt, and the reasons.
     victims
-        The pods to evict: those that PostFilter proposed, and what belongs to them.
+        The pods to evict: the victims that PostFilter proposed, and the rest of their gangs.
     spared
-        Why the pods that PostFilter proposed are not evicted after all; "" where they are.
+        Why the pods that PostFilter proposed are not evicted after all; "" where they are evicted.
     evaluated
         Number of nodes filtered.
     """
@@ -120,7 +120,7 @@ def rejected(
 
 
 def failed(attempt: Attempt, status: Status) -> Decision:
-    """Return the decision of an attempt that ended before nodes were found or not."""
+    """Return the decision of an attempt that ended with an error before the search was complete."""
     outcome = Outcome.REJECT if status.rejected else Outcome.ERROR
     return Decision(
         outcome=outcome,

@@ -1,7 +1,7 @@
-"""Everything about one pod against the cluster as it is: for explaining and for conformance.
+"""Every plugin's answer about one pod against the present cluster: to explain, and for conformance.
 
-Slower than `cycle`, which only decides: every plugin is asked by itself as well, and nothing is
-reused, so it also serves as the yardstick for the cycle's cache.
+Slower than `cycle`, which only decides: every plugin is also asked by itself. No answer is reused,
+so tests compare the cycle's cache with an evaluation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     pre_enqueue
-        The first PreEnqueue answer that is not Success; nothing else is filled in then.
+        The first PreEnqueue answer that is not Success; no other field is filled in then.
     pre_filter
         Outcome of PreFilter.
     filter
@@ -51,15 +51,15 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     nominated_shortcut
         Whether the pod fits its nominated node and others would pass too.
     score_skipped
-        Score plugins that their PreScore took out, sorted.
+        Score plugins whose PreScore answered Skip, sorted.
     scores
         All scores, in the order of `feasible`; None when no node is feasible.
     winners
         Nodes with the greatest total, sorted.
     diagnosis
-        Why no node took the pod, without the PostFilter part; None when one did.
+        Why no node took the pod, without the PostFilter part; None when a node took the pod.
     post_filter
-        Outcome of PostFilter; None when a node took the pod or there are no such plugins.
+        Outcome of PostFilter; None when a node took the pod or there are no PostFilter plugins.
     preemption
         Report of preemption; None when preemption was not reached.
     state

@@ -1,8 +1,8 @@
-"""Which nodes kube-scheduler would have looked at: the cycle's step between filtering and scoring.
+"""Limits the nodes to the ones kube-scheduler would have filtered, between filtering and scoring.
 
 kube-scheduler filters nodes in an order that starts where the last search ended, and stops when it
-has found enough. Here every row has its filter result already, so the step only tells how far that
-search would have come, and hides the rest.
+has found enough. Here every row already has its filter result. So the step computes how far
+kube-scheduler's search would have come, and hides the remaining rows.
 
 Rules: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` (``findNodesThatPassFilters``,
 ``numFeasibleNodesToFind``) with one goroutine; scheduling spec, cycle sections 3.1 and 3.3.
@@ -33,11 +33,11 @@ _MOST_PERCENT: Final = 50
 _LEAST_PERCENT: Final = 5
 _NODES_A_PERCENT: Final = 125
 
-_BATCH: Final = 64  # rows judged at once after a plugin broke; a guess, it decides nothing
+_BATCH: Final = 64  # rows judged at once after a plugin broke; a guess without effect on decisions
 
 
 def num_to_find(percentage: int, n: int) -> int:
-    """Return after how many feasible nodes a search is content.
+    """Return the number of feasible nodes after which a search stops.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def num_to_find(percentage: int, n: int) -> int:
 
 
 class Rotation:
-    """Where the next search starts; one for all profiles of a scheduler.
+    """The node at which the next search starts; one rotation for all profiles of a scheduler.
 
     Attributes
     ----------
@@ -68,12 +68,12 @@ class Rotation:
         self.start = 0
 
     def advance(self, evaluated: int, num_nodes: int) -> None:
-        """Move on by the nodes that were looked at, round the number of all nodes."""
+        """Advance the start by the number of filtered nodes, modulo the number of nodes."""
         self.start = (self.start + evaluated) % max(num_nodes, 1)
 
 
 class Sampler:
-    """Narrows the searches of one profile to the nodes that kube-scheduler would have looked at.
+    """Narrows one profile's searches to the nodes that kube-scheduler would have filtered.
 
     Parameters
     ----------
@@ -92,10 +92,11 @@ class Sampler:
         self.on = profile.percentage_of_nodes_to_score < ALL
 
     def take(self, view: NodeView, filtered: FilterPass) -> tuple[NodeView, FilterPass]:
-        """Return the rows that would have been looked at, ascending, and the filter result on them.
+        """Return the rows kube-scheduler would have filtered, ascending, and their filter result.
 
         The feasible rows wanted are among them, and every row that fails before one feasible row
-        too many is met. The view and the filter result come back as they are when that is all.
+        too many is met. The view and the filter result are returned unchanged when no row is
+        hidden.
 
         Parameters
         ----------
@@ -104,16 +105,17 @@ class Sampler:
         filtered
             The filter result on them.
         """
-        self._snapshot.search_order()  # kept as of this attempt, whether used or not
+        self._snapshot.search_order()  # kept for this attempt, even if not used
         wanted = self._wanted(len(view))
         if wanted >= len(view):
             return view, filtered
         return self._cut(view, filtered, self.order(view), wanted=wanted)
 
     def search(self, view: NodeView, judge: Judge) -> tuple[NodeView, FilterPass]:
-        """Search from the start on, after a plugin broke in a search over all rows.
+        """Search from the start position, after a plugin broke in a search over all rows.
 
-        Only the rows that would have been looked at may break it, so no others are asked about.
+        Only rows that kube-scheduler would have filtered may end the attempt, so plugins are asked
+        about no other rows.
 
         Parameters
         ----------
@@ -137,7 +139,7 @@ class Sampler:
                 if size == 1:
                     self.rotation.advance(end, self._snapshot.num_nodes)
                     raise
-                size = 1  # perhaps enough is found before the row that broke it
+                size = 1  # enough rows may pass before the row that broke it
             else:
                 end += len(batch)
         looked_at = self._snapshot.rows(np.sort(order[:end]))

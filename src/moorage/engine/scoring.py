@@ -114,8 +114,8 @@ def check_range(plugin: ScorePlugin, scores_n: ScoreArray) -> None:
     """Raise `CycleError` when a final score is not within 0 to 100."""
     if len(scores_n) == 0:
         return
-    # Read as unsigned, a score below 0 is very great, so one pass finds both kinds. By position,
-    # because NumPy's reductions take three times as long.
+    # Read as unsigned, a score below 0 is very great, so one pass finds scores below and above the
+    # range. By position, because NumPy's reductions take three times as long.
     farthest = scores_n.item(scores_n.view(np.uint64).argmax())
     if not MIN_NODE_SCORE <= farthest <= MAX_NODE_SCORE:
         outside = (scores_n < MIN_NODE_SCORE) | (scores_n > MAX_NODE_SCORE)

@@ -23,7 +23,7 @@ _UNRESOLVABLE: Final = unresolvable()
 
 
 class Search(msgspec.Struct, frozen=True):
-    """Which rows were filtered, with what filter result, and what PreFilter had said before.
+    """The filtered rows, their filter result, and the outcome of PreFilter.
 
     Parameters
     ----------
@@ -38,11 +38,13 @@ class Search(msgspec.Struct, frozen=True):
     known
         The cached filter results for pods of this shape; None where there are none.
     nominated_row
-        The row of the pod's own nominated node when it fits there and nothing else was asked.
+        The row of the pod's own nominated node when the pod fits there and no other row was
+        filtered.
     nominated_rejectors
-        The plugins that turned the pod away from its nominated node, when it does not fit there.
+        The plugins that turned the pod away from its nominated node, when the pod does not fit
+        there.
     start
-        Where in the order of nodes the search began.
+        Position in the order of nodes at which the search began.
     """
 
     answers: Answers
@@ -75,7 +77,7 @@ class Search(msgspec.Struct, frozen=True):
 
 
 def diagnose(search: Search) -> Diagnosis:
-    """Say why no row passed; the part of PostFilter is added later."""
+    """Say why no row passed; the text of PostFilter is added later."""
     outcome, attempt = search.pre_filter, search.attempt
     within = attempt.scope.within
     num_nodes = attempt.snapshot.num_nodes if within is None else len(within)
@@ -90,7 +92,8 @@ def diagnose(search: Search) -> Diagnosis:
     tally, left_out = search.filtered.tally, num_nodes - len(search.view)
     if left_out:
         return _diagnosed(attempt.profile, search, tally, num_nodes, left_out)
-    # Only PreFilter and the numbers decide then, so replicas get the same diagnosis.
+    # Then the diagnosis depends only on PreFilter and the numbers, so replicas get the same
+    # diagnosis.
     if tally.diagnosed is None or tally.diagnosed[0] is not outcome:
         tally.diagnosed = outcome, _diagnosed(attempt.profile, search, tally, num_nodes, 0)
     return tally.diagnosed[1]
@@ -114,7 +117,7 @@ def _diagnosed(
 def with_row(
     view: NodeView, filtered: FilterPass, row: int, own: FilterPass
 ) -> tuple[NodeView, FilterPass]:
-    """Add the nominated node's own filter result, whatever PreFilter left out."""
+    """Add the nominated node's own filter result, even where PreFilter left the node out."""
     rows = view.row_numbers()
     if view.is_all or row in rows:
         return view, filtered

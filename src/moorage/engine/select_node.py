@@ -1,7 +1,7 @@
-"""Which of several nodes with the greatest total is taken.
+"""The choice among several nodes with the greatest total.
 
-kube-scheduler v1.36 takes whichever its parallel filter calls happened to put first, so any of
-them is right. The default here draws from a seeded stream; conformance takes the smallest name.
+kube-scheduler v1.36 takes the node that its parallel filter calls happened to put first, so every
+choice is correct. The default here draws from a seeded stream; conformance takes the smallest name.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def smallest_name(rows: NDArray[np.int64], names: Sequence[str]) -> int:
 
 
 def positional(rows: NDArray[np.int64], names: Sequence[str]) -> int:
-    """Take the first row; the cycle gives a tie-break that is this one rows by `heap_order`."""
+    """Take the first row; the cycle passes the rows in `heap_order` to this tie-break."""
     return int(rows[0])
 
 
 def heap_order(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return positions in a heap as a walk meets them: a node, what is left of it, then right.
+    """Return positions in a heap in pre-order: a node, its left subtree, then its right one.
 
     kube-scheduler v1.36 puts the feasible nodes, as they were found, into a heap by total, and
-    takes its root. Building a heap prefers a parent to its children and the left child to the
-    right one unless the other's total is greater, so of equal totals this walk's first wins
+    takes its root. Building a heap prefers a parent to its children and the left child to the right
+    one unless the other's total is greater, so among equal totals the first node of this walk wins
     (scheduling spec, cycle section 3.6).
 
     Parameters
@@ -40,7 +40,7 @@ def heap_order(positions: NDArray[np.int64]) -> NDArray[np.int64]:
     positions
         int64, ascending, 0 is the root.
     """
-    depth = np.frexp(positions + 1)[1]  # bits of the path from the root, and one in front
+    depth = np.frexp(positions + 1)[1]  # bits of the path from the root, after a leading one
     aligned = (positions + 1) << (depth.max(initial=0) - depth)
     return positions[np.lexsort((depth, aligned))]
 

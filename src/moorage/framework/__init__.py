@@ -1,6 +1,7 @@
 """Contracts between the scheduler and its plugins.
 
-Belongs here: what a plugin answers (`status`), the extension points (`points`), what it may use
-(`handle`), how plugins are known (`registry`), put together (`profile`) and run (`runner`), and
-how a failed attempt is told (`diagnosis`). Opinions about placement belong in `plugins`.
+Belongs here: answers of plugins (`status`), the extension points (`points`), and the objects that a
+plugin may use (`handle`). Also the known plugins (`registry`), the plugins of a profile
+(`profile`), running them (`runner`), and explaining a failed attempt (`diagnosis`). Opinions about
+placement belong in `plugins`.
 """

@@ -1,7 +1,7 @@
-"""Reads the answers of plugins from outside, which may be as loose as a bool or a text.
+"""Reads the answers of plugins from outside, which may be a plain bool or text.
 
 Each function returns what the engine works with, or raises `WrongAnswerError` with a text that
-says what was answered and what would have been understood.
+names the answer and the allowed answers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 def rejection_text(plugin: str) -> str:
-    """Return the reason of a plugin that says no without saying why."""
+    """Return the reason of a plugin that rejects without giving a reason."""
     return f"node(s) didn't satisfy plugin {plugin}"
 
 
@@ -40,7 +40,7 @@ def as_status(answer: object, plugin: str) -> Status:
     """Read a yes or no.
 
     Success: a `Status` that says so, True or None. Unschedulable: False, or a text, which is the
-    reason. Any other `Status` is what it is.
+    reason. Any other `Status` is returned unchanged.
     """
     if isinstance(answer, Status):
         code: object = answer.code
@@ -138,7 +138,7 @@ def as_pre_filter(answer: object, plugin: str) -> tuple[PreFilterResult | None, 
 
 
 def as_post_filter(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
-    """Read (`PostFilterResult` or None, Status), or the Status alone."""
+    """Read (`PostFilterResult` or None, Status), or a Status alone."""
     if not isinstance(answer, tuple):
         return None, as_status(answer, plugin)
     if len(answer) != 2 or not isinstance(answer[0], PostFilterResult | None):

@@ -25,14 +25,14 @@ RAISED: Final = "raised"
 OVERRAN: Final = "overran"
 """Kind of failure: the plugin was stopped when its time was up."""
 WRONG_ANSWER: Final = "wrong answer"
-"""Kind of failure: the plugin answered what its extension point has no meaning for."""
+"""Kind of failure: the extension point does not allow the plugin's answer."""
 
 
 def contained(plugin: str, point: str, problem: Exception) -> Status:
     """Turn an exception a plugin raised into the status Error.
 
     A failure of the network, or of the lease that writes ask for, is no fault of the plugin: the
-    status tells it, for as many pods as there are, and a traceback would tell no more.
+    status names it for every affected pod, and a traceback would add nothing.
     """
     if isinstance(problem, TransportError):
         _log.info("plugin %s failed at %s: %s", plugin, point, problem)
@@ -42,11 +42,11 @@ def contained(plugin: str, point: str, problem: Exception) -> Status:
 
 
 class PluginFailedError(Exception):
-    """A plugin from outside did what cannot be passed on as its own exception."""
+    """A plugin from outside failed in a way that cannot be passed on as its own exception."""
 
 
 class WrongAnswerError(PluginFailedError):
-    """A plugin from outside answered what its extension point has no meaning for."""
+    """A plugin from outside gave an answer that its extension point does not allow."""
 
 
 class BudgetExceededError(BaseException):
@@ -80,7 +80,7 @@ class Budget(Protocol):
 
 
 class NoBudget:
-    """Lets every call take its time: where no clock runs (tests, conformance, what-if)."""
+    """Does not limit calls: for code without a clock (tests, conformance, what-if)."""
 
     def run(
         self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -91,7 +91,7 @@ class NoBudget:
 
 
 class Containment:
-    """How plugins from outside are called, and what they did wrong so far.
+    """Calls plugins from outside, and counts their failures.
 
     Parameters
     ----------
@@ -142,10 +142,10 @@ class Containment:
 
     @coroutine
     def stepwise(self, plugin: str, point: str, awaitable: Awaitable[T]) -> Generator[Any, Any, T]:
-        """Await something of a plugin's; each step between two waits has the budget of a call.
+        """Await a plugin's coroutine; each step between two waits has the budget of a call.
 
         Waiting itself is not bounded: a plugin may legitimately wait for a volume for minutes, and
-        nothing else waits with it.
+        no other work waits meanwhile.
         """
         steps: Any = awaitable.__await__()
         value: Any = None
@@ -173,5 +173,5 @@ class Containment:
             except GeneratorExit:
                 steps.close()
                 raise
-            except BaseException as thrown:  # cancellation is the plugin's to see, too
+            except BaseException as thrown:  # the plugin must see the cancellation, too
                 problem = thrown

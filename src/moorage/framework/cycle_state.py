@@ -1,7 +1,7 @@
 """Scratch space of one attempt, with typed keys.
 
-A plugin keeps in it what its PreFilter or PreScore computed, for its Filter or Score to read.
-It dies with the attempt.
+A plugin's PreFilter or PreScore writes values that its Filter or Score reads. The state is dropped
+with the attempt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StateKey(Generic[T]):
 
 
 class StateMissingError(KeyError):
-    """A plugin read what no PreFilter or PreScore wrote: its pair is not enabled."""
+    """A plugin read a value that no PreFilter or PreScore wrote: the pair is not enabled."""
 
     def __str__(self) -> str:
         return "not found"
@@ -50,15 +50,16 @@ class CycleState:
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], object] = {}
         self.meter: Meter | None = None
-        """Told of the plugins' calls in this attempt; None where that is not measured."""
+        """The meter that is told of the plugins' calls in this attempt; None without measuring."""
         self.timed = False
         """Whether plugins are timed one by one."""
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
         self.skip_pre_bind: frozenset[str] = frozenset()
         self.pods_to_activate: dict[str, Pod] = {}
-        """Pods by uid that are tried again at once when the scheduling cycle has ended well, and
-        those a plugin adds later when the binding has; copies of the state share them."""
+        """Pods by uid that are activated when the scheduling cycle succeeds. Pods added later are
+        activated when the binding succeeds. Copies of the state share the pods.
+        """
 
     def write(self, key: StateKey[T], value: T) -> None:
         """Store a value under its key."""
@@ -86,7 +87,7 @@ class CycleState:
         self._values.pop(key, None)
 
     def begins(self) -> int:
-        """Return when a plugin's call begins, monotonic nanoseconds; `NOT_TIMED` mostly."""
+        """Return when a plugin's call begins, monotonic nanoseconds; mostly `NOT_TIMED`."""
         return self.meter.now_ns() if self.timed and self.meter is not None else NOT_TIMED
 
     def ended(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
@@ -108,7 +109,7 @@ class CycleState:
             meter.took(plugin, point, code, since_ns=since_ns)
 
     def metered_like(self, other: CycleState) -> None:
-        """Have what plugins do with this state told as for another."""
+        """Meter the calls of plugins with this state as calls of another state."""
         self.meter, self.timed = other.meter, other.timed
 
     def copy(self) -> CycleState:

@@ -1,6 +1,6 @@
 """One decorated function as a plugin: the smallest form there is.
 
-A decorator only marks its function, which stays what it was and can be called in a test. The
+A decorator only marks its function, which is otherwise unchanged and can be called in a test. The
 registry makes a class of it (`plugin_class_of`).
 """
 
@@ -18,7 +18,9 @@ from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
 
 YesOrNo = bool | str | Status | None
-"""True or None: yes. False: no. A text: no, and why. A `Status`: anything a status can say."""
+"""True or None: success. False: a rejection. A text: a rejection with this reason. A `Status`:
+itself.
+"""
 
 FilterFunction = Callable[[PodInfo, NodeInfo], YesOrNo]
 ScoreFunction = Callable[[PodInfo, NodeInfo], float]
@@ -108,13 +110,13 @@ def plugin_name(function_name: str) -> str:
 
 
 def declared(value: object) -> Declared | None:
-    """Return what a decorator wrote on a function, None where none did."""
+    """Return the mark of a decorator on a function, None without one."""
     found = getattr(value, _MARK, None)
     return found if isinstance(found, Declared) and not isinstance(value, type) else None
 
 
 def function_faults(function: Callable[..., Any], mark: Declared) -> list[str]:
-    """Return what keeps a decorated function from being called, each as ``point: what``."""
+    """Return the faults of a decorated function, each as ``point: what``."""
     form = FORMS[mark.point]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     wanted = [inspect.Parameter(name, kind) for name in form.given]

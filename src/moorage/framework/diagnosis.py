@@ -28,7 +28,7 @@ class Diagnosis(msgspec.Struct, frozen=True, dict=True):
     unschedulable_plugins
         Plugins that rejected the pod; their events may requeue it.
     pending_plugins
-        The ones among them that answered Pending.
+        The plugins among them that answered Pending.
     pre_filter_message
         Set when PreFilter as a whole rejected the pod; it then stands for every node.
     post_filter_message

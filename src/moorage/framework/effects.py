@@ -1,9 +1,8 @@
 """Effects: acts that a `Handle` offers a plugin, besides the status it answers with.
 
-A plugin sees who waits at Permit and may let a pod go or turn it away, may have pods tried again
-at once, and may emit Events. That is all: it never holds the queue, the cache or a task. Every
-effect is noted at once and carried out by ``service``; nothing here waits, so all of it may be
-used at any point.
+A plugin sees the pods that wait at Permit, and may allow or reject them. It may activate pods, and
+may emit Events. A plugin never holds the queue, the cache or a task. Every effect is noted at once
+and carried out by ``service``; no effect waits, so every effect may be used at any extension point.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/interface.go`` (WaitingPod, Activate).
 """
@@ -45,7 +44,7 @@ class PluginEffects(Protocol):
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that waits at Permit, the longest waiting first.
 
-        Costs time in proportion to them: who knows the uids asks `waiting_pod`.
+        The cost grows with their number: with a known uid, use `waiting_pod`.
         """
         ...
 
@@ -54,14 +53,14 @@ class PluginEffects(Protocol):
         ...
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Let a waiting pod go as far as a plugin is concerned.
+        """Let a waiting pod go on behalf of a plugin.
 
         Parameters
         ----------
         uid
             The pod.
         plugin
-            The plugin that need not be waited for any more; the last one lets the pod go.
+            The plugin that no longer holds the pod; after the last such plugin the pod goes on.
 
         Returns
         -------
@@ -78,14 +77,14 @@ class PluginEffects(Protocol):
         uid
             The pod.
         plugin
-            On whose account: the events this plugin registered wake the pod.
+            The rejecting plugin: its registered events wake the pod.
         message
             The reason, for the pod's Event and condition.
 
         Returns
         -------
         bool
-            Whether it was still to be decided about.
+            Whether the pod was still waiting for a decision.
         """
         ...
 
@@ -114,48 +113,48 @@ class PluginEffects(Protocol):
         ...
 
     def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Have something written to the API that nobody waits for.
+        """Start a write to the API that no pod waits for.
 
         Parameters
         ----------
         what
-            What is done, for the log.
+            A description for the log.
         work
-            Begins it; what it raises is logged, so it sees to its own retries.
+            Begins the write. Its exceptions are logged, so `work` must do its own retries.
         """
         ...
 
 
 class NoEffects:
-    """`PluginEffects` where nobody waits and nothing is carried out.
+    """`PluginEffects` without waiting pods and without any effect.
 
-    Conformance, what-if and plugins' own tests decide, and do nothing.
+    Conformance, what-if and plugins' own tests only decide.
     """
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
-        """Return nobody."""
+        """Return no pods."""
         return ()
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
-        """Answer that it does not wait."""
+        """Return None: the pod does not wait."""
         del uid
         return None
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Answer that it did not wait."""
+        """Return False: the pod did not wait."""
         del uid, plugin
         return False
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
-        """Answer that it did not wait."""
+        """Return False: the pod did not wait."""
         del uid, plugin, message
         return False
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Activate nobody."""
+        """Activate no pod."""
 
     def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Emit nothing."""
+        """Emit no Event."""
 
     def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Begin nothing."""
+        """Begin no work."""

@@ -1,4 +1,4 @@
-"""Enables plugins given by ``--plugin`` where the configuration does not say where they belong."""
+"""Enables plugins given by ``--plugin`` that the configuration does not mention."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """HTTP extenders as the engine sees them: a Protocol, implemented where HTTP is spoken.
 
-Engine and binding cycle ask `Extender`s for a verb each; ``client`` implements them, and
-conformance scripts them. Rules: scheduling spec, cycle section 7 (kubernetes v1.36
+Engine and binding cycle call one verb of an `Extender` at a time. ``client`` implements extenders,
+and conformance scripts them. Rules: scheduling spec, cycle section 7 (kubernetes v1.36
 ``pkg/scheduler/extender.go``).
 """
 
@@ -16,7 +16,7 @@ from moorage.api.pod import Pod
 from moorage.framework.points import EventRegistration
 
 EXTENDER: Final = "Extender"
-"""The plugin that pods rejected by an extender wait for; no plugin of this name exists."""
+"""The plugin name that pods rejected by an extender wait for; no such plugin exists."""
 
 SCORE_FACTOR: Final = 10
 """An extender scores 0 to 10, plugins 0 to 100."""
@@ -26,7 +26,7 @@ Victims = Mapping[str, tuple[Sequence[Pod], int]]
 """Node to the pods to evict there, and how many of them a PodDisruptionBudget protects."""
 
 PodsOnNode = Callable[[str], Sequence[Pod]]
-"""Gives the pods on a node as they are when it is called; none for a node that is not there."""
+"""Returns the pods on a node at the time of the call; no pods for an unknown node."""
 
 _RESOURCES: Final = (
     Resource.POD,
@@ -48,31 +48,31 @@ EVERY_EVENT: Final = tuple(
 
 
 class Extender(Protocol):
-    """One extender. Every verb raises `ExtenderError` when it fails or its answer lies."""
+    """One extender. Every verb raises `ExtenderError` when it fails or its answer is invalid."""
 
     @property
     def name(self) -> str:
-        """Its URL, for messages."""
+        """The extender's URL, for messages."""
         ...
 
     @property
     def ignorable(self) -> bool:
-        """Whether attempts go on without it when it fails."""
+        """Whether attempts go on without the extender when it fails."""
         ...
 
     @property
     def weight(self) -> int:
-        """Multiplier of its scores."""
+        """Multiplier of the extender's scores."""
         ...
 
     @property
     def filters(self) -> bool:
-        """Whether it has the filter verb; the same for the three below."""
+        """Whether the extender has the filter verb."""
         ...
 
     @property
     def prioritizes(self) -> bool:
-        """Whether it scores nodes."""
+        """Whether the extender scores nodes."""
         ...
 
     @property
@@ -82,19 +82,19 @@ class Extender(Protocol):
 
     @property
     def binds(self) -> bool:
-        """Whether it binds pods itself."""
+        """Whether the extender binds pods."""
         ...
 
     def interested(self, pod: Pod) -> bool:
-        """Whether it wants to be asked about the pod."""
+        """Whether the extender is to be asked about the pod."""
         ...
 
     async def filter(
         self, pod: Pod, nodes: Sequence[Node]
     ) -> tuple[Sequence[str], NodeTexts, NodeTexts]:
-        """Return the nodes that pass, the failed ones with reasons, and those beyond help.
+        """Return passing nodes, failed nodes with reasons, and nodes that eviction cannot help.
 
-        A name that passes is one of `nodes`; the others may be anything.
+        A name that passes is one of `nodes`; the other names may be any text.
         """
         ...
 
@@ -103,14 +103,14 @@ class Extender(Protocol):
         ...
 
     async def preempt(self, pod: Pod, victims: Victims, *, on_node: PodsOnNode) -> Victims:
-        """Return the nodes to keep, each with the pods on it that are to go."""
+        """Return the nodes to keep, each with the victims on it."""
         ...
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod; raises `ExtenderSilentError` when it is not known whether it did."""
+        """Bind the pod; raises `ExtenderSilentError` when the outcome is unknown."""
         ...
 
 
 def in_order(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
-    """Return extenders in the order they are asked: those that may be ignored last."""
+    """Return extenders in the order they are asked: ignorable extenders last."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))

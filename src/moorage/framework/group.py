@@ -1,4 +1,4 @@
-"""Points of a pod group's attempt: where its pods may go together, and what making room costs.
+"""Extension points of a pod group's attempt: placements of the group, and making room for it.
 
 Three optional methods of a plugin, found by their names in every enabled plugin; they run only in
 attempts for groups. Weights of placement scores are the plugins' score weights, else 1.
@@ -28,7 +28,9 @@ CARRIED_OUT: Final = "carried out"
 GROUP_PHASE: StateKey[str] = StateKey("group phase")
 """`ON_TRIAL` while Reserve and Permit of a member are taken back afterwards, so that no pod may be
 allowed, rejected or activated on their account; `CARRIED_OUT` when they run for real, one member
-after another, every other one that can be tried being tried too. Absent for a pod on its own."""
+after another. In that case every other member that can be tried is tried too. Absent for a pod on
+its own.
+"""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -47,7 +49,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class FilledPlacement(msgspec.Struct, frozen=True):
-    """A placement, and the pods that found a node in it, each with its row."""
+    """A placement, and the pods that found a node in the placement, each with its row."""
 
     placement: Placement
     pods: tuple[tuple[PodInfo, int], ...]
@@ -55,30 +57,30 @@ class FilledPlacement(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class GroupGatePlugin(Plugin, Protocol):
-    """Turns members of a group away before the group is tried at all."""
+    """Rejects members of a group before the group is tried."""
 
     def group_ready(self, pod: Pod) -> Status:
-        """Return Success, or why an attempt with this pod makes no sense: a rejection.
+        """Return Success, or the rejection of an attempt with this pod.
 
-        A pod turned away waits for the plugin's own events; the rest of its group stays as it is.
+        A rejected pod waits for the plugin's own events; the rest of its group is unchanged.
         """
         ...
 
 
 @runtime_checkable
 class PlacementGeneratePlugin(Plugin, Protocol):
-    """Says which placements are worth trying; at most one plugin of a profile does."""
+    """Generates the placements to try; at most one plugin of a profile does so."""
 
     def generate_placements(
         self, key: GroupKey, terms: GroupTerms | None
     ) -> tuple[Sequence[Placement], Status]:
-        """Return placements, the first of equally good ones first; Success or Error."""
+        """Return placements, the preferred of equally good placements first; Success or Error."""
         ...
 
 
 @runtime_checkable
 class PlacementScorePlugin(Plugin, Protocol):
-    """Says how good placements are; asked once about all in which the group fits."""
+    """Scores placements; asked once about all placements in which the group fits."""
 
     def score_placements(
         self, key: GroupKey, filled: Sequence[FilledPlacement]
@@ -97,7 +99,7 @@ class GroupWhatIf(Protocol):
 
 @runtime_checkable
 class GroupPostFilterPlugin(Plugin, Protocol):
-    """Looks for a way when a group as a whole does not fit."""
+    """Proposes victims when a group as a whole does not fit."""
 
     def post_filter_group(
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf

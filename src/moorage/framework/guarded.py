@@ -1,6 +1,6 @@
-"""A plugin from outside as the engine meets it: in vector form, within its budget, checked.
+"""Wraps a plugin from outside for the engine: vector form, time budget, checked answers.
 
-In-tree plugins are never wrapped, so all of this costs them nothing.
+In-tree plugins are never wrapped, so wrapping costs them nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ANSWERLESS: Final = ("add_pod", "remove_pod", "unreserve")
 
 
 class Guarded:
-    """A plugin from outside; it has the methods of the points the plugin extends, and no others.
+    """A plugin from outside, with the methods of the points it extends, and no other methods.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Guarded:
     handle
         The handle that the plugin was given.
     containment
-        How it is called.
+        Calls the plugin.
     """
 
     def __init__(self, name: str, plugin: Any, handle: Handle, containment: Containment) -> None:
@@ -128,12 +128,12 @@ class Guarded:
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the plugin's events, every event where it does not say (framework section 4).
+        """Return the plugin's events, or every event if it registers none (framework section 4).
 
         Raises
         ------
         ConfigError
-            The plugin broke; nothing has been started yet.
+            The plugin broke; no attempt has started yet.
         """
         if not hasattr(self._plugin, "events_to_register"):
             return EVERY_EVENT
@@ -193,7 +193,7 @@ class Guarded:
         check = checking.SortKeys()
 
         def sort_key(priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
-            """Return the plugin's key; pods it has none for come last, as PrioritySort has them."""
+            """Return the plugin's key; pods without a key come last, as PrioritySort has them."""
             try:
                 answer = self._ask("sort_key", priority, timestamp_ns, pod)
                 return (0, self._read("sort_key", check, answer))
@@ -242,7 +242,7 @@ class Guarded:
     # -- capabilities --------------------------------------------------------------------------
 
     def _never_reused(self, pod: PodInfo) -> bool:
-        """Ask; without a clear answer nothing is reused, which is never wrong."""
+        """Ask the plugin; without a clear answer no answer is reused, which is always safe."""
         ask, declared = self._containment.ask, self._declared.never_reused
         assert declared is not None, "guarded because it is declared"
         try:
@@ -252,7 +252,7 @@ class Guarded:
             return True
 
     def _epoch(self, snapshot: Snapshot) -> int:
-        """Ask; without a number every answer counts as changed, which is never wrong."""
+        """Ask the plugin; without a number every answer counts as changed, which is always safe."""
         ask, declared = self._containment.ask, self._declared.epoch
         assert declared is not None, "guarded because it is declared"
         try:
@@ -294,7 +294,7 @@ class Guarded:
     def _filter_pass(
         self, state: CycleState, pod: PodInfo, view: NodeView, failures: list[Exception]
     ) -> list[Status]:
-        """Ask about every row; breaking over a node that another plugin rejects does no harm."""
+        """Ask about every row; a failure on a node that another plugin rejects is harmless."""
         ask, name = self._plugin.filter_node, self.name
         statuses: list[Status] = []
         for node in self._nodes(view):

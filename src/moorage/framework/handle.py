@@ -1,8 +1,8 @@
-"""The things that a plugin may use: a narrow `Handle`, never the scheduler.
+"""The `Handle`: the narrow set of objects that a plugin may use, never the scheduler.
 
-A plugin answers with statuses and scores. What it may look at is here: the snapshot of the
-current attempt, the interned reasons, its own random stream and, in the binding task only, the
-verbs of the API client. What it may do besides answering is in `effects`.
+A plugin answers with statuses and scores. The handle offers the snapshot of the current attempt,
+the interned reasons, its own random stream and, in the binding task only, the verbs of the API
+client. Its other acts are in `effects`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 class ObjectClient(Protocol):
-    """Objects of any kind as plain JSON values, for what has no verb of its own.
+    """Objects of any kind as plain JSON values, for writes that have no verb of their own.
 
-    Only to be awaited where a plugin may wait: in the binding task, and in what it asks
-    `PluginEffects.in_background` to do. Objects are never written back whole: what changes goes
-    out as a patch. Every verb raises ApiError when the server refuses (NotFoundError,
-    ConflictError) and TransportError when it does not answer.
+    Only to be awaited where a plugin may wait: in the binding task, and in work given to
+    `PluginEffects.in_background`. Objects are never written back whole: changes are sent as
+    patches. Every verb raises ApiError when the server refuses (NotFoundError, ConflictError) and
+    TransportError when it does not answer.
     """
 
     async def get(
@@ -64,7 +64,7 @@ class ObjectClient(Protocol):
     async def delete(
         self, resource: ResourceType, name: str, *, namespace: str = "", uid: str = ""
     ) -> dict[str, object]:
-        """Delete an object, if given only the one with that uid."""
+        """Delete an object, with `uid` only the object of this uid."""
         ...
 
 
@@ -89,7 +89,7 @@ class BindingClient(Protocol):
         ...
 
     async def is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
-        """Look whether a pod is on a node; for those who had somebody else bind it.
+        """Whether a pod is on a node; for a bind that another program was asked to do.
 
         A server that cannot be asked is asked again for a while; then the answer is no.
         """
@@ -107,7 +107,7 @@ class BindingClient(Protocol):
         claim
             The claimRef.
         annotations
-            Set besides; others stay.
+            Annotations to set; other annotations stay.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class BindingClient(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait in the binding task."""
+        """Sleep in the binding task."""
         ...
 
     def has_pod(self, namespace: str, name: str) -> bool:
@@ -137,7 +137,7 @@ class BindingClient(Protocol):
 
 
 class Handle(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a plugin factory is given besides its arguments.
+    """The objects that a plugin factory is given besides its arguments.
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     clock, streams
         The only sources of time and randomness.
     client
-        None where nothing can be written (conformance, benchmarks, what-if).
+        None where writes are impossible (conformance, benchmarks, what-if).
     evictions
-        For whom room is being made right now.
+        Tells for which pods evictions are under way.
     effects
         Pods waiting at Permit, pods to be tried again, Events.
     gates

@@ -31,7 +31,7 @@ GROUP: Final = "moorage.plugins"
 
 
 class OutsideEntry(PluginEntry, frozen=True):
-    """A plugin from outside; its constructor takes what it names: ``args``, ``handle``, both."""
+    """A plugin from outside; its constructor names ``args``, ``handle`` or both."""
 
     def make(self, args: object, handle: Handle) -> object:
         """Construct the plugin for one profile."""
@@ -48,7 +48,7 @@ def entry_of(value: object, *, origin: str) -> PluginEntry:
     value
         The object that was found.
     origin
-        Where, for people.
+        The place of the object, for people.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _origin(point: importlib.metadata.EntryPoint) -> str:
 
 
 def _import_module(name: str) -> ModuleType:
-    # Last, so that nothing in the current folder takes the place of an installed module.
+    # Last, so that no file in the current folder takes the place of an installed module.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)

@@ -1,4 +1,4 @@
-"""How long extension points and plugins take: what the deciding half tells, and to whom.
+"""The `Meter`, which the deciding half tells about the calls of extension points and plugins.
 
 Neither `framework` nor `engine` reads a clock. Where calls are measured, the state of an attempt
 carries a `Meter`, which has a clock; elsewhere it carries none.
@@ -19,11 +19,11 @@ NORMALIZE: Final = "ScoreExtensionNormalize"
 """Extension points as kube-scheduler v1.36 spells them in metrics."""
 
 NOT_TIMED: Final = -1
-"""Instead of a time, where a call is not timed."""
+"""In place of a time, where a call is not timed."""
 
 
 class Meter(Protocol):
-    """Takes down what the plugins of one profile do; every method must return quickly."""
+    """Records the calls of one profile's plugins; every method must return quickly."""
 
     def sample(self) -> bool:
         """Whether the plugins of the attempt that begins are timed one by one."""
@@ -51,7 +51,7 @@ class Meter(Protocol):
 
 
 class _Silent:
-    """`Meter` that takes nothing down."""
+    """`Meter` that records nothing."""
 
     def sample(self) -> bool:
         return False

@@ -1,7 +1,7 @@
-"""Numbers that a plugin keeps for the metrics that are its own.
+"""Numbers that a plugin keeps for its own metrics.
 
 A plugin declares them as its capability `own_metrics`. The metrics page reads them by the name of
-the metric, so that it needs to know no plugin.
+the metric, so that the page depends on no plugin.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Labels: TypeAlias = tuple[str, ...]
 
 
 class PluginMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers that one plugin of one profile tells the metrics.
+    """The numbers that one plugin of one profile reports to the metrics.
 
     Parameters
     ----------
     counters
         Name of a counter to its numbers by labels. The numbers of all profiles are added up.
     observations
-        Name of a histogram to what was observed since the last look: labels and value. Showing the
-        histogram takes them out.
+        Name of a histogram to the observations since the last reading: labels and value. Showing
+        the histogram takes them out.
     """
 
     counters: Mapping[str, Mapping[Labels, float]] = {}

@@ -3,9 +3,9 @@
 Deciding points (PreEnqueue ... Permit) are synchronous and pure: they read the snapshot and
 answer. PreBind, Bind and PostBind run in the binding task and may be ``async def``.
 
-Filter and Score come in two forms. The *vector* form answers for every row of a view at once and
-is what in-tree plugins use. The *scalar* form answers for one node; the framework adapts it.
-What a plugin can do beyond these methods it declares as `moorage.framework.capabilities`.
+Filter and Score come in two forms. The *vector* form answers for every row of a view at once and is
+what in-tree plugins use. The *scalar* form answers for one node; the framework adapts it. A plugin
+declares its further capabilities as `moorage.framework.capabilities`.
 
 Rules mirrored: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework/interface.go``.
 """
@@ -44,12 +44,12 @@ class EventRegistration(msgspec.Struct, frozen=True):
     event
         Resource and actions.
     hint
-        ``(waiting pod, old object, new object) -> worth retrying``; None means always. One that
+        ``(waiting pod, old object, new object) -> worth retrying``; None means always. A hint that
         raises counts as True: errors fail towards progress.
     concerns
-        ``(old object, new object) -> pods``: those about which the hint may say anything but False;
-        others are not asked about, so that one event costs what it concerns and not what waits.
-        None, the function or its answer, means that any pod may be concerned.
+        ``(old object, new object) -> pods``: the pods for which the hint may return anything but
+        False. The hint is not called for other pods, so the cost of an event does not grow with the
+        waiting pods. Any pod may be concerned where the function or its answer is None.
     """
 
     event: ClusterEvent
@@ -79,7 +79,7 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class EventsToRegister(Plugin, Protocol):
-    """Declares the events that may make a pod it rejected schedulable."""
+    """Declares the events that may make a pod rejected by the plugin schedulable."""
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the registrations; read once at start. Empty: no event ever moves its pods."""
@@ -152,7 +152,7 @@ class NodeFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Runs when no node is feasible; may find a way (preemption)."""
+    """Runs when no node is feasible; may propose a node and victims (preemption)."""
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
@@ -202,10 +202,10 @@ class NormalizePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ReservePlugin(Plugin, Protocol):
-    """Keeps books of its own about the chosen node, and can undo it."""
+    """Keeps its own records about the chosen node, and can undo a record."""
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Book the pod on the node; a rejection undoes the attempt."""
+        """Record the pod on the node; a rejection undoes the attempt."""
         ...
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -242,7 +242,7 @@ class PreBindPlugin(Plugin, Protocol):
     def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | Awaitable[Status]:
-        """Do it; any answer but Success undoes the attempt."""
+        """Do the work; any answer but Success undoes the attempt."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The data that preemption leaves in the cycle state, for explaining and for conformance.
 
-The plugin writes a `PreemptionReport` into the cycle state; conformance and explaining read it.
-Evicting is not its business: victims travel in `PostFilterResult`, ``service`` carries it out.
+The plugin writes a `PreemptionReport` into the cycle state; conformance and explaining read it. The
+report causes no eviction: victims are in `PostFilterResult`, and ``service`` evicts them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node on which the preemptor would fit, and what it costs.
+    """A node on which the preemptor would fit after evictions, and the cost of these.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     Parameters
     ----------
     potential
-        Nodes on which evicting pods may help, by row: the ones a dry run is worth.
+        Nodes on which evicting pods may help, by row: the nodes for a dry run.
     candidates
         The candidates in the order of the dry run, those without violations first.
     rejected
@@ -62,14 +62,15 @@ TRIED: StateKey[int] = StateKey("nodes tried for preemption")
 """How many nodes were tried out; for benchmarks."""
 
 EXPLAIN: StateKey[bool] = StateKey("explain preemption")
-"""True where a report is wanted; scheduling itself does without."""
+"""True where a report is wanted; scheduling needs none."""
 
 
 class Narrowing:
     """The exchange with extenders between finding candidates and choosing one.
 
-    The engine writes it before it runs PostFilter; the plugin that finds candidates leaves them
-    in `offered` instead of choosing. Once `answered` it is asked again, and chooses among `kept`.
+    The engine writes it before it runs PostFilter; the plugin that finds candidates leaves them in
+    `offered` instead of choosing. Once `answered` is set, the plugin is asked again and chooses
+    among `kept`.
     """
 
     __slots__ = ("answered", "failure", "kept", "offered")
@@ -81,7 +82,7 @@ class Narrowing:
         self.answered = False
 
     def answer(self, kept: Sequence[Candidate] = (), *, failure: str = "") -> None:
-        """Say which candidates are left, or what an extender failed with."""
+        """Set the remaining candidates, or the failure of an extender."""
         self.kept, self.failure, self.answered = tuple(kept), failure, True
 
 

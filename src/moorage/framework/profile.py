@@ -44,13 +44,13 @@ class Profile:
     Parameters
     ----------
     spec
-        Names, order, weights, arguments; checked already (configuration).
+        Names, order, weights, arguments; already checked by the configuration.
     registry
-        Where the names are looked up.
+        The registry in which names are looked up.
     handle
         Given to every plugin.
     extenders
-        Asked besides the plugins, in this order.
+        The extenders, in the order they are asked.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Profile:
         self.evicts_whole_gangs = any(
             each.evicts_whole_gangs for each in self.capabilities.values()
         )
-        """Whether a victim of preemption that belongs to a gang takes the others with it."""
+        """Whether evicting one member of a gang evicts the other members too."""
         self.group_holders: dict[str, str] = _group_holders(spec, registry)
         """Name of a group source -> the plugin whose Permit holds the members of its groups."""
         self._by_sums: dict[frozenset[str], tuple[int, ...] | None] = {}
@@ -180,7 +180,7 @@ class Profile:
         return cast("Sequence[PostBindPlugin]", self.points["postBind"])
 
     def filters_by_sums(self, skipped: frozenset[str]) -> tuple[int, ...] | None:
-        """Return which Filters read the pods of a row as sums; None if one reads more than that.
+        """Return which Filters read the pods of a row as sums; None if one Filter reads more.
 
         A Filter that reads its row's node alone answers the same whatever pods are there.
 
@@ -205,7 +205,7 @@ class Profile:
         return None if followers else tuple(found)
 
     def normalizer(self, score: ScorePlugin) -> NormalizePlugin | None:
-        """Return a Score plugin's normalising side, or None when its raw scores are final."""
+        """Return the normaliser of a Score plugin, or None when its raw scores are final."""
         return self._normalizers.get(score.name)
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:

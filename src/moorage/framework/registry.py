@@ -1,4 +1,4 @@
-"""Which plugins exist: an explicit map from name to how one is made.
+"""Which plugins exist: an explicit map from a plugin's name to its entry.
 
 Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree``; plugins from
 outside are found by `loading`.
@@ -53,8 +53,9 @@ class PluginEntry(msgspec.Struct, frozen=True):
         Where a plugin from outside comes from, for people; "" for in-tree plugins. A plugin with
         an origin is called through the registry's containment.
     group_sources
-        Names of the group sources whose members its Permit holds. It opens them to the pods of
-        its profiles, and is known before the plugin is made, because the snapshot needs it.
+        Names of the group sources whose members its Permit holds. The plugin opens these sources to
+        the pods of its profiles. The names are known before the plugin is made, because the
+        snapshot needs them.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Registry:
     Parameters
     ----------
     entries
-        The first of them.
+        The first entries.
     containment
         How plugins from outside are called; without a time budget when None.
 
@@ -98,12 +99,12 @@ class Registry:
             self.register(entry)
 
     def register(self, entry: PluginEntry) -> None:
-        """Add a plugin; a second one of the same name is refused."""
+        """Add a plugin; a second plugin of the same name is refused."""
         self._refuse_twice(entry.name)
         self._entries[entry.name] = entry
 
     def register_unloaded(self, name: str, load: Callable[[], PluginEntry]) -> None:
-        """Add a plugin that is loaded when it is first looked for, and not before."""
+        """Add a plugin that is loaded only when its name is first looked up."""
         self._refuse_twice(name)
         self._unloaded[name] = load
 

@@ -1,4 +1,4 @@
-"""Runs the plugins of a point, one loop for every point, and contains the ones that raise.
+"""Runs the plugins of a point, one loop for every point, and contains plugins that raise.
 
 An exception in a plugin becomes the status Error, with the plugin's name: the attempt fails and
 is retried, the scheduler goes on. Texts follow kubernetes v1.36
@@ -75,7 +75,7 @@ class PreFilterOutcome(msgspec.Struct, frozen=True):
     node_names
         The nodes the search is restricted to; None means all.
     plugins
-        Names recorded for requeueing: the rejecting plugin, or the ones that restricted.
+        Names recorded for requeueing: the rejecting plugin, or the restricting plugins.
     results
         Each plugin's own status where it was not Success, in order.
     restricted_by
@@ -159,7 +159,7 @@ def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> Pre
 def pre_filter_one(
     plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> PreFilterAnswer:
-    """Ask one plugin, containing what it raises."""
+    """Ask one plugin, containing its exceptions."""
     began_ns = state.begins()
     try:
         result, status = plugin.pre_filter(state, pod, snapshot)
@@ -191,7 +191,7 @@ def post_filter_one(
     pod: PodInfo,
     node_to_status: Mapping[str, Status],
 ) -> PostFilterAnswer:
-    """Ask one plugin, containing what it raises."""
+    """Ask one plugin, containing its exceptions."""
     began_ns = state.begins()
     try:
         result, status = plugin.post_filter(state, pod, node_to_status)
@@ -241,7 +241,7 @@ def run_post_filter(
             return PostFilterOutcome(status, "", result)
         elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PostFilterOutcome(status, status.message, result)
-        else:  # something broke: the nomination stays as it is
+        else:  # after a failure the nomination stays as it is
             return PostFilterOutcome(error(status.message).by(plugin.name), status.message)
     return PostFilterOutcome(unschedulable(*reasons), ", ".join(reasons), kept)
 
@@ -311,7 +311,7 @@ def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: 
 class PermitOutcome(msgspec.Struct, frozen=True):
     """Success, a rejection, or Wait with the longest wait in seconds by plugin.
 
-    A Wait carries the reasons of the last plugin that asked, and one that says it is a wait.
+    A Wait carries the reasons of the last plugin that asked, and one reason that names the wait.
     """
 
     status: Status
@@ -333,7 +333,7 @@ def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str
         if status.rejected:
             return PermitOutcome(status)
         if status.code is Code.WAIT:
-            # Not a number and less than nothing are no time at all.
+            # NaN and negative numbers are not durations.
             waits[plugin.name] = max(0.0, min(seconds, PERMIT_WAIT_SECONDS_MAX))
             reasons = status.reasons
         elif not status.ok:

@@ -1,7 +1,7 @@
 """Runs the plugins of the binding task: PreBind, Bind and PostBind, plain or awaitable.
 
-What a plugin raises becomes the status Error, with its name. Texts and order follow kubernetes
-v1.36 ``pkg/scheduler/framework/runtime/framework.go``.
+A plugin's exception becomes the status Error, with the plugin's name. Texts and order follow
+kubernetes v1.36 ``pkg/scheduler/framework/runtime/framework.go``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _log = logging.getLogger(__name__)
 
 Work = Coroutine[Any, Any, Status]
 Together = Callable[[Sequence[Work]], Awaitable[Status]]
-"""Runs several works at once, until all have succeeded or one has not; then the others are called
-off. Returns Success, or the status of the first in order among those that failed by then."""
+"""Runs several works at once, until all have succeeded or one has failed; then the others are
+cancelled. Returns Success, or the status of the first in order among those that failed by then.
+"""
 
 
 def run_pre_bind_pre_flight(
@@ -105,7 +106,7 @@ async def _pre_bind(
 
 
 async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-    """Run Bind until a plugin does not skip; that all skip is a failure.
+    """Run Bind until a plugin does not skip; if all skip, binding fails.
 
     An extender that binds, and is interested in the pod, comes before every plugin.
     """
@@ -131,7 +132,7 @@ async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name:
 
 
 async def _bind_by(extender: Extender, profile: Profile, pod: PodInfo, node_name: str) -> None:
-    """Have an extender bind; if its answer is lost, see whether it did."""
+    """Have an extender bind; if its answer is lost, check whether the pod is bound."""
     try:
         await extender.bind(pod.pod, node_name)
     except ExtenderSilentError as lost:

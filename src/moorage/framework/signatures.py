@@ -1,7 +1,7 @@
-"""Which methods make a plugin, and whether a plugin's methods take what they will be given.
+"""Checks which methods make a plugin, and whether they take the arguments they will be given.
 
-Asked when a plugin from outside is registered, so that a swapped or missing argument is a
-sentence at start-up and not a failing attempt.
+Asked when a plugin from outside is registered, so that a swapped or missing argument is an error at
+start-up instead of a failing attempt.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 
 
 def class_faults(plugin_class: type[Any]) -> Iterator[str]:
-    """Yield what keeps a class from being a plugin, each as ``Point: what is wrong``."""
+    """Yield the faults that keep a class from being a plugin, each as ``Point: what is wrong``."""
     for method, (point, declared) in METHODS.items():
         found = getattr(plugin_class, method, None)
         if found is None:
@@ -76,7 +76,7 @@ def class_faults(plugin_class: type[Any]) -> Iterator[str]:
 def parameter_faults(
     function: Callable[..., Any], wanted: Sequence[inspect.Parameter], *, skip_first: bool = False
 ) -> Iterator[str]:
-    """Yield what a function does not take as it will be given, each naming the argument.
+    """Yield each argument that a function does not take in the way it will be given.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def parameter_faults(
             found = places[index].name
             if found != name and found in by_place:
                 yield f"takes `{found}` where it is given `{name}`"
-                return  # one that changed places makes another one wrong, too
+                return  # a misplaced argument makes another one wrong, too
         elif inspect.Parameter.VAR_POSITIONAL not in kinds:
             yield f"takes no `{name}`"
     names = {p.name for p in given}

@@ -45,7 +45,7 @@ class Code(IntEnum):
 
     @property
     def rejected(self) -> bool:
-        """Whether the code means "not here, not now" rather than success or failure."""
+        """Whether the code is a rejection, rather than success or failure."""
         return self in _REJECTED
 
 
@@ -150,7 +150,7 @@ _BROKEN_CODES: Final = tuple(
     int(code) for code in Code if not (code.rejected or code is Code.SUCCESS)
 )
 BROKEN_BY_CODE: Final = np.array([code in _BROKEN_CODES for code in Code], np.bool_)
-"""bool, (codes,): whether a code says neither yes nor no of a node."""
+"""bool, (codes,): whether a code is neither Success nor a rejection."""
 
 Check = tuple[NDArray[np.bool_], Code, int]
 """Rows that fail, bool, (rows of the view,); their code; the id of their reasons."""
@@ -167,7 +167,7 @@ class FilterAnswer:
     reason_n
         int32, (rows of the view,): ids in the `ReasonTable` of the handle; 0 where it passes.
     checks
-        Instead of arrays, what `of_checks` takes.
+        In place of arrays, the argument of `of_checks`.
     """
 
     __slots__ = ("_checks", "_code_n", "_failed_n", "_reason_n")
@@ -227,7 +227,7 @@ class FilterAnswer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether it says neither yes nor no of any row."""
+        """Whether the answer for any row is neither Success nor a rejection."""
         if self._checks and not any(BROKEN_BY_CODE[code] for _, code, _ in self._checks):
             return False
         codes = self.code_n.tobytes()  # searched at ten times the speed of a comparison
@@ -235,7 +235,7 @@ class FilterAnswer:
 
 
 def answer_where(failed_n: NDArray[np.bool_], code: Code, reason_id: int) -> FilterAnswer | None:
-    """Build the answer of a plugin that knows one way to fail.
+    """Build the answer of a plugin with only one reason to reject.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The failed search as the engine lends it to a PostFilter plugin, and trials on its rows.
+"""The failed search that the engine lends to a PostFilter plugin, and trials on its rows.
 
 The engine writes a `WhatIf` into the cycle state before it runs PostFilter. A plugin never sees
-other plugins; through this it can ask what all of them would say if some pods were gone.
+other plugins; a `WhatIf` tells the answers of all Filters if some pods were gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Room:
-    """The room that rows have left beside a pod; where it is below 0 the pod does not fit.
+    """The room on rows beside a pod; where it is below 0 the pod does not fit.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Room:
     def take(
         self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Take the room of one pod more on some rows, where there is enough; return where."""
+        """Take the room of one more pod on some rows, where there is enough; return these rows."""
         fits = which & (self._pods >= 1)
         taken = [(left, amounts[name]) for name, left in self._amounts.items() if name in amounts]
         for left, amount in taken:
@@ -55,7 +55,7 @@ class Room:
         amounts: Mapping[str, NDArray[np.int64]],
         pods: NDArray[np.int64],
     ) -> None:
-        """Take room on some rows, there or not; arrays have an entry for each position."""
+        """Take room on some rows, even if too little; arrays have an entry for each position."""
         for name, left in self._amounts.items():
             if name in amounts:
                 left[positions] -= amounts[name]
@@ -88,7 +88,7 @@ class RowsResult(Protocol):
 
     @property
     def broken(self) -> NDArray[np.bool_]:
-        """bool, (rows,): where a Filter answered neither yes nor no."""
+        """bool, (rows,): where a Filter's answer is neither Success nor a rejection."""
         ...
 
     def status(self, position: int) -> Status:
@@ -125,19 +125,19 @@ class RowsTrial(Protocol):
         Returns
         -------
         ndarray
-            bool, (rows,): on which of them there was no room; there everything stays as it was.
+            bool, (rows,): the rows without room; these rows are unchanged.
         """
         ...
 
 
 class TakesArraysError(Exception):
-    """A Filter could not be asked about a single row in scalars; `RowsTrial` tells what it says."""
+    """A Filter could not be asked about a single row in scalars; `RowsTrial` tells its answer."""
 
 
 class SumsTrial(Protocol):
     """One row whose sums of requests can be shifted, in scalars; the cluster stays as it is.
 
-    As `RowsTrial` for a single row, where that costs many times what it computes.
+    As `RowsTrial` for a single row, where the overhead of arrays is many times the computation.
     """
 
     def shift(self, amounts: Mapping[str, int], pods: int) -> None:
@@ -191,10 +191,10 @@ class WhatIf(Protocol):
 
     @property
     def alike(self) -> object | None:
-        """The same for attempts whose Filters answer alike about a row, as long as that is so.
+        """An object equal for attempts whose Filters answer alike about a row, while that holds.
 
         Alike about a row that has the same node, the same pods and the same pods nominated first;
-        hashable, compared by identity. None where nothing of the kind is known.
+        hashable, compared by identity. None where that is not known.
         """
         ...
 
@@ -206,15 +206,15 @@ class WhatIf(Protocol):
         ...
 
     def on_rows(self, rows: NDArray[np.int64]) -> AbstractContextManager[RowsTrial]:
-        """Try things out on many rows at once, where they are independent."""
+        """Open a trial on many rows at once, where the rows are independent."""
         ...
 
     def on_sums(self, row: int) -> SumsTrial | None:
-        """Try things out on one row by its sums; None where it takes arrays."""
+        """Open a trial on one row by its sums; None where arrays are needed."""
         ...
 
     def on_row(self, row: int) -> AbstractContextManager[RowTrial]:
-        """Try things out on a row; one trial is open at a time."""
+        """Open a trial on a row; one trial is open at a time."""
         ...
 
 

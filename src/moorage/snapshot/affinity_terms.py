@@ -1,8 +1,8 @@
 """The affinity terms of pods on nodes: each distinct term once, with counts by topology domain.
 
-The node table feeds the terms as pods come and go; plugins ask for the terms that mean an incoming
-pod. The counts are sparse and kept by increments, so neither asking nor placing walks pods or
-nodes. A term of a single pod costs a few hundred bytes.
+The node table feeds the terms as pods come and go; plugins ask for the terms that select an
+incoming pod. The counts are sparse and kept by increments, so neither asking nor placing walks pods
+or nodes. A term of a single pod costs a few hundred bytes.
 
 Rules mirrored: scheduling spec, inter-pod affinity sections 2, 3 and 6 (what existing pods want).
 """
@@ -23,7 +23,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.selector_index import SelectorIndex
 from moorage.snapshot.shape import LABELS
 
-# From so many domains on a term's counts are also kept as an array; below, a loop is as fast.
+# From this many domains on, a term's counts are also kept as an array; below, a loop is as fast.
 _DENSE_FROM: Final = 48
 # Arrays kept at a time (20 MB at 5000 domains) and askers remembered: guesses.
 _DENSE_MOST: Final = 512
@@ -31,7 +31,7 @@ _ASKERS_MOST: Final = 4096
 
 
 class TermKind(IntEnum):
-    """The demand of an existing pod's term on the pods it means."""
+    """The demand of an existing pod's term on the pods it selects."""
 
     REQUIRED = 0
     REQUIRED_ANTI = 1
@@ -53,7 +53,7 @@ class ExistingTerm:
     column
         The node label that names its domains.
     uses
-        Pods that have the term; those on nodes without the label included.
+        Pods that have the term; including pods on nodes without the label.
     """
 
     __slots__ = ("_by_domain", "_dense", "column", "kind", "term", "uses", "weight")
@@ -92,7 +92,7 @@ class ExistingTerm:
             add_times(total_d[: len(dense)], dense, times)
 
     def put(self, domain: int, step: int) -> None:
-        """Count one pod more or less in a domain; `ABSENT` counts nowhere."""
+        """Count one pod more or less in a domain; `ABSENT` is not counted."""
         if domain == ABSENT:
             return
         count = self._by_domain.get(domain, 0) + step
@@ -102,13 +102,13 @@ class ExistingTerm:
             del self._by_domain[domain]
         if self._dense is not None:
             if domain >= len(self._dense):
-                self._dense = None  # a new value: made again when asked for
+                self._dense = None  # a new value: made again on the next request
             else:
                 self._dense[domain] = count
 
     @property
     def wants_array(self) -> bool:
-        """Whether an array would pay and is not there."""
+        """Whether an array would save time and does not exist."""
         return self._dense is None and len(self._by_domain) >= _DENSE_FROM
 
     def make_array(self) -> None:
@@ -134,7 +134,7 @@ def add_times(total_d: NDArray[np.int64], more_d: NDArray[np.int64], times: int)
 
 
 class MatchingTerms(msgspec.Struct, frozen=True):
-    """The terms of existing pods that mean one incoming pod, in order of their first use.
+    """The terms of existing pods that select one incoming pod, in order of their first use.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class AffinityTerms:
             found.put(int(found.column.ids[row]), +1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """Stop counting the terms of a pod that was on a row, labelled as it was then."""
+        """Stop counting the terms of a pod that was on a row with these labels."""
         for key in term_keys(pod.part(POD_AFFINITY).value):
             found = self._terms[key]
             found.uses -= 1
@@ -197,7 +197,7 @@ class AffinityTerms:
     def matching(
         self, pod: PodInfo, namespace_labels: Mapping[str, str], *, labels_version: int
     ) -> MatchingTerms:
-        """Return the terms that mean a pod.
+        """Return the terms that select a pod.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class AffinityTerms:
 
 
 def term_keys(spec: PodAffinitySpec) -> Iterator[TermKey]:
-    """Yield the key of every term, one that is listed twice twice."""
+    """Yield the key of every term; a term listed twice is yielded twice."""
     for term in spec.required:
         yield TermKind.REQUIRED, term, 0
     for term in spec.required_anti:
@@ -269,5 +269,5 @@ def term_keys(spec: PodAffinitySpec) -> Iterator[TermKey]:
 
 
 def _pod_namespaces(term: AffinityTerm) -> frozenset[str] | None:
-    """Return the namespaces of pods the term may mean; None where labels decide."""
+    """Return the namespaces of pods that the term may select; None where labels decide."""
     return term.namespaces if term.namespace_selector.nothing else None

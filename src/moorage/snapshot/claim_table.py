@@ -1,8 +1,8 @@
-"""Resource claims as believed: as the API showed them, as written since, and as decided.
+"""Resource claims as the scheduler believes them: shown by the API, written since, and decided.
 
-All profiles share one table, because a device given out by one is taken for the others. Two layers
-lie over the lister. The first has newer versions, known from the answer to a write before the watch
-shows them. The second has allocations under way: decided, and not written yet.
+All profiles share one table, because a device allocated by one profile is taken for the others. Two
+layers lie over the lister. The first has newer versions, known from the answer to a write before
+the watch shows them. The second has allocations under way: decided, and not written yet.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go``
 and ``pkg/scheduler/util/assumecache``.
@@ -28,12 +28,12 @@ class UnderWay(msgspec.Struct):
     Parameters
     ----------
     claim
-        As it will be.
+        The claim with its future allocation.
     on_trial
         Whether a pod group is only tried: the allocation is taken back at the end of the attempt,
-        so that other members of the group, and nobody else, can count on it.
+        so that only other members of the group can count on it.
     pods
-        How many pods want it to stay.
+        How many pods still need the allocation.
     """
 
     claim: ResourceClaim
@@ -42,7 +42,7 @@ class UnderWay(msgspec.Struct):
 
 
 class ClaimTable:
-    """The claims of the cluster with what is known beyond the lister.
+    """The claims of the cluster, including changes not yet in the lister.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ClaimTable:
 
     @property
     def shown_log(self) -> KeyLog[Key]:
-        """Keys of claims the API showed changed or gone."""
+        """Keys of claims that the API showed as changed or deleted."""
         return self._lister.log
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
@@ -92,9 +92,10 @@ class ClaimTable:
         return [claim for claim in found if claim is not None]
 
     def assume(self, claim: ResourceClaim) -> bool:
-        """Take over a version that a write returned; False while the API has shown none at all.
+        """Use the version that a write returned; False if the API has shown no version yet.
 
-        The version stands until the API shows one that is not older, or no claim of that name.
+        The version is used until the API shows a version that is not older, or no claim of that
+        name.
         """
         shown = self._lister.get(claim.name, claim.namespace)
         if shown is None:
@@ -112,7 +113,7 @@ class ClaimTable:
         return [each.claim for each in self._under_way.values()]
 
     def find_under_way(self, uid: str) -> UnderWay | None:
-        """Return what is under way for a claim, or None."""
+        """Return the allocation under way of a claim, or None."""
         return self._under_way.get(uid)
 
     def begin(self, uid: str, claim: ResourceClaim, *, on_trial: bool = False) -> None:
@@ -129,7 +130,7 @@ class ClaimTable:
         self._under_way.pop(uid, None)
 
     def give_up(self, uid: str) -> bool:
-        """Note that a pod does not want the allocation any more; True if it was the last one."""
+        """Note that a pod no longer needs the allocation; True if it was the last pod."""
         known = self._under_way.get(uid)
         if known is None:
             return False
@@ -141,14 +142,14 @@ class ClaimTable:
 
 
 def allocation_of(claim: ResourceClaim) -> AllocationResult:
-    """Return the allocation of a claim that has one, or is about to."""
+    """Return a claim's allocation, including an allocation under way."""
     allocation = claim.status.allocation
     assert allocation is not None, f"claim {claim.namespace}/{claim.name} is not allocated"
     return allocation
 
 
 def _is_older(shown: ResourceClaim, other: ResourceClaim) -> bool:
-    """Whether what the API showed is from before another version of the same claim."""
+    """Whether the version shown by the API is older than another version of the same claim."""
     before, after = shown.metadata.resource_version, other.metadata.resource_version
     if shown.metadata.uid != other.metadata.uid:
         return False

@@ -1,6 +1,6 @@
 """Growable arrays that share their rows.
 
-Rows stay dense: removing one moves the last row into the hole, so a pass over all nodes is a
+Rows stay dense: removing a row moves the last row into the hole, so a pass over all nodes is a
 slice, never a gather. A row number is therefore only good until the next change of structure.
 """
 
@@ -26,7 +26,7 @@ class Columns:
     n
         Number of rows in use.
     structure
-        Rises whenever rows are added, removed or moved; anything cached by row dies with it.
+        Rises whenever rows are added, removed or moved; values cached by row are then invalid.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,8 @@ class Columns:
         self._arrays: dict[ColumnKey, AnyArray] = {}
         self.views: dict[ColumnKey, AnyArray] = {}
         """The columns read since the last change of structure, as `view` returns them; not to be
-        changed. A reader of many columns looks here first, which takes no call."""
+        changed. A reader of many columns reads this dict first, which takes no call.
+        """
 
     def ensure(self, key: ColumnKey) -> AnyArray:
         """Return the whole backing array of a column, made with its fill on first use.

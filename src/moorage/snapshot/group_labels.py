@@ -1,13 +1,13 @@
-"""Group sources of coscheduling: pods name their group by labels; and several sources as one.
+"""Group sources of coscheduling, which name a pod's group by labels; and a source of sources.
 
 `CustomGroups` are PodGroups of scheduling.x-k8s.io, named by a label of the pod. `LabelledGroups`
-are the groups of 2020, which have no object: the labels of the first pod known say what the group
-demands. `SeveralSources` asks its sources in order. The sources of coscheduling serve only the pods
-of profiles that enable its plugin.
+are the groups of 2020, which have no object: the labels of the first known pod are the demands of
+the group. `SeveralSources` asks its sources in order. The sources of coscheduling serve only the
+pods of profiles that enable its plugin.
 
-Rules: scheduling spec, gang sections B and C (scheduler-plugins ``pkg/coscheduling``). In place of
-the record that 2020's plugin kept of its groups, terms are those of the first member that is still
-there; a group whose pods all went is forgotten at once.
+Rules: scheduling spec, gang sections B and C (scheduler-plugins ``pkg/coscheduling``). The plugin
+of 2020 kept a record of its groups. Here the terms come from the first member that still exists; a
+group without pods is forgotten at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CustomGroups:
     lister
         The PodGroups of scheduling.x-k8s.io/v1alpha1.
     members_of
-        Says who belongs to a group; the first of them says its priority.
+        The members of a group; the first member tells its priority.
     """
 
     def __init__(self, lister: Lister[CoschedulingGroup], members_of: MembersOf) -> None:
@@ -56,7 +56,7 @@ class CustomGroups:
         return GroupKey(pod.metadata.namespace, name, CUSTOM_SOURCE) if name else None
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Return what the PodGroup demands, None while there is no such object."""
+        """Return the demands of the PodGroup, None while there is no such object."""
         group = self._lister.get(key.name, key.namespace)
         if group is None:
             return None
@@ -80,21 +80,21 @@ class LabelledGroups:
     Parameters
     ----------
     members_of
-        Says who belongs to a group; the first of them says what it demands.
+        The members of a group; the first member tells its demands.
     """
 
     def __init__(self, members_of: MembersOf) -> None:
         self._members_of = members_of
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Return the group of a pod that has both labels, and a sensible minimum."""
+        """Return the group of a pod that has both labels, and a valid minimum."""
         name = pod.metadata.labels.get(NAME_LABEL)
         if not name or minimum_of(pod) is None:
             return None
         return GroupKey(pod.metadata.namespace, name, LABEL_SOURCE)
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Return what the first member known demands, None without any."""
+        """Return the demands of the first known member, None without members."""
         first = _first(self._members_of(key))
         if first is None:
             return None
@@ -108,7 +108,7 @@ class LabelledGroups:
 
 
 class SeveralSources:
-    """A `GroupSource` made of several; the first that knows a pod counts.
+    """A `GroupSource` made of several sources; the first source that knows a pod counts.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class SeveralSources:
         }
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Return the group of a pod from the first source that has one."""
+        """Return the group of a pod from the first source that has a group for it."""
         for source in self._by_profile.get(pod.spec.scheduler_name, self._everybody):
             key = source.key_of(pod)
             if key is not None:
@@ -142,13 +142,13 @@ class SeveralSources:
         return None
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Return what a group demands, None while it does not exist."""
+        """Return the demands of a group, None while it does not exist."""
         source = self._sources.get(key.source)
         return None if source is None else source.terms_of(key)
 
 
 def minimum_of(pod: Pod) -> int | None:
-    """Return the number the label ``min-available`` says; None where it says none of at least 1."""
+    """Return the number the label ``min-available`` says; None without a number of at least 1."""
     text = pod.metadata.labels.get(MIN_AVAILABLE_LABEL, "")
     if not (text.isascii() and text.removeprefix("+").isdigit()):
         return None
@@ -157,7 +157,7 @@ def minimum_of(pod: Pod) -> int | None:
 
 
 def amounts(resources: Mapping[str, str | int | float]) -> tuple[tuple[str, int], ...]:
-    """Return quantities in the scheduler's units by name; those that make no sense are left out."""
+    """Return quantities in the scheduler's units by name; invalid quantities are left out."""
     found: list[tuple[str, int]] = []
     for name in sorted(resources):
         try:

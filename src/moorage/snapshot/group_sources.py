@@ -1,4 +1,4 @@
-"""Group sources: where a pod names its group, and where the demands of that group are found."""
+"""Group sources: the place where a pod names its group, and the place of the group's demands."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class ApiGroups:
         self._lister = lister
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Return the group a pod names."""
+        """Return the group that a pod names."""
         named = pod.spec.scheduling_group
         if named is None or not named.pod_group_name:
             return None
         return GroupKey(pod.metadata.namespace, named.pod_group_name)
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Return what a PodGroup demands, None while there is no such object."""
+        """Return the demands of a PodGroup, None while there is no such object."""
         group = self._lister.get(key.name, key.namespace)
         return None if group is None else terms_of(group)
 
 
 def terms_of(group: PodGroup) -> GroupTerms:
-    """Return what a PodGroup demands."""
+    """Return the demands of a PodGroup."""
     spec = group.spec
     gang = spec.scheduling_policy.gang
     constraints = spec.scheduling_constraints

@@ -1,8 +1,8 @@
-"""Which node has which container image, and on how many nodes an image is.
+"""The container images on each node, and the number of nodes that have each image.
 
-Mirrors the image states of kubernetes v1.36 ``pkg/scheduler/backend/cache``: the size of an
-image is the one seen first while the name stayed known. Counts are live (upstream's copies may
-lag until a node's own row is refreshed).
+Mirrors the image states of kubernetes v1.36 ``pkg/scheduler/backend/cache``: the size of an image
+is the first size seen since the name became known. Counts are live (upstream's copies may lag until
+a node's own row is refreshed).
 """
 
 from __future__ import annotations
@@ -67,6 +67,6 @@ class Images:
         for name in self._asked.intersection({*old, *new}):
             if name in self._states:
                 self._columns.ensure(("image", name))[row] = name in new
-            else:  # on no node any more: roll-outs ask for new tags all the time
+            else:  # on no node any more: roll-outs always ask for new tags
                 self._asked.remove(name)
                 self._columns.drop(("image", name))

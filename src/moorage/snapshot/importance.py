@@ -1,4 +1,4 @@
-"""The pods of each row by importance, as arrays: whom preemption would take first, last.
+"""The pods of each row by importance, as arrays: the first victims of preemption are last.
 
 Row by row and rank by rank: priority, start and requests. A row is compiled when it is first
 asked for, and again when a pod came, went or changed.
@@ -23,7 +23,7 @@ from moorage.snapshot.table import NodeTable
 from moorage.snapshot.view import as_index
 
 NOT_STARTED = np.iinfo(np.int64).max
-"""Start of a pod that has none: it counts as started now, after every other."""
+"""Start of a pod that has not started: it counts as started now, after every other pod."""
 
 _NO_POD = np.iinfo(np.int64).max  # priority where a row has no pod of this rank: never lower
 _FIRST_RANKS = 8
@@ -43,7 +43,7 @@ def _parsed_ns(text: str) -> int:
 def start_ns(pod: PodInfo) -> int:
     """Return when a pod was started, nanoseconds, or `NOT_STARTED`.
 
-    A time that cannot be read tells nothing; it must not keep others from being looked at.
+    A time that cannot be read counts as not started, so that other pods are still ranked.
     """
     text = pod.pod.status.start_time
     return int(NOT_STARTED) if text is None else _parsed_ns(text)
@@ -73,7 +73,7 @@ class Importance:
     Parameters
     ----------
     table
-        The pods by row. Not to be asked while a trial is open.
+        The pods by row. Not to be used while a trial is open.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -153,12 +153,12 @@ class Importance:
     def _ranked(self, row: int) -> tuple[PodInfo, ...]:
         if self._unranked[row]:
             # Equals stay in the row's order. Pods not started count as started at the moment of
-            # the look, so that equals among them come in reverse of that order.
+            # comparison, so equals among them are in reverse order.
             pods = [
                 (-pod.priority, start := start_ns(pod), -at if start == NOT_STARTED else at, pod)
                 for at, pod in enumerate(self._table.pods_by_row[row].values())
             ]
-            pods.sort()  # no two pods are at the same place, so never by the pods themselves
+            pods.sort()  # no two pods have equal positions, so pods are never compared
             self._pods[row] = tuple([pod for _, _, _, pod in pods])
             self._unranked[row] = False
         return self._pods[row]

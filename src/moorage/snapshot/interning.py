@@ -1,7 +1,7 @@
 """Interned label sets of pods, counted by use, so that ids stay few as pods come and go.
 
-Each set can be found by any of its labels, so that a new selector need not be held against all of
-them: StatefulSets and indexed Jobs give every pod a set of its own.
+Each set can be found by any of its labels, so that a new selector need not be compared with every
+set: StatefulSets and indexed Jobs give every pod a set of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class LabelSets:
         self._uses: list[int] = []
         self._ids: dict[_Key, int] = {}
         self._free: list[int] = []
-        # By label the sets that have it. Most labels are those of one set only (an index, a
-        # hash), for which a bare id takes a quarter of what a container would.
+        # By label the sets that have it. Most labels belong to one set only (an index, a hash), for
+        # which a bare id takes a quarter of what a container would.
         self._by_pair: dict[Pair, int | dict[int, None]] = {}
 
     @property
@@ -61,7 +61,7 @@ class LabelSets:
         return found
 
     def release(self, label_set: int) -> int | None:
-        """Count one use less; return the id if nobody uses it any more and it may be reused."""
+        """Count one use less; return the id if it is unused and may be reused."""
         self._uses[label_set] -= 1
         if self._uses[label_set] > 0:
             return None
@@ -79,8 +79,8 @@ class LabelSets:
         Parameters
         ----------
         selector
-            On the labels. If it wants a label to have one of some values, only sets that have
-            such a label are looked at.
+            On the labels. If it requires a label to have one of some values, only sets with such a
+            label are tested.
         namespaces
             Which namespaces count; None means all.
         """

@@ -31,7 +31,7 @@ class KeyLog(Generic[T]):
         self.position = 0
 
     def append(self, key: T) -> None:
-        """Note that what is behind a key changed."""
+        """Note that the object behind a key changed."""
         self._keys.append(key)
         self.position += 1
         if len(self._keys) > 2 * self._limit:
@@ -48,6 +48,6 @@ class KeyLog(Generic[T]):
         return keys if len(keys) < 2 else list(dict.fromkeys(keys))
 
     def may_have_changed(self, key: T, since: int) -> bool:
-        """Whether a key is among those changed since a position; True where that is forgotten."""
+        """Whether a key is among those changed since a position; True where it is forgotten."""
         start = since - self._base
         return start < 0 or key in self._keys[start:]

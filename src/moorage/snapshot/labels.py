@@ -1,4 +1,4 @@
-"""Node labels as columns of interned values, one column for each key anybody asked about."""
+"""Node labels as columns of interned values, one column for each requested key."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Labels:
         self._by_key: dict[str, LabelColumn] = {}
 
     def find(self, key: str) -> LabelColumn | None:
-        """Return the column of a label key, or None when nobody asked for it yet."""
+        """Return the column of a label key, or None when the key was never requested."""
         return self._by_key.get(key)
 
     def column(self, key: str, labels_by_row: Sequence[Mapping[str, str]]) -> LabelColumn:

@@ -1,4 +1,4 @@
-"""Read-only indexes of every kind a plugin may look at besides nodes and pods.
+"""Read-only indexes of every kind a plugin may read besides nodes and pods.
 
 Filled by ingest (or from lists); a plugin sees `Lister`s, never the client.
 """
@@ -51,7 +51,7 @@ class Lister(Generic[K]):
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, K]] = {}
         self.generation = 0
-        """Rises with every change, so that what was computed from it can tell."""
+        """Rises with every change, so that cached values can be checked."""
         self.log: KeyLog[tuple[str, str]] = KeyLog()
         """(namespace, name) of every object put or removed."""
 
@@ -75,7 +75,7 @@ class Lister(Generic[K]):
         self.log.append((metadata.namespace, metadata.name))
 
     def remove(self, obj: K) -> None:
-        """Remove an object; one that is not there is no error (a repeated delete)."""
+        """Remove an object; a missing object is no error (a repeated delete)."""
         metadata = obj.metadata
         objects = self._by_namespace.get(metadata.namespace)
         if objects is not None and objects.pop(metadata.name, None) is not None:

@@ -1,7 +1,7 @@
-"""The order in which kube-scheduler looks at nodes: one of each zone in turn.
+"""The order in which kube-scheduler visits nodes: one node of each zone in turn.
 
 Rows are in order of arrival, with holes filled from the end; this order is kept beside them, by
-name, for what is searched in part. Fed by `table`, read by the engine's sampling.
+name, for searches over part of the nodes. Fed by `table`, read by the engine's sampling.
 
 Rules: kubernetes v1.36 ``pkg/scheduler/backend/cache/node_tree.go``; scheduling spec, cache
 section 5.
@@ -25,8 +25,8 @@ Zone = tuple[str, str]
 class NodeOrder:
     """Zones in the order in which they got their first node, nodes in the order they came.
 
-    The list is made again only after a node came or went: one that changes zone moves to the end
-    of its new zone, but that shows in the list only then.
+    The list is made again only after a node came or went. A node that changes zone moves to the end
+    of its new zone, but the list shows that only when made again.
     """
 
     __slots__ = ("_came", "_gone", "_listed", "_rows", "_structure", "_zone_of", "_zones")
@@ -57,7 +57,7 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[name] = None
 
     def remove(self, name: str) -> None:
-        """Forget a node, and its zone if it was the last one there.
+        """Forget a node, and its zone if it was the zone's last node.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class NodeOrder:
         row_of
             The row of a name.
         structure
-            Number of the assignment of rows: the answer is kept until it moves.
+            Number of the assignment of rows: the answer is kept until the number changes.
         """
         if self._rows is None or self._structure != structure:
             rows = [row_of(name) for name in self.names()]

@@ -1,7 +1,7 @@
-"""Nominated pods as sums by row, kept by what changed: thousands may wait for room at once.
+"""Sums of nominated pods by row, updated by changes: thousands may wait for room at once.
 
-A wave of preemptors nominates as many nodes; adding all of them up for each attempt would make the
-wave cost its square. Each priority that was asked about has a set of sums.
+Many preemptors nominate as many nodes. Adding all of them up in each attempt would cost the square
+of their number. Each requested priority has its own sums.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class NominatedLevel:
     Attributes
     ----------
     count_n
-        int64, (n,): their number.
+        int64, (n,): number of nominated pods.
     amounts
-        By resource, int64, (n,); a resource that none of them ever requested is missing.
+        By resource, int64, (n,); a resource never requested by a nominated pod is missing.
     log
-        Rows where they changed. A level that had to start afresh is another object.
+        Rows whose sums changed. A level that is built again is a new object.
     """
 
     __slots__ = ("amounts", "count_n", "log")
@@ -93,7 +93,7 @@ class NominatedRows:
     Parameters
     ----------
     table
-        Tells which pods are on a node already: those are nominated no more.
+        Tells which pods are on a node already: these pods are no longer nominated.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -109,7 +109,7 @@ class NominatedRows:
     def follow(
         self, nominations: Mapping[str, Sequence[PodInfo]], changed: KeyLog[str] | None
     ) -> None:
-        """Catch up with what changed; to be called before each of the questions below.
+        """Catch up with changes; to be called before each method below.
 
         Parameters
         ----------
@@ -135,11 +135,11 @@ class NominatedRows:
             due[self._where[uid]] = None
         for name in due:
             pods = nominations.get(name, ())
-            if pods or name in self._pods:  # else somebody came and went in between
+            if pods or name in self._pods:  # else a pod came and went in between
                 self._refresh(name, tuple(pods))
 
     def among(self, pod: PodInfo, rows: IntArray) -> tuple[IntArray, NominatedSums]:
-        """Return where in some rows there are nominated pods to leave room for, and their sums.
+        """Return the positions of rows where nominated pods need room, and the pods' sums.
 
         The nominated pods that count have an equal or higher priority and no node yet. The pod
         itself does not count.

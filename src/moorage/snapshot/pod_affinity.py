@@ -19,7 +19,7 @@ from moorage.snapshot.shape import PartKind
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """An affinity term: which pods, and over which topology.
+    """An affinity term: the selected pods, and the topology.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod with these labels in this namespace is one the term means."""
+        """Whether the term selects a pod with these labels in this namespace."""
         return (
             namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         ) and self.selector.matches(labels)
@@ -95,7 +95,7 @@ def compile_term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
 
 
 def required_terms(namespace: str, affinity: PodAffinity | None) -> Terms:
-    """Compile what an affinity (or anti-affinity) demands.
+    """Compile the required terms of an affinity or anti-affinity.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _weighted(namespace: str, terms: Iterable[WeightedPodAffinityTerm]) -> Weigh
 
 
 def compile_pod_affinity(pod: Pod) -> PodAffinitySpec:
-    """Compile every group of a pod's terms; one that is malformed counts as absent."""
+    """Compile every group of a pod's terms; a malformed group counts as absent."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
@@ -152,7 +152,7 @@ NO_TERMS: Final = PodAffinitySpec()
 def _fields(pod: Pod) -> object:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return None  # one part for all pods without
+        return None  # one shared part for all pods without affinity
     return pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity
 
 

@@ -22,7 +22,7 @@ from moorage.snapshot.selector_index import SelectorIndex
 
 _FIRST_CAPACITY = 256
 _FREE = -1
-_FEW = 8  # so many label sets are looked up one by one, more all at once
+_FEW = 8  # up to this number, label sets are looked up one by one; above, all at once
 
 
 class CountKey(msgspec.Struct, frozen=True, cache_hash=True):
@@ -52,7 +52,7 @@ class _Count:
         self.last_use = 0
 
     def means(self, namespace: str, labels: Mapping[str, str], *, live: bool) -> bool:
-        """Whether a pod is one of those counted."""
+        """Whether a pod is counted."""
         key = self.key
         return (
             (live or not key.live_only)
@@ -70,9 +70,9 @@ class PodColumns:
         Node columns; count columns are added to them.
     """
 
-    # How many count columns are kept, and how many requests one may sleep through before it is
-    # dropped: guesses, wide enough that a roll-out's old keys go and everyday ones stay. Never
-    # more than _MOST (20 MB at 5000 nodes), however many selectors are asked about at once.
+    # How many count columns are kept, and after how many requests without use one is dropped:
+    # guesses, wide enough that a roll-out's old keys go and everyday ones stay. Never more than
+    # _MOST (20 MB at 5000 nodes), however many selectors are asked about at once.
     _KEEP = 64
     _IDLE = 10_000
     _MOST = 512
@@ -183,7 +183,7 @@ class PodColumns:
         self._free = list(range(2 * old - 1, old - 1, -1))
 
     def _see_cells(self) -> None:
-        """Look at the arrays cell by cell, as pods that come and go do: NumPy is slow at that."""
+        """Make cell-by-cell views of the arrays, because NumPy is slow at single cells."""
         self._row_cells = self._row.data
         self._label_set_cells = self._label_set.data
         self._live_cells = self._live.data

@@ -1,9 +1,9 @@
-"""Pod groups as an attempt sees them: which pods belong together, and how many have a place.
+"""Pod groups as an attempt sees them: the members of a group, and how many have a place.
 
-Two things meet here. A `GroupSource` says for a pod which group it belongs to, and the demands of
-that group. The engine serves several sources: an API object, a custom resource, labels.
-`PodGroups` counts the members of each state. Service and cache move members as pods come, are
-assumed, bound and go, each in constant time; a group attempt moves them in a trial.
+A `GroupSource` tells the group of a pod, and the demands of that group. The engine serves several
+sources: an API object, a custom resource, labels. `PodGroups` counts the members of each state.
+Service and cache move members as pods come, are assumed, bound and go, each in constant time; a
+group attempt moves them in a trial.
 
             put (no node)            assume             put (with node)
     absent ---------------> waiting --------> assumed ----------------> assigned
@@ -46,25 +46,25 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     key
         The group.
     uid
-        Of the object behind it; "" where there is none.
+        The uid of the group's object; "" without an object.
     minimum
         How many members must have a place before any of them is bound; members that run already
         are counted. 1 means that they are placed one by one.
     gang
         Whether the minimum is enforced at all.
     priority
-        Of the group as a whole, where it preempts or is preempted as a whole.
+        The priority of the group as a whole, where it preempts or is preempted as a whole.
     topology_key
-        Node label in one value of which all members must be; "" for anywhere.
+        Node label that must have one value for all members; "" for anywhere.
     evicted_whole
         Whether evicting one member means evicting all.
     wait_seconds
         How long a member with a place is held at Permit for the others; 0 leaves it to the plugin.
     resources
-        What must be free in the cluster before any member is tried: name and amount, cpu in
-        millicores, everything else in its own unit.
+        Resources that must be free in the cluster before any member is tried: name and amount, cpu
+        in millicores, everything else in its own unit.
     created
-        When the object behind it was created, RFC 3339; "" where there is none.
+        When the group's object was created, RFC 3339; "" without an object.
     """
 
     key: GroupKey
@@ -80,52 +80,52 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupSource(Protocol):
-    """A group source: from pods to groups. Both questions are asked often and must be cheap."""
+    """A group source: from pods to groups. Both methods are called often and must be cheap."""
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Return the group a pod belongs to, whether that exists or not; None for none.
+        """Return a pod's group, whether it exists or not; None for a pod without a group.
 
         Depends on nothing but the pod, so that members can be counted before the group is known.
         """
         ...
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Return what a group demands, None while it does not exist."""
+        """Return the demands of a group, None while it does not exist."""
         ...
 
 
 class NoGroups:
-    """`GroupSource` where there are no groups: every pod is for itself."""
+    """`GroupSource` without groups: every pod is on its own."""
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Answer none."""
+        """Return None."""
         del pod
         return None
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Answer none."""
+        """Return None."""
         del key
         return None
 
 
 class GroupMembers:
-    """The pods of one group, by uid, by where they stand.
+    """The pods of one group, by uid and by state.
 
     Attributes
     ----------
     pods
         Every member. Each is in exactly one of waiting, assumed and assigned.
     waiting
-        Without a place.
+        Members without a place.
     assumed
-        A node was chosen, the API does not know yet.
+        Members with a chosen node that the API does not show yet.
     assigned
-        The API shows them on a node.
+        Members that the API shows on a node.
     gated
         Members without a node that still have scheduling gates.
     first_ns, failed_ns
-        When the first of them was queued, and when the group failed last, wall-clock nanoseconds;
-        noted by plugins that order the queue by it, None where nobody does.
+        When the first member was queued, and when the group last failed, wall-clock nanoseconds.
+        Plugins that order the queue by these times write them; otherwise None.
     """
 
     __slots__ = ("assigned", "assumed", "failed_ns", "first_ns", "gated", "pods", "waiting")
@@ -141,7 +141,7 @@ class GroupMembers:
 
     @property
     def placed(self) -> int:
-        """How many have a place."""
+        """The number of members with a place."""
         return len(self.assumed) + len(self.assigned)
 
     def waiting_pods(self) -> list[Pod]:
@@ -164,17 +164,17 @@ class MembersByGroup(dict[GroupKey, GroupMembers]):
     """The members of every group; `PodGroups` writes them, and a `GroupSource` may read them."""
 
     def of(self, key: GroupKey) -> GroupMembers:
-        """Return the members of a group, not to be changed; nobody where none is known."""
+        """Return the members of a group, not to be changed; empty for an unknown group."""
         return self.get(key, _NOBODY)
 
 
 class PodGroups:
-    """The groups, and where each of their members stands.
+    """The groups, and the state of each member.
 
     Parameters
     ----------
     source
-        Says which group a pod belongs to; None where no pod belongs to one.
+        Tells the group of a pod; None where no pod has a group.
     members
         The members, empty; shared with a source that reads them, new when not given.
     """
@@ -184,7 +184,8 @@ class PodGroups:
     ) -> None:
         self.source: GroupSource = NoGroups() if source is None else source
         self._groups = MembersByGroup() if members is None else members
-        # uid -> the group the pod was counted in: labels may change, membership is booked once.
+        # uid -> the group the pod was counted in: labels may change, but membership is recorded
+        # once.
         self._key_of: dict[str, GroupKey] = {}
 
     @property
@@ -199,12 +200,12 @@ class PodGroups:
         return self.source.key_of(pod)
 
     def terms_of(self, pod: Pod) -> GroupTerms | None:
-        """Return what the group of a pod demands; None without a group, or while it is missing."""
+        """Return the demands of a pod's group; None without a group, or while it is missing."""
         key = self.source.key_of(pod)
         return None if key is None else self.source.terms_of(key)
 
     def members(self, key: GroupKey) -> GroupMembers:
-        """Return the members of a group, not to be changed; nobody where none is known."""
+        """Return the members of a group, not to be changed; empty for an unknown group."""
         return self._groups.of(key)
 
     def all(self) -> Mapping[GroupKey, GroupMembers]:
@@ -238,7 +239,7 @@ class PodGroups:
             group.waiting[pod.uid] = None
 
     def remove(self, uid: str) -> None:
-        """Forget a pod; one that is not known is no error."""
+        """Forget a pod; an unknown pod is no error."""
         key = self._key_of.pop(uid, None)
         if key is None:
             return
@@ -249,14 +250,14 @@ class PodGroups:
             del self._groups[key]
 
     def assume(self, uid: str) -> None:
-        """Count a waiting pod as placed; anything else stays as it is."""
+        """Count a waiting pod as placed; a pod in any other state is unchanged."""
         group = self._group_of(uid)
         if group is not None and uid in group.waiting:
             del group.waiting[uid]
             group.assumed[uid] = None
 
     def forget(self, uid: str) -> None:
-        """Take an assumption back; anything else stays as it is."""
+        """Take an assumption back; a pod in any other state is unchanged."""
         group = self._group_of(uid)
         if group is not None and uid in group.assumed:
             del group.assumed[uid]

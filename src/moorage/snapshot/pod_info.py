@@ -1,4 +1,4 @@
-"""A pod as the scheduler looks at it: the object, its identity, and its compiled parts."""
+"""A pod in the scheduler's form: the object, its identity, and its compiled parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moorage.snapshot.shape import (
 
 T = TypeVar("T")
 
-# Pods met lately: one event is looked at in several places. A guess, below a megabyte.
+# Recently used pods: several modules handle one event. A guess, below a megabyte.
 _LATELY_MOST: Final = 256
 
 
@@ -81,7 +81,7 @@ class PodInfo:
         return PodInfo(pod, spec=self._spec if same_spec(pod, self.pod) else None)
 
     def placed(self, node_name: str) -> PodInfo:
-        """Return the pod as it will be on a node; `info_of` knows it."""
+        """Return the pod with its future node; `info_of` then finds the new pod."""
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
         pod = msgspec.structs.replace(self.pod, spec=spec)
         return _met(PodInfo(pod, spec=self._spec))
@@ -97,7 +97,7 @@ class PodInfo:
         return self._part_of_its_own(kind)
 
     def _part_of_others(self, kind: PartKind[T]) -> Part[T]:
-        """Return a part that no pod with this very spec has asked for yet."""
+        """Return a part that no pod with the same spec has asked for yet."""
         if not (kind.beside_volumes and self.pod.spec.volumes):
             return kind.of(self.pod)
         beside = self._parts.get(SPEC_BESIDE_VOLUMES)
@@ -124,7 +124,7 @@ _lately: OrderedDict[int, PodInfo] = OrderedDict()
 
 
 def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
-    """Return a pod as the scheduler looks at it; the same object for one met lately.
+    """Return the `PodInfo` of a pod; the same object for a recently used pod.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
 
 
 def meet(info: PodInfo) -> None:
-    """Note that a pod is about to be looked at, so that `info_of` knows it."""
+    """Note that a pod is about to be used, so that `info_of` finds it."""
     if _lately.get(id(info.pod)) is not info:
         _met(info)
 

@@ -14,7 +14,7 @@ _FLOAT_EXACT = 2**53 // 100
 
 
 class ResourceColumns:
-    """Reads the resource columns of a table; a resource nobody has or wants reads as zeros.
+    """Reads the resource columns of a table; a resource without amounts reads as zeros.
 
     Parameters
     ----------

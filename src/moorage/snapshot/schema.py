@@ -24,7 +24,7 @@ class ColumnSpec(msgspec.Struct, frozen=True):
     unit
         Unit of one value, for people.
     fill
-        Value of a row that says nothing.
+        Value of a row without a value of its own.
     """
 
     dtype: type[Any]

@@ -1,4 +1,4 @@
-"""Finds, among many selectors, the few that may match a pod, without asking each of them.
+"""Finds, among many selectors, the few that may match a pod, without testing each selector.
 
 A selector that wants a label to have one of some values is filed under these (key, value) pairs.
 So a pod with n labels looks up n + 1 pairs of its namespace, however many selectors there are.
@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 
 class _Drawer(Generic[T]):
-    """The items of one namespace: by wanted label, and those that want no certain one."""
+    """The items of one namespace: by wanted label, and the items without a wanted label."""
 
     __slots__ = ("by_pair", "rest")
 
@@ -79,7 +79,7 @@ class SelectorIndex(Generic[T]):
                 del self._by_namespace[namespace]
 
     def candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[T]:
-        """Yield each item once whose selector and namespaces may match a pod; all that do match."""
+        """Yield each item once whose selector and namespaces may match; no match is missed."""
         for drawer in (self._by_namespace.get(namespace), self._by_namespace.get(None)):
             if drawer is None:
                 continue
@@ -96,7 +96,7 @@ def _names(namespaces: frozenset[str] | None) -> tuple[str | None, ...]:
 
 
 def wanted_pairs(selector: Selector) -> tuple[Pair, ...]:
-    """Return the pairs one of which every matching pod has; none when there is no such choice.
+    """Return pairs of which every matching pod has one; none when no such pairs exist.
 
     An item is filed under pairs of one key only, so a pod, with one value a key, finds it once.
     """

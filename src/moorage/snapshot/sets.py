@@ -23,11 +23,11 @@ class SetColumn(Generic[S]):
     Parameters
     ----------
     columns
-        Where the ids live.
+        The columns that hold the ids.
     key
         Name of the fixed column.
     empty
-        The value a row has that says nothing.
+        The value of a row without a set of its own.
     """
 
     def __init__(self, columns: Columns, key: str, empty: S) -> None:
@@ -38,7 +38,7 @@ class SetColumn(Generic[S]):
         self._uses: list[int] = [0]
         self._free: list[int] = []
         self.version = 0
-        """Rises when an id gets a new meaning; answers kept by id die with it."""
+        """Rises when an id gets a new meaning; answers cached by id are then invalid."""
         columns.ensure(key)
 
     @property
@@ -79,7 +79,7 @@ class SetColumn(Generic[S]):
         self._uses[0] += 1
 
     def removed(self, row: int) -> None:
-        """Note that a row is about to go."""
+        """Note that a row is about to be removed."""
         self._release(int(self._columns.ensure(self._key)[row]))
 
     def _intern(self, content: S) -> int:

@@ -1,9 +1,8 @@
 """The shape of a pod: its fields that plugins read, compiled once and interned by part.
 
 Name and uid do not belong to the shape, so replicas share their parts. A part is found by the bytes
-of the spec fields it is made of, so two pods with equal fields share the compiled value. A claim
-name of its own does not spoil the reuse of the other parts. Parts live as long as a pod that uses
-them.
+of the spec fields it is made of, so two pods with equal fields share the compiled value. A pod with
+its own claim name still reuses the other parts. Parts live as long as a pod that uses them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sums shifted by row for a question, and put back: as if the pods of many rows requested less.
+"""Sums shifted by row and restored: as if the pods of many rows requested less.
 
-A `Trial` moves pods, one by one. Shifting moves numbers, for questions that see the pods of a row
-only as their count and the sums of their requests.
+A `Trial` moves pods, one by one. Shifting changes numbers only. That suffices for Filters that see
+the pods of a row only as their count and the sums of their requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Amounts = NDArray[np.int64]
 
 
 class RowSums:
-    """The amounts that a row would hold more than it does; less where below 0.
+    """The additional amounts of a row; negative amounts are less.
 
     Parameters
     ----------

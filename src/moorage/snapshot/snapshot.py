@@ -1,8 +1,8 @@
 """The cluster as one attempt sees it: columns, sets, labels, pods, nominations.
 
 There is no copy: the columns are kept current between attempts, and no attempt awaits between
-looking at them and assuming its pod. An attempt with HTTP extenders looks twice, before it asks
-and after it was answered.
+reading them and assuming its pod. An attempt with HTTP extenders reads them twice: before its calls
+to extenders and after the answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Nominations = Mapping[str, Sequence[PodInfo]]
 
 
 class Snapshot(ResourceColumns):
-    """The cluster as plugins read it. Arrays are read-only and die at the table's next change.
+    """The cluster as plugins read it. Arrays are read-only and valid until the table's next change.
 
     Parameters
     ----------
@@ -45,17 +45,17 @@ class Snapshot(ResourceColumns):
     nominations
         Pods nominated to a node, by node name.
     nominations_log
-        Names of nodes whose nominated pods changed; None where nobody keeps it.
+        Names of nodes whose nominated pods changed; None without such a log.
     only_nominated
-        Whether the pod of this uid is the only one nominated to a node of this name, told without
-        looking at the nominations; None where nobody can.
+        Whether the pod of this uid is the only pod nominated to a node of this name, told without
+        reading the nominations; None without such a function.
     groups
         Pod groups, and which of their members have a place; without a source when not given.
 
     Attributes
     ----------
     claims
-        Resource claims with what is known beyond the lister.
+        Resource claims, including changes not yet in the lister.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Snapshot(ResourceColumns):
     def nominated_among(
         self, pod: PodInfo, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NominatedSums]:
-        """Return where in some rows a pod has to leave room for nominated pods, and their sums.
+        """Return the positions of rows where nominated pods need room, and the pods' sums.
 
         Parameters
         ----------

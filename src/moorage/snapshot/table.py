@@ -1,7 +1,7 @@
 """The cluster's columns and the events that keep them current, row by row.
 
 Pods may arrive before their node, and outlive it: they are kept hidden under the node's name and
-count for nothing until the node is there (the "ghost" nodes of kubernetes v1.36
+are not counted until the node exists (the "ghost" nodes of kubernetes v1.36
 ``pkg/scheduler/backend/cache``).
 """
 
@@ -54,7 +54,7 @@ class NodeTable:
         self.node_log: KeyLog[int] = KeyLog()
         self.pod_log: KeyLog[int] = KeyLog()
         self.version_log: KeyLog[int] = KeyLog()
-        """Rows with a pod whose newer version costs the same: for who reads the objects."""
+        """Rows with a pod whose newer version has the same requests: for readers of the objects."""
         self.exact_limit: dict[str, int] = {}
         """By resource, the greatest allocatable ever seen: whether float64 is exact for it."""
         self._image_sizes: list[dict[str, int]] = []
@@ -190,7 +190,7 @@ class NodeTable:
         self.add_pod(info, node_name)
 
     def node_of_pod(self, uid: str) -> str | None:
-        """Return the name of the node a pod is counted on, or None."""
+        """Return the name of the node on which a pod is counted, or None."""
         return self._node_of_pod.get(uid)
 
     def pod(self, uid: str) -> PodInfo | None:
@@ -228,7 +228,7 @@ class NodeTable:
         return self._image_sizes
 
     def restore_row(self, row: int, pods: dict[str, PodInfo], ports: PortSet) -> None:
-        """Put back the order of pods and the port set a trial found on a row.
+        """Restore the order of pods and the port set of a row as before a trial.
 
         Sums are exact under add and remove; the order of pods, and ports that two pods shared,
         are not.
@@ -308,7 +308,7 @@ class NodeTable:
             self.terms.remove(info, row)
 
     def _book(self, info: PodInfo, row: int, sign: int) -> None:
-        if self._booked_in != self.columns.structure:  # arrays may have been made anew
+        if self._booked_in != self.columns.structure:  # arrays may have been replaced
             self._bookings.clear()
             self._booked_in = self.columns.structure
         requests = info.part(RESOURCES)

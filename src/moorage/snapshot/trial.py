@@ -1,7 +1,7 @@
 """Trials: pods are added to or removed from rows, the rows are judged, the changes are undone.
 
-An undo log over the live arrays. Trials nest, last in first out. Undone rows count as changed,
-so anything cached by row looks at them again.
+An undo log over the live arrays. Trials nest, last in first out. Undone rows count as changed, so
+caches by row check them again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows a question is about: all nodes, or a few."""
+"""A selection of rows: all nodes, or a few."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = NDArray[np.int64]
 
 
 def as_index(rows: Rows) -> Rows | slice:
-    """Return what to index with for these rows: a slice where they follow one another."""
+    """Return an index for these rows: a slice where the rows are consecutive."""
     first, n = (int(rows[0]), len(rows)) if len(rows) else (0, 0)
     if n and int(rows[-1]) - first == n - 1 and bool((rows[1:] - rows[:-1] == 1).all()):
         return slice(first, first + n)
@@ -45,7 +45,7 @@ class NodeView:
 
     @classmethod
     def spanning(cls, n_all: int, rows: Rows) -> NodeView:
-        """Return the view of these rows; takes no copies where they follow one another."""
+        """Return the view of these rows; makes no copies where the rows are consecutive."""
         view = cls(n_all, rows)
         view._index = as_index(rows)
         return view
@@ -60,7 +60,7 @@ class NodeView:
 
     @property
     def size_of_all(self) -> int:
-        """Number of nodes, in the view or not."""
+        """Number of all nodes, inside or outside the view."""
         return self._n_all
 
     @property
@@ -76,17 +76,17 @@ class NodeView:
         return column_n if self._index is None else column_n[self._index]
 
     def widened(self) -> NodeView:
-        """Return the view of every row where this one has most of them, else this one itself.
+        """Return the view of every row if this view has most rows, else this view.
 
-        For answers that need several columns: reading them costs nothing then, and what is
-        computed for rows nobody asked about costs less than a copy of each column would.
+        For answers that need several columns: reading them costs nothing then, and the computation
+        for the additional rows costs less than a copy of each column would.
         """
         return (
             self if self.rows is None or 2 * len(self.rows) < self._n_all else NodeView(self._n_all)
         )
 
     def narrowed(self, answer_n: NDArray[A], wide: NodeView) -> NDArray[A]:
-        """Return for the rows of this view what was answered for those of `widened`."""
+        """Return, for the rows of this view, the part of an answer for `widened`."""
         return answer_n if wide is self else self.take(answer_n)
 
     def row_numbers(self) -> Rows:

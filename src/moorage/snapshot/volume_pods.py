@@ -66,7 +66,7 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
     @property
     def any(self) -> bool:
-        """Whether there is anything at all."""
+        """Whether the pod has any such volume."""
         return bool(self.attachable or self.disks)
 
 
@@ -84,7 +84,7 @@ def is_migratable(volume: Volume) -> bool:
 
 
 def disk_key(volume: Volume) -> DiskKey | None:
-    """Return what two inline volumes must share to clash at all; None for harmless types."""
+    """Return the key that two clashing inline volumes share; None for harmless types."""
     if volume.gce_persistent_disk is not None:
         return ("gce", volume.gce_persistent_disk.pd_name)
     if volume.aws_elastic_block_store is not None:

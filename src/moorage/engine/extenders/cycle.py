@@ -1,10 +1,10 @@
 """The scheduling cycle of a profile with HTTP extenders: the only attempts that await.
 
-Events keep flowing while an extender is asked, and rows change. So an attempt looks twice: it
-searches, asks the extenders about the nodes it found, and, when all have answered, searches again
-without awaiting any more. It chooses a node that the extenders accepted and that still passes
-every Filter; score, tie-break and assume see one state of the cluster, as in `cycle`. A pod
-that no extender is interested in is decided by `cycle` alone.
+Events keep flowing while an extender is asked, and rows change. So an attempt searches twice. After
+the first search it asks the extenders about the feasible nodes. After all answers it searches
+again, without awaiting. It chooses a node that the extenders accepted and that still passes every
+Filter; score, tie-break and assume see one state of the cluster, as in `cycle`. A pod that no
+extender is interested in is decided by `cycle` alone.
 
 Rules: scheduling spec, cycle sections 3.1, 3.5, 7 and 10 (kubernetes v1.36
 ``pkg/scheduler/schedule_one.go`` and ``pkg/scheduler/extender.go``).
@@ -40,11 +40,11 @@ from moorage.snapshot.table import NodeTable
 _log = logging.getLogger(__name__)
 
 _ROUNDS: Final = 3
-"""How often extenders are asked anew because the nodes they accepted are gone. A guess."""
+"""How often extenders are asked again because the nodes they accepted are gone. A guess."""
 
 _MOVED: Final = "the nodes changed while extenders were asked about them"
 
-# Farther from zero no sum of extenders' scores is told apart; plugins stay far below.
+# Farther from zero, sums of extenders' scores are not told apart; plugins stay far below.
 _SCORE_BOUND: Final = 2**61
 
 
@@ -56,13 +56,14 @@ class Heard:
     asked
         Names of the nodes that passed the Filters.
     passed
-        Names of those that every extender accepted, in the order asked.
+        Names of the nodes that every extender accepted, in the order asked.
     statuses
-        Node to what an extender rejected it with; it may lack nodes, and name any.
+        Node to the status with which an extender rejected the node; may lack rejected nodes, and
+        may name any node.
     scores
-        Node to what extenders add to its total.
+        Node to the sum that extenders add to the node's total.
     only
-        The nominated node, where nothing else was looked at.
+        The nominated node, where no other node was considered.
     """
 
     def __init__(self) -> None:
@@ -74,10 +75,10 @@ class Heard:
         self._rows: tuple[tuple[str, ...], int, list[int]] = ((), -1, [])
 
     def rows_of(self, names: tuple[str, ...], table: NodeTable) -> list[int]:
-        """Return the rows of the nodes that are there; not to be changed.
+        """Return the rows of the nodes that exist; not to be changed.
 
-        The same names are looked up for filters, for scores and for the choice, so what came of
-        them last is kept for as long as no node comes or goes.
+        The same names are looked up for filters, for scores and for the choice, so the last rows
+        are kept until a node comes or goes.
         """
         known, at, rows = self._rows
         if known is not names or at != table.columns.structure:
@@ -113,7 +114,7 @@ class ExtendedCycle(Cycle):
         )
 
     async def decide_asking(self, pod: PodInfo) -> Decision:
-        """Choose a node for a pod, or say why there is none, with the extenders' consent."""
+        """Choose a node that the extenders accept, or say why there is no such node."""
         try:
             for _ in range(_ROUNDS):
                 if self.snapshot.num_nodes == 0:
@@ -136,7 +137,7 @@ class ExtendedCycle(Cycle):
     # -- asking --------------------------------------------------------------------------------
 
     async def _ask(self, pod: PodInfo) -> Heard:
-        """Search, and ask the extenders about what is feasible: the nominated node first."""
+        """Search, and ask the extenders about the feasible nodes: the nominated node first."""
         heard = Heard()
         search = self.search(self.begin(pod))
         if search.nominated_row is not None:
@@ -161,7 +162,7 @@ class ExtendedCycle(Cycle):
         return heard
 
     async def _ask_filters(self, pod: Pod, names: Sequence[str], heard: Heard) -> tuple[str, ...]:
-        """Ask one extender after the other, each about what the one before left."""
+        """Ask one extender after another, each about the nodes the previous extender accepted."""
         left = tuple(names)
         for extender in self.profile.extenders:
             left, nodes = self._still_there(left, heard)
@@ -181,12 +182,12 @@ class ExtendedCycle(Cycle):
             for name, text in unresolved.items():
                 heard.statuses[name] = unresolvable(text)
             accepted = frozenset(passed)
-            if len(accepted) < len(left):  # it accepts nothing it was not asked about
+            if len(accepted) < len(left):  # an extender accepts no node it was not asked about
                 left = tuple(name for name in left if name in accepted)
         return left
 
     async def _ask_scores(self, pod: Pod, heard: Heard) -> None:
-        """Ask all extenders at once; one that fails adds nothing."""
+        """Ask all extenders at once; an extender that fails adds no score."""
         _, nodes = self._still_there(heard.passed, heard)
 
         async def ask(extender: Extender) -> None:
@@ -252,7 +253,7 @@ class ExtendedCycle(Cycle):
         return self.decision_of(diagnosed, Rejection(diagnosis, after))
 
     def _with_statuses(self, search: Search, heard: Heard) -> Search:
-        """Let the filter result say of feasible rows what the extenders turned them away with.
+        """Put the statuses with which extenders rejected feasible rows into the filter result.
 
         Preemption cannot help on a row without a reason, and such a row counts in no reason.
         """
@@ -310,7 +311,7 @@ class ExtendedCycle(Cycle):
         narrowing.answer([*self._candidates_of(victims)])
 
     def _candidates_of(self, victims: Victims) -> list[Candidate]:
-        """Return what is left as candidates; nodes and pods gone meanwhile are left out."""
+        """Return the remaining candidates, without nodes and pods that are gone meanwhile."""
         found = []
         for name, (pods, violations) in victims.items():
             infos = (self.snapshot.table.pod(each.uid) for each in pods)
@@ -325,12 +326,12 @@ class ExtendedCycle(Cycle):
 
 
 def _with_victims(extender: Extender, victims: Victims) -> Victims:
-    """Leave out nodes an extender that may be ignored named without victims.
+    """Leave out nodes that an ignorable extender named without victims.
 
     Raises
     ------
     ExtenderError
-        Another one named such a node.
+        Another extender named a node without victims.
     """
     for name, (pods, _) in victims.items():
         if not pods and not extender.ignorable:
@@ -339,7 +340,7 @@ def _with_victims(extender: Extender, victims: Victims) -> Victims:
 
 
 class _AskedTwice:
-    """Asks PostFilter plugins until one offers candidates, and goes on once they are narrowed."""
+    """Asks PostFilter plugins until one offers candidates; goes on after the extenders' answer."""
 
     def __init__(self, attempt: Attempt, narrowing: Narrowing) -> None:
         self._state = attempt.state
@@ -350,7 +351,7 @@ class _AskedTwice:
     def until_offered(
         self, plugin: PostFilterPlugin, statuses: Mapping[str, Status]
     ) -> PostFilterAnswer:
-        """Ask a plugin, unless one before it has offered candidates: then it has to wait."""
+        """Ask a plugin, unless an earlier plugin has offered candidates: then the plugin waits."""
         if self._narrowing.offered:
             return None, unschedulable()
         answer = post_filter_one(plugin, self._state, self._pod, statuses)
@@ -361,7 +362,7 @@ class _AskedTwice:
     def afterwards(
         self, plugin: PostFilterPlugin, statuses: Mapping[str, Status]
     ) -> PostFilterAnswer:
-        """Repeat what a plugin said before; ask the one that offered, and those after it."""
+        """Repeat earlier answers; ask the plugin that offered, and the plugins after it."""
         answer = self._answers.get(plugin.name)
         if answer is None:
             return post_filter_one(plugin, self._state, self._pod, statuses)

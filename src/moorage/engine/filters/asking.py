@@ -112,5 +112,5 @@ def raise_first_error(profile: Profile, filtered: FilterPass) -> None:
 
 
 def broken_filter(status: Status) -> Status:
-    """Return the Error that an attempt ends with when a Filter answered neither yes nor no."""
+    """Return the Error of an attempt in which a Filter's answer is no Success and no rejection."""
     return error(f'running "{status.plugin}" filter plugin: {status.message}')

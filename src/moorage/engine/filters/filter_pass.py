@@ -1,7 +1,7 @@
 """The filter result on every row of a view: the first failing plugin decides a row.
 
 Between the plugins' answers and the search. Whether a row passed is known at once; codes and
-reasons are put together when they are read, which is seldom for a pod that finds a node.
+reasons are computed when they are read. A pod that finds a node seldom needs them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NOWHERE.flags.writeable = False
 class Tally:
     """Numbers of rows by plugin, by code and by reason; rows that passed count as well.
 
-    The numbers follow single rows: from one preemptor to the next a few of thousands change.
+    The numbers follow single rows: from one preemptor to the next a few among thousands change.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ class FilterPass:
         self.plugin_n.fill(PASSED)
         self._code_n: CodeArray | None = None
         self._reason_n: ReasonArray | None = None
-        self._shared = False  # a copy reads the same codes and reasons
-        self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers for rows not in them
+        self._shared = False  # a copy reads the same arrays of codes and reasons
+        self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers not yet in the arrays
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
         self._tally: Tally | None = None  # made when it is first read
@@ -138,7 +138,7 @@ class FilterPass:
 
     @classmethod
     def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
-        """Return the filter result that these columns are."""
+        """Return the filter result made of these columns."""
         made = cls(0)
         made._code_n, made._reason_n, made.plugin_n = code_n, reason_n, plugin_n
         made._last, made._suspect = PASSED, True
@@ -146,16 +146,16 @@ class FilterPass:
 
     @property
     def code_n(self) -> CodeArray:
-        """uint8: `Code` of the first failing plugin, 0 where the row passed."""
+        """uint8: `Code` of the first failing plugin, 0 where a row passed."""
         return self._settled()[0]
 
     @property
     def reason_n(self) -> ReasonArray:
-        """int32: its interned reasons."""
+        """int32: the interned reasons of the first failing plugin."""
         return self._settled()[1]
 
     def record(self, index: int, answer: FilterAnswer) -> None:
-        """Take over an answer where it fails and no plugin of a lower index failed."""
+        """Record a plugin's failures on rows that no plugin of a lower index failed."""
         self._forget()
         self._suspect = self._suspect or answer.is_broken
         if index > self._last:
@@ -181,14 +181,15 @@ class FilterPass:
         self._put(at, other, slice(None))
 
     def put_failures(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite rows with the filter results of a pass over just those rows, where it fails."""
+        """Overwrite rows with the failures in a pass over just these rows."""
         failed = ~other.passed
         self._put(at[failed], other, failed)
 
     def put_sooner(self, at: NDArray[np.int64], other: FilterPass) -> None:
-        """Overwrite rows with the results of a pass over just those rows, where it fails first.
+        """Overwrite rows where a pass over just these rows fails at an earlier plugin.
 
-        For a pass of some plugins that judge more strictly now; the others would say the same.
+        For a pass of some plugins that judge more strictly now; the answers of other plugins are
+        unchanged.
         """
         sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
         self._put(at[sooner], other, sooner)
@@ -202,7 +203,7 @@ class FilterPass:
         return plugin, code_n.item(position), reason_n.item(position)
 
     def put_row(self, position: int, result: RowResult) -> None:
-        """Overwrite one row with a filter result, which is yes or no."""
+        """Overwrite one row with a filter result, which is Success or a rejection."""
         before, plugin = self.result_at(position), result[0]
         if before == result:
             return
@@ -239,12 +240,12 @@ class FilterPass:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the filter result on any row is neither yes nor no."""
+        """Whether the filter result on any row is neither Success nor a rejection."""
         return self._suspect and bool(self.broken.any())
 
     @property
     def broken(self) -> BoolArray:
-        """bool, (rows of the view,): whether each row's filter result is neither yes nor no."""
+        """bool, (rows of the view,): whether a row's result is neither Success nor a rejection."""
         broken: BoolArray = BROKEN_BY_CODE[self.code_n]
         return broken
 
@@ -272,8 +273,8 @@ class FilterPass:
     def rows_with(self, code: Code) -> NDArray[np.int64]:
         """Return int64: positions of the rows whose filter result has this code, ascending.
 
-        Not to be changed: kept until another row has it, for a wave of preemptors asks for the
-        same thousands of rows each time.
+        Not to be changed: kept until another row has it, because successive preemptors ask for the
+        same thousands of rows.
         """
         found = self._rows.get(code)
         if found is None:
@@ -296,13 +297,13 @@ class FilterPass:
     # -- codes and reasons ---------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Forget what was counted and found: rows were given other results."""
+        """Drop counts and row lists, because rows were given other results."""
         self._tally = None
         if self._rows:
             self._rows = {}
 
     def _settled(self) -> tuple[CodeArray, ReasonArray]:
-        """Take over what is pending, and return codes and reasons to be read."""
+        """Record pending answers, and return codes and reasons to be read."""
         if self._code_n is not None and self._reason_n is not None and not self._pending:
             return self._code_n, self._reason_n
         if self._code_n is None or self._reason_n is None:
@@ -311,7 +312,7 @@ class FilterPass:
             self._shared = False
         if self._pending:
             self._unshare(self._code_n, self._reason_n)
-            for new, answer in self._pending:  # of rows no one else decides: sums beat masks
+            for new, answer in self._pending:  # one answer decides a row: sums beat masks
                 self._code_n += answer.code_n * new
                 self._reason_n += answer.reason_n * new
             self._pending = []

@@ -1,4 +1,4 @@
-"""Puts pods on rows of a trial and takes them off, and lets PreFilter results follow.
+"""Adds pods to rows of a trial and removes them; PreFilter results are updated.
 
 Rules: scheduling spec, cycle section 3.4 (AddPod and RemovePod of PreFilter).
 """
@@ -16,7 +16,7 @@ from moorage.snapshot.trial import Trial
 
 
 def put_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
-    """Add a pod to a row in a trial; the attempt's cycle state follows.
+    """Add a pod to a row in a trial; the attempt's cycle state is updated.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def put_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None
 
 
 def take_off_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
-    """Remove a pod from a row in a trial; the attempt's cycle state follows.
+    """Remove a pod from a row in a trial; the attempt's cycle state is updated.
 
     Raises
     ------

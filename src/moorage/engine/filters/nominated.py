@@ -1,8 +1,8 @@
-"""Judges rows beside the pods that are nominated to them.
+"""Filters rows again, with the pods that are nominated to them counted.
 
 A row with nominated pods of equal or higher priority must pass twice: with those pods added, and
-without them. Where the Filters of an attempt see the pods of a row only as sums, all such rows are
-judged in one pass as numbers; otherwise each row is a trial of its own.
+without them. Where the Filters of an attempt see the pods of a row only as sums, one pass over
+numbers covers all such rows. Otherwise each row is a trial of its own.
 
 Rules: scheduling spec, cycle section 3.4.
 """
@@ -90,7 +90,7 @@ def filter_beside_sums(
 def filter_beside_nominated(
     attempt: Attempt, row: int, nominated: Sequence[PodInfo]
 ) -> FilterPass | None:
-    """Judge one row with the pods nominated to it that come first; None when none does.
+    """Judge one row beside the nominated pods that come first; None when there are none.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def filter_beside_nominated(
 def nominated_first(
     snapshot: Snapshot, pod: PodInfo, nominated: Sequence[PodInfo]
 ) -> list[PodInfo]:
-    """Return the nominated pods that a pod has to leave room for.
+    """Return the nominated pods for which a pod must leave room.
 
     Such a pod has equal or higher priority, is another pod, and is not on a node already.
     """
@@ -135,7 +135,7 @@ def comes_first(snapshot: Snapshot, pod: PodInfo, row: int) -> bool:
 def judge_row(
     attempt: Attempt, by_sums: Sequence[int], row: int, more: RowSums
 ) -> RowResult | None:
-    """Ask the Filters that see sums about one row that holds more; None where it takes arrays.
+    """Ask the Filters that see sums about one row holding more; None where arrays are needed.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def judge_row(
     by_sums
         Indexes of the Filters.
     row, more
-        The row, and what it holds besides.
+        The row, and the amounts that it holds besides.
     """
     forms, state, pod = attempt.profile.filter_forms, attempt.state, attempt.pod
     for index in by_sums:
@@ -153,7 +153,7 @@ def judge_row(
             return None
         try:
             code, reason = judge(state, pod, row, more)
-        except Exception:  # the plugin is asked again with arrays, and contained there
+        except Exception:  # asked again with arrays, where failures are contained
             return None
         if code:
             return index, code, reason

@@ -1,11 +1,11 @@
-"""The scheduling cycle of a pod group: members placed one after another, and all of it undone.
+"""The scheduling cycle of a pod group: members placed one after another in a trial.
 
-Every member is tried beside those before it: on its node, with Reserve and Permit run, in a trial
-of the snapshot. Permit says whether the members with a place are enough. What comes of the group
-is a `GroupDecision`; `service` carries it out for real, or returns the members with their reasons.
+Every member is tried beside the earlier members, each on its node with Reserve and Permit run, in a
+trial of the snapshot. Permit says whether the members with a place are enough. The outcome is a
+`GroupDecision`; `service` carries it out, or returns the members with their reasons.
 
-The answers of plugins are reused inside the trial as outside of it: a replica costs the rows that
-the members before it changed. Undone rows count as changed, so nothing of a trial outlives it.
+The answers of plugins are reused inside the trial as outside of it: a replica costs only the rows
+that earlier members changed. Undone rows count as changed, so no answer from a trial is kept.
 
 Rules: scheduling spec, cycle section 9 and gang sections A4 to A6 (kubernetes v1.36
 ``pkg/scheduler/schedule_one_podgroup.go``).
@@ -61,9 +61,9 @@ class GroupCycle:
     Parameters
     ----------
     cycle
-        Of the profile all members name.
+        The cycle of the profile that all members name.
     explain
-        Whether preemption leaves its reports behind.
+        Whether preemption writes its reports.
     """
 
     def __init__(self, cycle: Cycle, *, explain: bool = False) -> None:
@@ -81,7 +81,7 @@ class GroupCycle:
         self._post_filters = cycle.profile.group_post_filters
 
     def decide(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
-        """Find places for as many pods of a group as possible, enough of them or none.
+        """Find nodes for as many pods of a group as possible; too few means none.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class GroupCycle:
     # -- one try -------------------------------------------------------------------------------
 
     def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
-        """Place the pods one after another, and take everything back."""
+        """Place the pods one after another, and undo every placement."""
         status, outcome = unschedulable(GROUP_UNSCHEDULABLE), GroupOutcome.REJECTED
         members: list[Member] = []
         with self._snapshot.trial() as trial:
@@ -122,7 +122,7 @@ class GroupCycle:
         return GroupDecision(outcome, status, tuple(members))
 
     def _member(self, pod: PodInfo, scope: Scope, trial: Trial) -> Member:
-        """Find a node for one member, and count it there; also where others must leave first."""
+        """Find a node for one member and count it there, even where victims must leave first."""
         decision = self._cycle.decide(pod, scope)
         node_name = decision.node_name
         if not node_name and decision.outcome is Outcome.REJECT and decision.nomination:
@@ -210,7 +210,7 @@ class GroupCycle:
         )
 
     def _best(self, key: GroupKey, filled: Sequence[FilledPlacement]) -> tuple[int, Status]:
-        """Return which placement scores best, the first of equals."""
+        """Return the placement with the best score, the first among equals."""
         total = np.zeros(len(filled), np.int64)
         for plugin in self._scorers:
             try:

@@ -21,11 +21,11 @@ class GroupOutcome(Enum):
     """How the attempt of a group ended."""
 
     PLACED = "placed"
-    """Enough members have a place: those are bound, the others wait."""
+    """Enough members have a place: the members with a place are bound, the others wait."""
     REJECTED = "rejected"
-    """Too few have: none is bound."""
+    """Too few members have a place: no member is bound."""
     PREEMPTING = "preempting"
-    """Enough would have a place if others left: those are evicted, the places are nominated."""
+    """Enough members would have a place after evictions: victims are evicted, places nominated."""
     BROKEN = "broken"
     """Something broke: every member is retried after backoff."""
 
@@ -36,7 +36,7 @@ class Member(msgspec.Struct, frozen=True):
     Parameters
     ----------
     decision
-        As if the pod had come alone, beside the members before it.
+        The decision about the pod beside the earlier members.
     node_name
         Its place, by choice or by preemption; "" for none.
     permit
@@ -49,17 +49,17 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def preempts(self) -> bool:
-        """Whether the place is free only once others have left."""
+        """Whether the place is free only after evictions."""
         return bool(self.node_name) and self.decision.outcome is not Outcome.BIND
 
     @property
     def broke(self) -> bool:
-        """Whether the attempt for this member failed rather than found nothing."""
+        """Whether the attempt for this member failed with an error."""
         return self.decision.outcome is Outcome.ERROR
 
     @property
     def message(self) -> str:
-        """Why it has no place, or why others must leave."""
+        """Why the member has no place, or why victims must leave."""
         return self.decision.message
 
 
@@ -71,9 +71,9 @@ class MemberOutcome(msgspec.Struct, frozen=True, kw_only=True):
     pod
         The pod.
     decision
-        To be carried out; None when the pod goes back to the queue.
+        The decision to carry out; None when the pod goes back to the queue.
     status, diagnosis, message
-        Why it goes back.
+        Why the pod goes back.
     nomination
         Change to its nomination; None leaves it alone.
     """
@@ -96,8 +96,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
     status
         Success, or why not; `Status.message` is the text of the group's condition.
     members
-        The outcome for each pod tried, in order; shorter than the pods where something broke
-        or nothing was tried at all.
+        The outcome for each pod tried, in order; fewer than the pods where the attempt failed or
+        tried no pod.
     victims
         Pods to evict for the group as a whole, most important first.
     placement
@@ -111,7 +111,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
     placement: str = ""
 
     def outcomes(self, pods: Sequence[PodInfo]) -> Iterator[MemberOutcome]:
-        """Yield what becomes of each pod of the attempt, in order."""
+        """Yield the outcome for each pod of the attempt, in order."""
         for index, pod in enumerate(pods):
             member = self.members[index] if index < len(self.members) else None
             yield self._outcome(pod, member)

@@ -1,9 +1,9 @@
 """Adds to victims the other members of their gangs, or evicts no pod.
 
-A gang with a member less is of no use: evicting one pod of it wastes the room of the others. A
-profile does this only if one of its plugins declares `evicts_whole_gangs`; otherwise preemption
-stays kube-scheduler's. Two things are not considered: budgets that protect the members added, and
-whether another node would have cost less.
+A gang without one of its members is useless: the room of the other members is wasted. A profile
+does this only if one of its plugins declares `evicts_whole_gangs`; otherwise preemption stays
+kube-scheduler's. Budgets that protect the added members are not considered. Neither is a cheaper
+node.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from moorage.snapshot.pod_groups import GroupKey, PodGroups
 def with_whole_gangs(
     groups: PodGroups, victims: Sequence[Pod], *, below: int
 ) -> tuple[tuple[Pod, ...], str]:
-    """Add to victims the members with a place of the gangs they belong to.
+    """Add to victims the other placed members of the victims' gangs.
 
     Parameters
     ----------
     groups
         The pod groups.
     victims
-        As preemption chose them.
+        The victims that preemption chose.
     below
         Priority of the preemptor: a member that is not below it may not be evicted.
 

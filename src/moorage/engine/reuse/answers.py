@@ -1,6 +1,6 @@
-"""The answers about one attempt, from what is known about the pod's shape.
+"""The answers about one attempt, from the caches of the pod's shape.
 
-This is all that the cycle sees of reuse: it gets `ReusedAnswers` instead of `Answers`.
+The cycle gets `ReusedAnswers` in place of `Answers`, and uses no other part of reuse.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Reuse:
     snapshot
         The cluster.
     budget_bytes
-        How much memory the answers may take together.
+        Maximum memory of all answers together.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Reuse:
             if never_reused(pod):
                 return Answers(attempt)
         answers = ReusedAnswers(attempt, self.shapes.find(pod), self)
-        if not pod.pod.status.nominated_node_name:  # or one row may be all that is looked at
+        if not pod.pod.status.nominated_node_name:  # only one row may be needed
             answers.follow()
         return answers
 
@@ -83,12 +83,12 @@ class ReusedAnswers(Answers):
         self._shape = shape
         self._reuse = reuse
         self._every_node = True
-        """Whether PreFilter lets every node be searched; what is known covers every row."""
+        """Whether PreFilter lets every node be searched; the cached answers cover every row."""
         self._followed = False
         """Whether the shape is up to date. No row changes for good during an attempt."""
 
     def follow(self) -> None:
-        """Bring what is known about the shape up to date."""
+        """Bring the shape's caches up to date."""
         self._reuse.shapes.follow(self._shape)
         self._followed = True
 
@@ -118,7 +118,7 @@ class ReusedAnswers(Answers):
         return filtered
 
     def filter_view(self, view: NodeView) -> FilterPass:
-        """Run Filter on a view: of every row from the cache; other views are asked about."""
+        """Run Filter on a view: every row from the cache; plugins are asked about other views."""
         if not view.is_all:
             return super().filter_view(view)
         at, filters, shapes = self.attempt, self._shape.filters, self._reuse.shapes
@@ -139,7 +139,7 @@ class ReusedAnswers(Answers):
         return both
 
     def feasible(self, view: NodeView, filtered: FilterPass) -> Rows:
-        """Return the rows that a filter result passes, remembered with a kept result."""
+        """Return the rows that pass; a kept filter result keeps them too."""
         return (
             self._shape.filters.feasible(filtered)
             if view.is_all
@@ -147,7 +147,7 @@ class ReusedAnswers(Answers):
         )
 
     def totals(self, rows: Rows) -> ScoreArray:
-        """Return the weighted sums, from scores of every row where those are known."""
+        """Return the weighted sums, from cached scores of every row where possible."""
         if not self._every_node:
             return super().totals(rows)
         at, shape = self.attempt, self._shape

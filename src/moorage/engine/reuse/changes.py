@@ -1,4 +1,4 @@
-"""Which rows changed since something was known about them."""
+"""The rows that changed since answers were cached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 ROWS_MOST: Final = 8
-"""From more rows on one pass over them in arrays costs less than scalars; a guess."""
+"""From this many rows on, one pass over them in arrays costs less than scalars; a guess."""
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -28,12 +28,12 @@ class Changes(msgspec.Struct, frozen=True):
     are_few: bool
 
     def are_many(self, num_nodes: int) -> bool:
-        """Whether a pass over all rows costs less than to follow these."""
+        """Whether a pass over all rows costs less than following the changed rows."""
         return not self.are_few and len(self.rows) * 4 > num_nodes + 4
 
 
 def changes(nodes: list[int], pods: list[int]) -> Changes:
-    """Return the changes of rows whose node changed, and of rows whose pods changed."""
+    """Return the changes, from rows with a changed node and rows with changed pods."""
     if not nodes:
         return Changes(pods, nodes, len(pods) <= ROWS_MOST)
     return Changes(sorted({*nodes, *pods}), sorted(nodes), are_few=False)

@@ -1,8 +1,8 @@
-"""The filter cache: what the reusable Filter plugins say of every row, for pods of one shape.
+"""The filter cache: results of the reusable Filter plugins on every row, for pods of one shape.
 
-Filters that read the node alone are kept apart from those that read its pods as well, so that a
-row whose pods changed costs only the latter. Answers of plugins that are asked afresh join
-the kept filter result in every attempt.
+Filters that read the node alone are kept apart from those that read its pods as well, because only
+the latter run again on a row whose pods changed. Answers of plugins that are asked afresh join the
+kept filter result in every attempt.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class FilterCache:
     Attributes
     ----------
     filtered
-        Result of all reusable Filters on every row; None until they were asked. Not to be changed
-        by others.
+        Result of all reusable Filters on every row; None until the Filters were asked. Not to be
+        changed by others.
     by_node
         Result of the reusable Filters that read the node alone; None as `filtered`.
     """
@@ -68,7 +68,7 @@ class FilterCache:
         self.forget()
 
     def forget(self) -> None:
-        """Forget what is known about rows."""
+        """Forget all results."""
         self.filtered: FilterPass | None = None
         self.by_node: FilterPass | None = None
         self._by_pods: FilterPass | None = None
@@ -96,7 +96,7 @@ class FilterCache:
         return filtered
 
     def complete(self, attempt: Attempt, filtered: FilterPass) -> FilterPass:
-        """Return a filter result of the reusable Filters with the Filters asked afresh joined.
+        """Return a filter result of the reusable Filters joined with the Filters asked afresh.
 
         Raises
         ------
@@ -120,13 +120,13 @@ class FilterCache:
         return self.filtered.at(np.array([row]))
 
     def passes(self, state: CycleState, row: int) -> bool | None:
-        """Whether one row passed when the cache was followed last; None where it is not known."""
+        """Whether one row passed when the cache last followed changes; None where unknown."""
         if self.filtered is None or self._plugins.asks_afresh(state):
             return None
         return self.filtered.plugin_n.item(row) == PASSED
 
     def passes_now(self, attempt: Attempt, row: int) -> bool:
-        """Whether one row whose pods changed passes now; False is always right.
+        """Whether one row whose pods changed passes now; False is always a safe answer.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class FilterCache:
     def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
         """Judge a few rows whose nodes did not change; False when that takes arrays.
 
-        Nothing is lost then: the rows judged before are judged once more.
+        In that case all changed rows are judged again in arrays.
         """
         filtered, by_node, by_pods = self.filtered, self.by_node, self._by_pods
         assert filtered is not None
@@ -202,7 +202,7 @@ class FilterCache:
             if passed and found is PASSES:
                 continue
             by_pods.put_row(row, found)
-            first = min(by_node.result_at(row), found)  # the first plugin decides
+            first = min(by_node.result_at(row), found)  # the first failing plugin decides
             filtered.put_row(row, first)
             if passed or first is PASSES:
                 self._feasible = None

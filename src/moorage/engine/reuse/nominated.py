@@ -41,7 +41,7 @@ class _Kept:
     filtered
         The filter result with and without them.
     positions
-        Up to where the logs of nodes, of pods and of the level were followed.
+        Positions in the logs of nodes, of pods and of the level, up to which changes are included.
     """
 
     __slots__ = ("base", "by_sums", "filtered", "level", "positions")
@@ -61,7 +61,7 @@ class _Kept:
         self.positions = positions
 
     def changed(self, snapshot: Snapshot, positions: tuple[int, int, int]) -> list[int] | None:
-        """Return the rows that may be judged otherwise now; None where that is not known."""
+        """Return the rows whose results may have changed; None where that is not known."""
         logs = (snapshot.table.node_log, snapshot.table.pod_log, self.level.log)
         rows: set[int] = set()
         for log, before, now in zip(logs, self.positions, positions, strict=True):
@@ -103,7 +103,7 @@ class NominatedCache:
         filtered
             The filter result without nominated pods, up to date.
         is_kept
-            Whether that is the shape's own filter result, and not one with more plugins asked.
+            Whether `filtered` is the shape's own result, without plugins asked afresh.
 
         Raises
         ------
@@ -150,7 +150,7 @@ def _follow(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> None:
 def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bool:
     """Judge a few rows again without arrays; False when that takes arrays.
 
-    Nothing is lost then: the rows judged before are judged once more.
+    In that case all changed rows are judged again in arrays.
     """
     if len(rows) > ROWS_MOST:
         return False

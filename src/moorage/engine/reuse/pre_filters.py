@@ -1,8 +1,8 @@
-"""The pre-filter cache: what PreFilter came to for one shape.
+"""The pre-filter cache: the outcome of PreFilter for one shape.
 
-The answers of reusable plugins are kept. The plugins asked afresh mostly skip, as they did for the
-last replica; then the outcome of that attempt holds again. Plugins that know which pods they skip
-(capability `skips_spec`) are not even asked.
+The answers of reusable plugins are kept. The plugins asked afresh mostly skip, as for the previous
+replica. Then the outcome of the previous attempt holds again. Plugins that know which pods they
+skip (capability `skips_spec`) are not even asked.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class _Skips(NamedTuple):
     Parameters
     ----------
     always
-        Names of those that skip whatever the cluster is like.
+        Names of the plugins that skip for every cluster.
     conditions
-        For each of the others that skip, the condition that must hold.
+        For each other plugin that skips, the condition that must hold.
     is_all
         Whether all plugins asked afresh skip as long as every condition holds.
     """
@@ -112,7 +112,7 @@ class PreFilterCache:
         state.absorb(self._state)
         if not self._lets_every_node:
             return self._put_together(attempt, {})
-        # An attempt whose plugins are timed one by one asks them all, to be told of each.
+        # An attempt whose plugins are timed one by one asks them all, because each is timed.
         skips = _NONE if state.timed else self._plugins.skips(attempt.pod)
         if skips.is_all and skips.holds(attempt.snapshot):
             known = self._outcomes.get(self._plugins.all_skip)
@@ -122,7 +122,7 @@ class PreFilterCache:
         return self._ask_afresh(attempt, skips)
 
     def _ask_afresh(self, attempt: Attempt, skips: _Skips) -> PreFilterOutcome:
-        """Ask the plugins that are asked afresh, and look up what their answers come to."""
+        """Ask the plugins asked afresh, and look up the outcome of their answers."""
         state, answers = attempt.state, dict[str, PreFilterAnswer]()
         for plugin in self._plugins.afresh:
             if plugin.name in skips.always:
@@ -143,7 +143,7 @@ class PreFilterCache:
     def _put_together(
         self, attempt: Attempt, answers: Mapping[str, PreFilterAnswer]
     ) -> PreFilterOutcome:
-        """Put the answers together: those given, and those of all other plugins."""
+        """Combine the given answers with the answers of all other plugins."""
 
         def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
             found = answers.get(plugin.name)
@@ -190,7 +190,7 @@ def _skips(pod: PodInfo, declared: Sequence[tuple[str, Capabilities]]) -> _Skips
         try:
             if each.skips_spec is None or not each.skips_spec(pod):
                 continue
-        except Exception:  # the plugin is asked by its PreFilter, and contained there
+        except Exception:  # asked by its PreFilter, where failures are contained
             continue
         if each.skips_while is None:
             always.add(name)

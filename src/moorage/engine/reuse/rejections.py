@@ -1,7 +1,7 @@
 """The rejection cache: why a search found no node, for the next pod of the same shape.
 
-A group that does not fit has dozens of members for which there is no node. For each of them every
-row's reasons would be counted and every node tried out by preemption, with the same result. The
+A group that does not fit has dozens of members for which there is no node. Without this cache, each
+member would count every row's reasons and try preemption on every node, with the same result. The
 cache forgets everything as soon as a row changes.
 """
 
@@ -23,8 +23,8 @@ class RejectionCache:
     Parameters
     ----------
     profile
-        The profile. One of its PostFilter plugins that does not declare `rejects_by_shape` is
-        asked for every pod anew.
+        The profile. A PostFilter plugin that does not declare `rejects_by_shape` is asked again for
+        every pod.
     snapshot
         The cluster.
     """
@@ -39,10 +39,10 @@ class RejectionCache:
         self._position = (-1, -1)
 
     def key(self, attempt: Attempt, outcome: PreFilterOutcome, shape: Hashable) -> Hashable | None:
-        """Return what pods have in common that are rejected alike; None for a pod by itself.
+        """Return the key shared by pods that are rejected alike; None for a pod with no such key.
 
-        Rejections are kept where nothing but the shape decided: no plugin that sees more than the
-        sums of a row was asked, and no pod is nominated anywhere.
+        Rejections are kept where only the shape decided. That means: no plugin was asked that sees
+        more than the sums of a row, and no pod is nominated anywhere.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class RejectionCache:
         )
 
     def find(self, key: Hashable) -> Rejection | None:
-        """Return why a pod like this was rejected, if no row has changed since."""
+        """Return why a pod with this key was rejected, if no row has changed since."""
         table = self._snapshot.table
         position = (table.node_log.position, table.pod_log.position)
         if position != self._position:
@@ -85,7 +85,7 @@ class RejectionCache:
         return self._kept.get(key)
 
     def keep(self, key: Hashable, rejection: Rejection) -> None:
-        """Remember a rejection, unless PostFilter named a node: then it found a way."""
+        """Keep a rejection, unless PostFilter named a node."""
         result = None if rejection.after is None else rejection.after.result
         if result is None or not (result.nominated_node or result.victims):
             self._kept[key] = rejection

@@ -1,7 +1,7 @@
 """Scalar filters: Filter plugins asked about single rows, without arrays.
 
-Since the last replica one node got a pod: this is the everyday case of every cache. On one row
-NumPy costs many times what it computes, so plugins may offer the same question for a single row
+The most frequent case of every cache is one node that got a pod since the last replica. On one row
+NumPy's overhead is many times the computation. So plugins may offer the same check for a single row
 (capabilities `filter_row` and `passes_row`).
 """
 
@@ -31,9 +31,9 @@ class ScalarFilters:
         self._unskipped: dict[frozenset[str], tuple[FilterForms, ...]] = {}
 
     def passes(self, attempt: Attempt, row: int) -> bool:
-        """Whether every plugin passes a row; False is always right.
+        """Whether every plugin passes a row; False is always a safe answer.
 
-        A plugin that raises is asked again with arrays, and contained there.
+        A plugin that raises is asked again with arrays, where its failure is contained.
         """
         state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:

@@ -1,7 +1,7 @@
 """The score cache: the raw scores that the reusable Score plugins give every row, for one shape.
 
-Raw scores are kept for all rows, feasible or not, because feasible rows change from pod to pod.
-The weighted sum of those that need no normalising is kept as well.
+Raw scores are kept for all rows, feasible or not, because feasible rows change from pod to pod. The
+weighted sum of the scores that need no normalising is also kept.
 
 Rules: scheduling spec, cycle section 3.5.
 """
@@ -28,7 +28,7 @@ from moorage.snapshot.view import NodeView
 
 
 class ScorePlugins:
-    """The Score plugins of a profile, parted by what their answers depend on.
+    """The Score plugins of a profile, grouped by the inputs of their answers.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ class ScoreCache:
     fixed_n
         int64, (n,): weighted sum of the plugins whose raw scores are final.
     flat
-        By normalising plugin, the raw score that every row has, where all have the same.
+        By normalising plugin, the raw score of every row, where all rows have the same score.
     skipped
-        Names of the reusable plugins that their PreScore took out of scoring.
+        Names of the reusable plugins whose PreScore answered Skip.
     """
 
     __slots__ = ("_fails", "_flat_total", "_known", "_plugins", "fixed_n", "flat", "raw", "skipped")
@@ -86,7 +86,7 @@ class ScoreCache:
         """Forget every score."""
         self._known = False
         self._fails = False
-        """Whether scoring every row fails, perhaps over rows that are not feasible."""
+        """Whether scoring every row fails, possibly on rows that are not feasible."""
         self.raw: dict[str, ScoreArray] = {}
         self.fixed_n: ScoreArray = np.zeros(0, np.int64)
         self.flat: dict[str, int] = {}
@@ -100,7 +100,7 @@ class ScoreCache:
 
     @property
     def known(self) -> bool:
-        """Whether every row has its scores."""
+        """Whether scores of every row are cached."""
         return self._known
 
     # -- answers -------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class ScoreCache:
             return
         try:
             self._score_again(attempt, changes)
-        except CycleError:  # perhaps over a row that is not feasible: it is asked when it is
+        except CycleError:  # perhaps a row that is not feasible; asked again once it is
             self.forget()
 
     def _score_again(self, attempt: Attempt, changes: Changes) -> None:
@@ -240,7 +240,7 @@ class ScoreCache:
     def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
         """Score a few rows whose nodes did not change; False when that takes arrays.
 
-        A plugin that raises is asked again with arrays, and contained there.
+        A plugin that raises is asked again with arrays, where its failure is contained.
         """
         state, pod, skipped, fixed_n = attempt.state, attempt.pod, self.skipped, self.fixed_n
         for name in self._plugins.arrays_only:

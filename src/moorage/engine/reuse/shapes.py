@@ -1,11 +1,11 @@
-"""The shape cache: what is known about each shape of pods.
+"""The shape cache: the cached answers for each shape of pods.
 
-A shape is the parts of a pod that reusable plugins read. What those plugins answered for every row
-is kept for the next pod of the shape, and brought up to date from the rows that changed since.
-Placing one replica after another thus costs one changed row, not a pass over the cluster.
+A shape is the parts of a pod that reusable plugins read. The answers of these plugins for every row
+are kept for the next pod of the shape. They are brought up to date from the rows that changed
+since. Placing one replica after another thus costs one changed row, not a pass over the cluster.
 
-A shape dies when rows were added, removed or moved, when a plugin's epoch changed, and least
-recently used first when the shapes exceed their byte budget.
+A shape is dropped when rows were added, removed or moved, or when a plugin's epoch changed. When
+the shapes exceed their byte budget, the least recently used shape is dropped first.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from moorage.snapshot.snapshot import Snapshot
 BUDGET_BYTES: Final = 256 * 1024 * 1024
 """Default budget: about 500 shapes at 5000 nodes; a guess."""
 
-# Of a shape without arrays: its parts and what plugins compiled; a guess.
+# Size of a shape without arrays: its parts and the values that plugins compiled; a guess.
 _SHAPE_BYTES: Final = 8 * 1024
 
-# Rows that may have changed since a shape was brought up to date, while one of them is looked for
-# among them each time; a guess.
+# When one row is checked, it is looked up among the rows that may have changed since a shape was
+# brought up to date, up to this number; a guess.
 _BEHIND_MOST: Final = 128
 
 Parts = tuple[Part[Any], ...]
@@ -54,7 +54,7 @@ class Shape:
     Parameters
     ----------
     parts
-        The parts of its pods. They are kept alive, so that those of the next replica have the
+        The parts of its pods. They are kept alive, so that the parts of the next replica have the
         same ids.
     attempt
         A pod of the shape, with a cycle state that only the reusable plugins write.
@@ -88,7 +88,7 @@ class Shape:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the caches, bytes; of all but arrays by a guess."""
+        """Memory of the caches, bytes; everything except the arrays is a guess."""
         arrays = self.filters.nbytes + self.scores.nbytes + self.nominated.nbytes
         return _SHAPE_BYTES + arrays
 
@@ -103,7 +103,7 @@ class Shape:
         at_nodes, at_pods = node_log.position, pod_log.position
         if self._pod_position == at_pods and self._node_position == at_nodes:
             return False
-        self.state.meter = None  # keeping answers up to date is no part of an extension point
+        self.state.meter = None  # keeping answers up to date belongs to no extension point
         nodes = [] if self._node_position == at_nodes else node_log.since(self._node_position)
         pods = pod_log.since(self._pod_position)
         self._node_position, self._pod_position = at_nodes, at_pods
@@ -116,16 +116,16 @@ class Shape:
         return False
 
     def forget(self) -> None:
-        """Forget what is known about rows; what PreFilter said stays."""
+        """Forget answers about rows; the answers of PreFilter stay."""
         self.filters.forget()
         self.scores.forget()
         self.nominated.forget()
 
     def passes(self, attempt: Attempt, row: int) -> bool:
-        """Whether one row is known to pass, or found out about it alone; False is always right.
+        """Whether one row passes, from the cache or judged alone; False is always a safe answer.
 
-        The caches need not be up to date. A pod that gets the node it is nominated to concerns no
-        other row, and those are judged once by the attempt that looks at all of them.
+        The caches need not be up to date. A pod that gets its nominated node needs no other row.
+        The next attempt over all rows judges the other rows once.
 
         Parameters
         ----------
@@ -159,12 +159,12 @@ class ShapeCache:
     snapshot
         The cluster.
     budget_bytes
-        How much memory the shapes may take together.
+        Maximum memory of all shapes together.
 
     Attributes
     ----------
     hits, misses
-        How often a shape was known, and how often rows had to be judged from the start.
+        How often a shape was known, and how often all rows had to be judged.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class ShapeCache:
         attempt = Attempt(self._profile, self._snapshot, CycleState(), pod)
         made = self._shapes[key] = Shape(parts, attempt, self._plugins, epochs)
         self._shapes.move_to_end(key)
-        self.settle(made)  # also shapes that PreFilter stops or restricts must not pile up
+        self.settle(made)  # also shapes that PreFilter stops or restricts must not accumulate
         return made
 
     def follow(self, shape: Shape) -> None:

@@ -1,4 +1,4 @@
-"""A trial on many rows at once: sums of requests are shifted, each row for itself.
+"""A trial on many rows at once: the sums of requests are shifted for each row.
 
 Only for attempts in which no Filter sees more of a row's pods than their sums.
 
@@ -60,7 +60,7 @@ class TriedRows:
     by_sums
         Indexes of the Filters that read them.
     nominated
-        Where in the view nominated pods come first, and what they add; None for nowhere.
+        Positions in the view where nominated pods come first, and their sums; None without any.
     by_node
         The result on every row of the Filters that read the node alone; None when they must be
         asked.
@@ -100,7 +100,7 @@ class TriedRows:
         return FilterResult(profile, found)
 
     def put_back(self, amounts: Mapping[str, Rows], which: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Put a pod back on rows that still pass with it; return where there was no room."""
+        """Put a pod back on rows that still pass with it; return the rows without room."""
         room = self._room or self._measured()
         if room is None:
             return self._put_back_and_judge(amounts, which)
@@ -119,7 +119,7 @@ class TriedRows:
         return gone
 
     def _measured(self) -> Room | None:
-        """Return the room on the rows as they are now; None where a Filter cannot tell it."""
+        """Return the room on the rows as they are now; None where a Filter cannot tell the room."""
         at = self._attempt
         found: Room | None = None
         for index in self._by_sums:
@@ -139,7 +139,7 @@ class TriedRows:
         return found
 
     def _beside(self, put: Callable[[Rows, FilterPass], None], only: Iterable[int]) -> None:
-        """Judge the rows with nominated pods beside those, and put the filter results in."""
+        """Judge the rows with nominated pods, those pods counted, and record the filter results."""
         if self._nominated is None:
             return
         positions, added = self._nominated

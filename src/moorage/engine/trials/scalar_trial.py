@@ -1,6 +1,6 @@
-"""The scalar trial: one row on which pods are tried out as numbers; the cluster stays as it is.
+"""The scalar trial: pods are tried on one row as numbers; the cluster does not change.
 
-For the everyday case that from one preemptor to the next one or two rows have to be tried.
+For the frequent case that one or two rows must be tried for the next preemptor.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ScalarTrial:
         return SUCCESS if found is PASSES else result_status(self._attempt.profile, found)
 
     def put_back(self, amounts: Mapping[str, int]) -> bool:
-        """Put a pod back if the row still passes with it; return whether it does.
+        """Put a pod back if the row still passes with the pod; return whether it does.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class ScalarTrial:
         return False
 
     def _result(self) -> RowResult:
-        """Return the result beside nominated pods where it fails as soon, or the one without."""
+        """Return the result beside nominated pods if it fails as early, else the result without."""
         mine, beside, by_node = self._amounts, self._nominated, self._by_node
         first = PASSES
         if beside is not None:
@@ -106,7 +106,7 @@ class ScalarTrial:
         return first if first is not PASSES and first[0] <= found[0] else found
 
     def _ask(self, more: RowSums) -> RowResult:
-        """Ask the Filters that read sums about the row if it held more."""
+        """Ask the Filters that read sums about the row with more amounts."""
         found = judge_row(self._attempt, self._by_sums, self._row, more)
         if found is None:
             raise TakesArraysError

@@ -1,7 +1,8 @@
-"""A failed search as PostFilter plugins may use it: statuses by row, and trials on rows.
+"""A failed search lent to PostFilter plugins: statuses by row, and trials on rows.
 
 Implements `framework.what_if`. A trial starts from the attempt's cycle state, so that the plugins'
-PreFilter results follow what is taken off and put on; the cluster is as before when it ends.
+PreFilter results follow every pod taken off or put on. The cluster is unchanged when the trial
+ends.
 
 Rules: scheduling spec, cycle sections 3.4 and 10.
 """
@@ -30,7 +31,7 @@ Rows = NDArray[np.int64]
 class NodeStatuses(Mapping[str, Status]):
     """Status of every node after a failed search, nodes that were not filtered included.
 
-    Nothing is spelled out before it is asked for: at thousands of nodes most plugins ask for none.
+    Statuses are made only when read: at thousands of nodes most plugins read none.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class SearchWhatIf:
     search
         The search.
     statuses
-        The statuses of the nodes that it ended with.
+        The statuses of the nodes at the end of the search.
     """
 
     def __init__(self, search: Search, statuses: NodeStatuses) -> None:
@@ -112,7 +113,7 @@ class SearchWhatIf:
 
     @property
     def alike(self) -> object | None:
-        """The same object for attempts whose Filters answer alike about a row."""
+        """An object equal for attempts whose Filters answer alike about a row."""
         return self._known
 
     def nominated(self) -> tuple[NominatedLevel, int | None]:
@@ -123,7 +124,7 @@ class SearchWhatIf:
 
     @contextmanager
     def on_rows(self, rows: Rows) -> Iterator[TriedRows]:
-        """Try things out on many rows at once, where they are independent."""
+        """Open a trial on many rows at once, where the rows are independent."""
         assert self._by_sums is not None, "rows depend on one another"
         snapshot, pod = self._attempt.snapshot, self._attempt.pod
         view = NodeView.spanning(snapshot.num_nodes, rows)
@@ -140,7 +141,7 @@ class SearchWhatIf:
             )
 
     def on_sums(self, row: int) -> ScalarTrial | None:
-        """Try things out on one row by its sums; None where it takes arrays."""
+        """Open a trial on one row by its sums; None where arrays are needed."""
         by_sums, by_node = self._by_sums, None if self._known is None else self._known.by_node
         if by_sums is None or by_node is None:
             return None
@@ -156,7 +157,7 @@ class SearchWhatIf:
         )
 
     def _nominated(self, rows: Rows) -> tuple[Rows, NominatedSums] | None:
-        """Return where in the rows nominated pods come first, and what they add; None: nowhere."""
+        """Return positions of rows where nominated pods come first, and their sums, or None."""
         if not self._attempt.snapshot.nominations:
             return None
         found = self._attempt.snapshot.nominated_among(self._attempt.pod, rows)
@@ -164,7 +165,7 @@ class SearchWhatIf:
 
     @contextmanager
     def on_row(self, row: int) -> Iterator[TriedRow]:
-        """Try things out on a row; everything is undone at the end."""
+        """Open a trial on one row; every change is undone at the end."""
         by_node = None if self._known is None else self._known.by_node
         known = None if by_node is None else by_node.result_at(row)
         with self._attempt.snapshot.trial() as trial:
