@@ -1,6 +1,7 @@
-"""How fast, and the same every time: declarative workloads, run and reported.
+"""Reproducible benchmarks: declarative workloads, run and reported.
 
-`workload` describes (after the opcodes of Kubernetes' scheduler_perf), `engine_run` runs one
-against the deciding half alone, `server_run` through an API server, `report` tells. Every report
-carries a digest of the placements, so that faster can never mean different.
+`workload` describes workloads, after the opcodes of Kubernetes' scheduler_perf. `engine_run` runs
+a workload against the scheduling cycle alone, `server_run` runs one through an API server, and
+`report` formats the result. Every report carries a digest of the placements, so that a faster run
+is known to have made the same decisions.
 """

@@ -1,7 +1,7 @@
 """A client process of ``moorage bench api``: the hidden command ``moorage bench api-client``.
 
-Reads one `Job` a line from standard input and answers each with a line on standard output. The
-server is what is measured, so its clients are processes of their own and do as little as they can.
+Reads one `Job` a line from standard input and answers each job with a line on standard output. The
+measurement is of the server, so its clients are separate processes that do as little as possible.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Answer = Callable[[msgspec.Struct], None]
 PODS = "/api/v1/namespaces/default/pods"
 WRITTEN = "/api/v1/namespaces/default/configmaps"
 GROUPS = 10
-"""Pods carry one of so many values of the label ``group``."""
+"""Number of different values of the label ``group`` on the pods."""
 
 _ACCEPTED = {
     "json": "application/json",
     "table": "application/json;as=Table;v=v1;g=meta.k8s.io",
     "protobuf": PROTOBUF,
 }
-# As many objects are written in turn, of about the size of a pod.
+# Number of objects written in turn, each of about the size of a pod.
 _OBJECTS = 100
 _PADDING = "x" * 800
 _SENT = re.compile(rb'"sent":"([0-9]+)"')
@@ -160,7 +160,7 @@ def _written(index: int, sent_ns: int) -> tuple[str, dict[str, Any]]:
 
 
 class _Watcher:
-    """One watch: counts events, and keeps when they were sent and seen."""
+    """One watch: counts events, and keeps the times at which each was sent and seen."""
 
     def __init__(self, job: Watch, clock: Clock) -> None:
         self._job = job

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Load(msgspec.Struct, frozen=True, tag=True):
-    """Create nodes, then pods, then what `Write` changes, one by one; answered with `Loaded`.
+    """Create nodes, pods and the objects that `Write` changes, one by one; answered with `Loaded`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ListOnce(msgspec.Struct, frozen=True, tag=True):
     target
         Path and query.
     form
-        ``json``; ``table`` as ``kubectl get`` asks for; ``protobuf`` as Go programs do.
+        ``json``; ``table``, as kubectl get requests; ``protobuf``, as Go programs request.
     """
 
     target: str
@@ -46,16 +46,16 @@ class ListOnce(msgspec.Struct, frozen=True, tag=True):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A list as it came.
+    """The measurements of one list call.
 
     Parameters
     ----------
     seconds
-        From the call to the last byte.
+        Time from the call to the last byte.
     size_bytes
-        Of the body.
+        Size of the body.
     count
-        Objects, or rows.
+        Number of objects, or of table rows.
     """
 
     seconds: float
@@ -88,16 +88,16 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Watch(msgspec.Struct, frozen=True, tag=True):
-    """Watch what `Write` changes; answered with `Watching`, and in the end with `Watched`.
+    """Watch the objects that `Write` changes; answered with `Watching`, at the end with `Watched`.
 
     Parameters
     ----------
     watchers
-        How many watches, each with a connection.
+        Number of watches, each with its own connection.
     events
-        How many events each is to see.
+        Number of events each watcher should see.
     silence_seconds
-        A watcher that sees nothing for so long has lost events.
+        A watcher that sees no event for this long has lost events.
     """
 
     watchers: int
@@ -117,15 +117,15 @@ class Watched(msgspec.Struct, frozen=True):
     Parameters
     ----------
     seconds
-        From the first event seen by anybody to the last.
+        Time from the first event seen by any watcher to the last.
     events
         Events each watcher saw.
     digests
-        SHA-256 of the resourceVersions each watcher saw, in its order; without repetitions.
+        Distinct SHA-256 digests of the resourceVersions, in the order each watcher saw them.
     cut
         Watchers whose stream the server ended.
     lag_p50_ms, lag_p99_ms
-        From sending a write to reading its event, over all events of all watchers.
+        Time from sending a write to reading its event, over all events of all watchers.
     """
 
     seconds: float

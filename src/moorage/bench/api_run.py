@@ -1,4 +1,4 @@
-"""Measures the API server as its clients meet it: creating, listing, and telling many watchers.
+"""Measures the API server from its clients: creating, listing, and sending events to many watchers.
 
 The server is ``moorage up --no-scheduler`` with its controllers; its clients are two processes
 (`api_client`), one that calls and one that watches, so processor time of the server is its own.
@@ -36,7 +36,7 @@ Progress = Callable[[str], None]
 T = TypeVar("T")
 
 _START_SECONDS = 60.0
-# A watcher who sees nothing for so long is not told any more.
+# A watcher that sees no event for this long gives up.
 _SILENCE_SECONDS = 30.0
 _LISTS: Mapping[str, ListOnce] = {
     "all": ListOnce("/api/v1/pods"),
@@ -52,9 +52,9 @@ class ApiPlan(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     nodes, pods, connections
-        Objects created, and over how many connections.
+        Number of nodes and pods created, and of connections that create them.
     watchers, rate, seconds
-        Watches open while writes come at a rate (in a second) for some seconds.
+        Number of open watches, writes in a second, and duration of the writes.
     """
 
     nodes: int
@@ -71,17 +71,17 @@ class ApiResult(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     plan
-        What ran.
+        The load.
     loaded
-        Creating nodes and pods.
+        Time for creating nodes and pods.
     lists
-        Reading all pods, some, as kubectl prints them, and as Go programs read them.
+        Lists of all pods, of some pods, as kubectl prints them, and as Go programs read them.
     written, watched
-        The writes, and what watchers saw of them.
+        The writes, and the events that watchers saw.
     server_cpu_seconds
-        Processor time of the server in each part, and of its parent; 0 where it is not known.
+        Processor time of the server and of its parent in each part; 0 where unknown.
     memory_peak_mib
-        Of the server, after each part.
+        Peak memory of the server after each part.
     """
 
     plan: ApiPlan
@@ -94,7 +94,7 @@ class ApiResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over what was seen: objects listed, and events of each watcher."""
+        """SHA-256 over the objects listed and the events of each watcher."""
         seen: list[object] = [[name, listed.count] for name, listed in self.lists.items()]
         seen += [list(self.watched.events), len(self.watched.digests), self.watched.cut]
         return hashlib.sha256(msgspec.json.encode(seen)).hexdigest()
@@ -154,14 +154,14 @@ def _created(what: str, count: int, seconds: float) -> str:
 
 
 class _Client:
-    """A client process, given one job after the other."""
+    """A client process, which does one job after the other."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start the process; what it says on standard error is shown."""
+        """Start the process; its standard error is shown."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", COMMAND, "bench", "api-client", str(self._kubeconfig)),
             stdin=asyncio.subprocess.PIPE,
@@ -199,14 +199,14 @@ class _Client:
 
 
 class ApiRun:
-    """One measurement of an API server of its own.
+    """One measurement, with an API server started for it.
 
     Parameters
     ----------
     plan
-        What to load it with.
+        The load on the server.
     progress
-        Told of every step.
+        Called with a message at every step.
     """
 
     def __init__(self, plan: ApiPlan, *, progress: Progress = lambda line: None) -> None:
@@ -271,7 +271,7 @@ class ApiRun:
         )
 
     def _note(self, part: str, server: Child, used: float) -> float:
-        """Keep what the server used in a part; return what it has used in all."""
+        """Record the processor time and memory of the server in a part; return its total so far."""
         now = server.processor_seconds()
         self._cpu[part] = now - used
         self._memory[part] = server.peak_memory_mib()

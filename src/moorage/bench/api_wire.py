@@ -1,7 +1,7 @@
-"""A bare HTTPS connection for loading a server: it must cost less than what it measures.
+"""A bare HTTPS connection for loading a server: the client must cost less than the server.
 
-`moorage.client` pools, retries and renews credentials; nothing of that is wanted here, where a
-call that fails is a result.
+`moorage.client` pools connections, retries calls and renews credentials. None of that is wanted
+here, where a failed call is a result.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from moorage.base.errors import MoorageError, TransportError
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import tls_context
 
-# Above what a server sends as headers; bodies are read whole, however long.
+# More than the headers a server sends; bodies of any length are read whole.
 _HEAD_BYTES_MAX = 1 << 16
 
 
 class Connector(msgspec.Struct, frozen=True):
-    """Where a server is, how to trust it and who we are to it.
+    """The address of a server, the certificates to trust and the client's credentials.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Connector(msgspec.Struct, frozen=True):
         Raises
         ------
         TransportError
-            Nobody answers there.
+            The server does not answer.
         """
         try:
             reader, writer = await asyncio.open_connection(
@@ -113,7 +113,7 @@ class Wire:
         return answer
 
     async def stream(self, target: str) -> AsyncIterator[bytes]:
-        """Return the pieces of an answer that does not end by itself, once its head is there.
+        """Return the pieces of an endless answer, once its head has been read.
 
         Raises
         ------

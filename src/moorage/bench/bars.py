@@ -1,7 +1,6 @@
-"""Draws nodes as bars: how full each is, and of which pods.
+"""Draws each node as a bar that shows the requests of its pods.
 
-`panel` counts, without drawing; `draw` needs matplotlib, the extra ``plot``, and imports it only
-then.
+`panel` counts without drawing. `draw` imports matplotlib, from the extra ``plot``.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ GroupOf = Callable[[Pod], str]
 
 SUFFIXES: Final = (".svg", ".png", ".pdf")
 
-# Names fit under the bars up to this many of them.
+# Up to this many bars have room for node names below them.
 _NAMED_MAX: Final = 32
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NANO: Final = 1_000_000_000
 _GIB: Final = (_NANO * 2**30, "GiB")
-# Nano units in one of what is drawn, and its name; other resources are counted.
+# Resource to the nano units in one drawn unit and the unit's name; other resources are counted.
 _SCALES: Final = {"cpu": (_NANO, "cores"), "memory": _GIB, "ephemeral-storage": _GIB}
 # Okabe and Ito's colours, which people with colour-blindness can tell apart, without the black.
 _COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -56,7 +55,7 @@ class Bar(msgspec.Struct, frozen=True):
 
     @property
     def used(self) -> float:
-        """Sum of what its pods take."""
+        """Sum of the requests of its pods."""
         return sum(part.amount for part in self.parts)
 
 
@@ -66,9 +65,9 @@ class Panel(msgspec.Struct, frozen=True):
     Parameters
     ----------
     title
-        Above it; tells whose cluster this is.
+        Heading; names the cluster.
     resource, unit
-        What is drawn, and in what; unit is "" where the resource is counted.
+        The resource drawn and its unit; unit is "" where the resource is counted.
     bars
         Nodes, in the natural order of their names.
     """
@@ -80,7 +79,7 @@ class Panel(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """How much is taken, and how many nodes are untouched."""
+        """The amount requested, and the number of nodes without pods."""
         having = [bar for bar in self.bars if bar.capacity > 0]
         total = sum(bar.capacity for bar in having)
         used = sum(bar.used for bar in having)
@@ -92,7 +91,7 @@ class Panel(msgspec.Struct, frozen=True):
 def panel(
     nodes: Sequence[Node], pods: Sequence[Pod], resource: str, *, title: str, group_of: GroupOf
 ) -> Panel:
-    """Count what the pods request of each node; pods that are finished or unbound do not count."""
+    """Sum the pods' requests on each node; finished and unbound pods do not count."""
     scale, unit = _SCALES.get(resource, (_NANO, ""))
     parts: dict[str, list[Part]] = {}
     for pod in pods:
@@ -119,7 +118,7 @@ def resources_in_use(pods: Sequence[Pod]) -> list[str]:
 
 
 def check_output(path: Path) -> None:
-    """Refuse what cannot be drawn to, before any work is done.
+    """Refuse an output file that cannot be drawn, before any work is done.
 
     Raises
     ------
@@ -143,12 +142,12 @@ def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:
     columns
         For each cluster its panels, the same resources in the same order.
     path
-        The suffix says the format; what is there is overwritten.
+        The suffix selects the format; an existing file is overwritten.
 
     Raises
     ------
     UsageError
-        Nothing can be written there, or matplotlib is missing.
+        The file cannot be written, or matplotlib is missing.
     """
     check_output(path)
     from matplotlib import rc_context
@@ -225,7 +224,7 @@ def _metadata(suffix: str) -> dict[str, Any]:
 
 
 def _requests(pod: Pod) -> dict[str, int]:
-    """Return what a pod takes of its node, in nano units, as NodeResourcesFit counts it."""
+    """Return the pod's requests in nano units, as NodeResourcesFit counts them."""
     return pod_requests(pod, use_status=True, pod_level=True)
 
 

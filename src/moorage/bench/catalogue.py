@@ -40,11 +40,11 @@ class Recipe(msgspec.Struct, frozen=True):
     Parameters
     ----------
     title, about
-        scheduler_perf's name, and what the pods are.
+        scheduler_perf's name, and a description of the pods.
     size
-        Used unless told otherwise.
+        The default size.
     operations
-        Size to operations.
+        Returns the operations for a size.
     """
 
     title: str
@@ -108,7 +108,7 @@ def _across_namespaces(kind: str, *, node: Template) -> Callable[[Size], tuple[O
 
 
 def _plain_then(spec: JsonObject, labels: dict[str, str]) -> Callable[[Size], tuple[Op, ...]]:
-    """Plain pods first, then measured ones with more to them."""
+    """Plain pods first, then measured pods with additional fields."""
 
     def operations(size: Size) -> tuple[Op, ...]:
         return (
@@ -162,7 +162,7 @@ def _volumes(size: Size) -> tuple[Op, ...]:
 
 
 def _wave(size: Size) -> tuple[Op, ...]:
-    """Full nodes, then pods of higher priority that are too large for what is left."""
+    """Full nodes, then pods of higher priority that are too large for the free resources."""
     low = m.sized_pod("pod-low-priority", cpu="900m", priority=0)
     high = m.sized_pod("pod-high-priority", cpu="3000m", priority=10)
     return (

@@ -1,7 +1,7 @@
 """Runs a workload against the deciding half alone: queue, cycle, cache; nothing is written.
 
-Each pod goes the whole way it goes in a scheduler, but for the API: it enters through ingest, is
-popped, decided, assumed, and confirmed by the watch event the API server would have sent.
+Each pod takes every step that it takes in a scheduler, except the API calls. It enters through
+ingest, is popped, decided and assumed. The watch event that an API server would send confirms it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PROFILE = "default-scheduler"
 
 
 class _Times:
-    """Nanoseconds by part of the way."""
+    """Nanoseconds spent in each step."""
 
     def __init__(self) -> None:
         self.decisions_ns: list[int] = []
@@ -63,13 +63,13 @@ class EngineRun:
     Parameters
     ----------
     workload
-        What to do.
+        The operations.
     registry
         Every known plugin.
     clock, streams
         Time for measuring; the seed decides ties, so the same seed gives the same digest.
     loaded
-        How the scheduler is configured; the default where None.
+        The scheduler's configuration; None for the default.
     """
 
     def __init__(

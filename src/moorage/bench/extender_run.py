@@ -1,7 +1,8 @@
 """Runs a workload through an API server with a scheduler that asks an extender about every pod.
 
-The extender is ``moorage example-extender``, in a process of its own, as somebody else's would be.
-It filters and prioritizes; every node is sent to it and comes back, unless it is told names only.
+The extender is ``moorage example-extender``, in its own process as a real extender would be. It
+filters and prioritizes. Every node is sent to the extender whole and returned, unless the run sends
+names only.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class ExtenderStats(msgspec.Struct, frozen=True):
     Parameters
     ----------
     calls
-        By verb.
+        Number of calls by verb.
     connections
-        How many connections they came over.
+        Number of connections that carried the calls.
     """
 
     calls: dict[str, int]
@@ -50,13 +51,13 @@ class ExtenderRun:
     Parameters
     ----------
     workload
-        What to do.
+        The operations.
     names_only
-        Whether the extender is sent names instead of whole nodes.
+        Whether the extender receives names instead of whole nodes.
     clock, streams
         Time for measuring; seed of the scheduler's ties.
     progress
-        Told of every step.
+        Called with a message at every step.
     """
 
     def __init__(

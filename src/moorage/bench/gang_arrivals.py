@@ -1,9 +1,9 @@
 """Jobs of many sizes that arrive at random: all-or-none beside one pod at a time, in virtual time.
 
-A job is a PodGroup and its pods, whose creation is spread over a few seconds, so that jobs arrive
-mixed up. It starts when all its pods have a node, works for its time, and is deleted. The whole
-program runs: API server, node agents, scheduler. While members are bound it is checked that every
-group has a place for at least its minimum, or holds none at all.
+A job is a PodGroup and its pods. Pods of a job are created over a few seconds, so that pods of
+different jobs arrive interleaved. A job starts when all its pods have a node, works for its time,
+and is deleted. API server, node agents and scheduler all run. While members are bound, the run
+checks that every group holds places for at least its minimum, or none at all.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _NODE_CPU: Final = 8  # members on a node
 _SPREAD_SECONDS: Final = 5.0  # between the first and the last pod of a job
 _LOOK_SECONDS: Final = 1.0
 _QUIET_SECONDS: Final = 400.0  # longer than the flush of pods that wait for no event
-_RENEW_SECONDS: Final = 60  # of leases, which nobody watches here
-# The longest backoff, rounded up to whole seconds twice, and a second to start.
+_RENEW_SECONDS: Final = 60  # of leases, which no controller watches here
+# The longest backoff, rounded up to whole seconds twice, plus a second to start.
 _IDLE_SECONDS_MAX: Final = 13.0
 _QUICK: Final = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
 
@@ -59,7 +59,7 @@ profiles: [{schedulerName: default-scheduler, groupMode: MODE}]
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One job: when it comes, how many pods it has, and how long it works, in seconds."""
+    """One job: its arrival time, number of pods and duration; times are in seconds."""
 
     name: str
     size: int
@@ -76,21 +76,21 @@ class ArrivalResult(msgspec.Struct, frozen=True):
     mode
         trial and permit: with Coscheduling; default: one pod at a time, without it.
     done, stuck
-        Jobs that ended; jobs that never started, though nothing happened any more.
+        Jobs that ended; jobs that had not started when no further change was possible.
     makespan_seconds
-        Until the last job ended, in virtual time; where some are stuck, until that was certain.
+        Virtual time until the last job ended, or until the remaining jobs were known to be stuck.
     utilisation
-        Of all places until then, the share in which a job worked.
+        Share of all places over the makespan in which a job worked.
     held_in_vain
-        Of all places until then, the share bound for jobs that had not started.
+        Share of all places over the makespan that was bound for jobs that had not started.
     longest_idle_seconds
         The longest that a job without a place waited while there was room for all of it.
     decisions
-        About pods, by the scheduler's own count.
+        Decisions about pods, as the scheduler counts them.
     checks
-        How often the groups were looked at; all held what they promise.
+        Number of checks of the groups; every check passed.
     wall_seconds
-        How long the run took in real time.
+        Duration of the run in real time.
     """
 
     mode: Mode
@@ -106,7 +106,7 @@ class ArrivalResult(msgspec.Struct, frozen=True):
 
 
 def plan(streams: Streams, *, jobs: int, largest: int, every_seconds: float) -> list[Job]:
-    """Return jobs of 1 to `largest` pods, so many seconds apart on average, by arrival."""
+    """Return jobs of 1 to `largest` pods, ordered by arrival, with a given mean gap in seconds."""
     rng: Random = streams.stream("gang arrivals")
     made: list[Job] = []
     at = 0.0
@@ -119,7 +119,7 @@ def plan(streams: Streams, *, jobs: int, largest: int, every_seconds: float) -> 
 
 
 class BrokenPromiseError(AssertionError):
-    """A group holds places that are too few for it, or waits though it fits."""
+    """A group holds fewer places than its minimum, or waits although it fits."""
 
 
 class _Bindings:
@@ -152,7 +152,7 @@ class _Bindings:
 
 
 class _Watched(GroupAttemptFacts):
-    """Facts that have everything looked at when a group's attempt is over, before the next one."""
+    """Facts that run all checks after each group attempt, before the next attempt."""
 
     def __init__(self, clock: Clock, look: Callable[[], None]) -> None:
         super().__init__(clock)
@@ -171,7 +171,7 @@ class Promises:
     ending
         Jobs whose pods are being deleted, one after another.
     checks
-        How often everything was looked at.
+        Number of checks so far.
     """
 
     def __init__(self) -> None:
@@ -180,17 +180,17 @@ class Promises:
         self.checks = 0
 
     def begin(self, core: Core) -> None:
-        """Check the promises from here on against the books of a running scheduler."""
+        """Start checking the promises against the books of a running scheduler."""
         self._core = core
 
     def check(self) -> None:
-        """Look at every group and every node; passes before `begin`.
+        """Check every group and every node; does nothing before `begin`.
 
         Raises
         ------
         BrokenPromiseError
-            A group holds some places, but fewer than its minimum; a member waits at Permit and
-            holds its place meanwhile; a node has more than fits.
+            A group holds some places, but fewer than its minimum; or a member waits at Permit and
+            holds its place meanwhile; or a node has more pods than fit.
         """
         core = self._core
         if core is None:
@@ -217,18 +217,18 @@ class ArrivalRun:
     Parameters
     ----------
     jobs
-        By arrival.
+        The jobs, ordered by arrival.
     nodes
-        How many there are, with room for eight pods each.
+        Number of nodes, with room for eight pods each.
     mode
-        The way.
+        The way of scheduling.
     watch
-        Measures how long the run takes.
+        Measures the duration of the run.
 
     Attributes
     ----------
     idle_seconds_max
-        How long a job may wait though all of it fits, where groups are promised that it does not.
+        How long a job may wait although all of it fits, in the mode that promises no such wait.
     """
 
     idle_seconds_max = _IDLE_SECONDS_MAX
@@ -247,12 +247,12 @@ class ArrivalRun:
         self._decisions = self._checks = 0
 
     def run(self) -> ArrivalResult:
-        """Let all jobs come, and wait until each has ended or nothing happens any more.
+        """Create all jobs, and wait until each has ended or no further change is possible.
 
         Raises
         ------
         BrokenPromiseError
-            Not what a group attempt promises (only in that mode).
+            A promise of group attempts was broken (checked only in that mode).
         """
         began_ns = self._watch.monotonic_ns()
         self._run()
@@ -334,12 +334,12 @@ class ArrivalRun:
             await aio.sleep(_LOOK_SECONDS)
 
     def _look(self, now: float) -> bool:
-        """Note who started, what is held for those who did not, and who could have.
+        """Record jobs that started, places held for other jobs, and jobs that would fit.
 
         Raises
         ------
         BrokenPromiseError
-            A group has not started for long though there was room for all of it.
+            A group has waited too long although there was room for all of it.
         """
         free = self._room - sum(n for name, n in self._bound.items() if name not in self._done)
         new = False

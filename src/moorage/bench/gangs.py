@@ -1,8 +1,8 @@
-"""Gangs of identical pods on plain nodes: how long a group's decision takes, and gangs a second.
+"""Gangs of identical pods on plain nodes: time of a group's decision, and gangs a second.
 
-Deciding alone, nothing is written. A decision tries every member beside those before it and takes
-all of it back, so it can be measured again and again on the same cluster; for the rate each gang's
-members are then assumed on their nodes before the next one comes.
+Only decisions are measured; nothing is written. A decision tries every member beside the earlier
+members and undoes all trials, so it can be measured repeatedly on the same cluster. To measure the
+rate, each gang's members are assumed on their nodes before the next gang arrives.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class GangSize(msgspec.Struct, frozen=True):
     pods
         Members of the gang.
     best_ms, median_ms
-        Milliseconds for the whole group's decision, of so many `repeats`.
+        Best and median milliseconds for the whole group's decision, over `repeats` decisions.
     per_pod_us
-        Microseconds of the best one for each member.
+        Microseconds of the best decision for each member.
     digest
-        Of the places found.
+        Digest of the placements.
     """
 
     pods: int
@@ -65,18 +65,18 @@ class GangResult(msgspec.Struct, frozen=True):
     Parameters
     ----------
     nodes
-        Of the cluster.
+        Number of nodes in the cluster.
     sizes
-        Gangs decided about, by size.
+        Measurements by size of gang.
     gangs, gang_pods
-        How many gangs of how many pods came one after another.
+        Number of gangs that arrived one after another, and of pods in each.
     gangs_per_second
-        Decided and assumed.
+        Gangs decided and assumed in a second.
     digest
-        Of their places.
+        Digest of their placements.
     refused
-        Gangs of the same sizes of which the second half wants nodes of their own, and there is none
-        without a pod: nobody is placed.
+        Gangs of the same sizes that are rejected as a whole. The second half of each gang requires
+        nodes without other pods, and no such node exists.
     """
 
     nodes: int
@@ -155,7 +155,7 @@ class GangRun:
                 self._core.cache.assume_pod(member.decision.pod.pod, member.node_name)
             places += _places(found)
         seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
-        # Last, because whoever is tried draws among equal nodes.
+        # Last, because each trial draws random numbers to choose among equal nodes.
         self._occupy()
         refused = tuple(
             self._size(
@@ -206,7 +206,7 @@ class GangRun:
     def _gang(
         self, name: str, size: int, *, fitting: int | None = None
     ) -> tuple[GroupKey, list[PodInfo]]:
-        """Let a gang come; those beyond `fitting` want a node of their own."""
+        """Create a gang; members beyond `fitting` require a node without other pods."""
         core = self._core
         metadata = {"namespace": "default", "name": name, "uid": f"group-{name}"}
         policy = {"gang": {"minCount": size}}

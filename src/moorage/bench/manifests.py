@@ -1,4 +1,4 @@
-"""Pieces of manifests that workloads and measurements are put together from."""
+"""Parts of manifests for workloads and measurements."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def pod(
     Parameters
     ----------
     prefix
-        Of the names.
+        Prefix of the names.
     spec
-        Added to the default pod's.
+        Fields added to the default pod's spec.
     labels
-        Instead of the default pod's.
+        Labels instead of the default pod's.
     namespace, namespaces
         Where the pods go; with several namespaces, ``<namespace>-<index>`` in turn.
     """
@@ -69,12 +69,12 @@ def term(labels: Mapping[str, str], topology_key: str, **more: object) -> JsonOb
 
 
 def required(kind: str, *terms: JsonObject) -> JsonObject:
-    """Return the spec of a pod that demands terms of ``podAffinity`` or ``podAntiAffinity``."""
+    """Return the spec of a pod with required terms of ``podAffinity`` or ``podAntiAffinity``."""
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
 
 
 def preferred(kind: str, *terms: JsonObject) -> JsonObject:
-    """Return the spec of a pod that wishes for terms, each of weight 1."""
+    """Return the spec of a pod with preferred terms, each of weight 1."""
     wishes = [{"weight": 1, "podAffinityTerm": each} for each in terms]
     return {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
 

@@ -1,8 +1,8 @@
-"""The same mix of pods under each profile of a configuration: how well each packs.
+"""Compares how well the profiles of a configuration pack the same mix of pods.
 
 Every profile gets an empty cluster of GPU nodes and the same pods in the same order: training jobs
-of one, two and four GPUs that come between replicas of services. What tells packing from spreading
-is not how many pods fit, but what still fits afterwards.
+of one, two and four GPUs that come between replicas of services. Packing and spreading differ less
+in the number of pods that fit than in the resources still free afterwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GPU: Final = "nvidia.com/gpu"
 _GPUS: Final = 8
 _ZONES: Final = ("zone-a", "zone-b", "zone-c")
 _SERVICES: Final = ("search", "chat", "feed")
-# Of every ten pods; the rest are replicas of services.
+# Of every ten pods; the other pods are replicas of services.
 _TRAINING: Final = ((1, 2), (2, 2), (4, 1))
 # Pods for each node: about 60 % of the GPUs are taken.
 _PODS_PER_NODE: Final = 5
@@ -50,15 +50,15 @@ class Packing(msgspec.Struct, frozen=True, kw_only=True):
     nodes, pods
         The cluster afterwards; pods that found no node have no nodeName.
     pending
-        Pods that found no node.
+        Number of pods that found no node.
     gpus_percent
-        GPUs taken, of all.
+        Share of all GPUs that pods requested.
     whole_nodes
         Nodes with every GPU free.
     gpus_stranded
-        Free GPUs on nodes of which some are taken.
+        Free GPUs on nodes with other GPUs in use.
     digest
-        Of the placements.
+        Digest of the placements.
     """
 
     profile: str
@@ -98,7 +98,7 @@ def pack(
     ConfigError
         A profile cannot be built.
     UsageError
-        A profile asks extenders, which are not asked here.
+        A profile uses extenders, which this benchmark does not call.
     """
     if config.scheduler.extenders:
         raise UsageError("this benchmark asks no extenders; leave them out of the configuration")
@@ -129,7 +129,7 @@ class _Cluster:
             core.snapshot.listers.services.put(_service(name))
 
     def place(self, profile: str, manifests: Sequence[Mapping[str, Any]]) -> tuple[Pod, ...]:
-        """Decide about one pod after another; those that find no node stay without."""
+        """Decide about one pod after another; a pod that fits no node stays pending."""
         cycle, pods = self._cycles[profile], []
         for manifest in manifests:
             spec = {**manifest["spec"], "schedulerName": profile}

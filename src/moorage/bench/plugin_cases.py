@@ -10,7 +10,7 @@ from moorage.bench.workload import CreateObjects, JsonObject, Template, default_
 from moorage.snapshot.shape import USER_NAMESPACES_HOST_NETWORK
 
 NODES_LEAST: Final = 10
-"""Fewer nodes have no room for every case: of ten, one is free for the pod that wants it all."""
+"""Smallest cluster with room for every case: one node in ten is free for whole-node pods."""
 
 _IMAGE: Final = "registry.k8s.io/pause:3.10.1"
 _BLUE: Final = {"color": "blue"}
@@ -35,7 +35,7 @@ def node(index: int) -> JsonObject:
 
 
 def resident(index: int) -> JsonObject:
-    """Return the pod on a node: in turn plain, of four kinds of affinity, or with a host port."""
+    """Return the pod on a node: in turn plain, with one of four affinities, or with a host port."""
     term = m.term(_BLUE, m.HOSTNAME)
     specs: tuple[JsonObject, ...] = (
         {},
@@ -54,7 +54,7 @@ def resident(index: int) -> JsonObject:
 
 
 def _small(prefix: str, spec: JsonObject) -> Template:
-    """Pods that many fit of, blue."""
+    """Return the template of small pods with the label of blue pods."""
     whole = m.pod(prefix, spec, labels=_BLUE)
 
     def template(index: int) -> JsonObject:
@@ -85,7 +85,7 @@ def _disks(prefix: str) -> Template:
 
     def template(index: int) -> JsonObject:
         manifest = plain(index)
-        manifest["spec"]["volumes"] = [_disk("disk-5")]  # a resident has it, and those before
+        manifest["spec"]["volumes"] = [_disk("disk-5")]  # earlier pods use it too
         return manifest
 
     return template
@@ -121,7 +121,7 @@ _POD_ANTI_AFFINITY: Final = {
 }
 _BETWEEN_PODS: Final = {"podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_ANTI_AFFINITY}
 _ANY_SKEW: Final = 1_000_000
-"""Above what any cluster holds: residents are uneven over zones, and the more so the more nodes."""
+"""A skew that no cluster reaches: residents spread unevenly over zones, more so on more nodes."""
 _SPREAD: Final = [
     m.spread(_BLUE, m.ZONE, skew=_ANY_SKEW, when="DoNotSchedule"),
     m.spread(_BLUE, m.HOSTNAME, skew=5, when="DoNotSchedule"),
@@ -165,7 +165,7 @@ CASES: Final[dict[str, Callable[[str], Template]]] = {
 }
 """Plugin to the template of its pods, given a prefix for names.
 
-DynamicResources is not among them: what it costs depends on slices and claims, which no case has.
+DynamicResources is left out: its cost depends on slices and claims, which no case has.
 """
 
 MIXES: Final[dict[str, Callable[[str], Template]]] = {
@@ -180,7 +180,7 @@ MIXES: Final[dict[str, Callable[[str], Template]]] = {
 
 
 def claims_and_volumes(prefix: str, count: int) -> tuple[CreateObjects, ...]:
-    """Return what the pods of a case may claim: a bound volume in zone1, one to be made."""
+    """Return the claims for a case's pods: some bound to volumes in zone1, some unbound."""
     return (
         CreateObjects(1, m.waiting_class),
         CreateObjects(count, m.bound_volume(f"{prefix}-bound", zone="zone1")),

@@ -1,7 +1,7 @@
 """Costs of each plugin, alone and uncached, and of whole decisions, by cluster size.
 
-Every sample is a pod of its own, on a cluster that took a pod since the sample before: what a
-plugin keeps current from pod to pod it has to bring up to date within the time measured.
+Every sample is a new pod, and the cluster took another pod since the previous sample. The measured
+time therefore includes the updates of anything that a plugin keeps between pods.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ Progress = Callable[[str], None]
 _PROFILE = "default-scheduler"
 _WARM_UP = 2
 _NODES_A_PLACED_POD = 50
-"""On how many nodes one pod of a case stays: so few that any size has room, a guess."""
+"""Number of nodes that keep a pod of a case: few enough to fit on any size, a guess."""
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
 class PluginCost(msgspec.Struct, frozen=True):
-    """Median microseconds of a plugin on one size; None where it has no such point."""
+    """Median microseconds of a plugin on one size; None where it lacks the extension point."""
 
     filter_us: float | None
     score_us: float | None
 
     @property
     def total_us(self) -> float:
-        """Both together."""
+        """Filtering and scoring together, microseconds."""
         return round((self.filter_us or 0.0) + (self.score_us or 0.0), 1)
 
 
@@ -77,18 +77,18 @@ class SizeCosts(msgspec.Struct, frozen=True):
 
 
 class Laboratory:
-    """A loaded cluster of one size, and the means to measure on it.
+    """Measures plugins and decisions on a loaded cluster of one size.
 
     Parameters
     ----------
     nodes
-        How many; each has one pod.
+        Number of nodes; each has one pod.
     registry
         Every known plugin.
     clock, streams
         Time for measuring; seed of ties and uids.
     samples
-        Timed pods of each case.
+        Number of timed pods of each case.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Laboratory:
         Raises
         ------
         UsageError
-            A pod fits nowhere.
+            A pod fits no node.
         """
         rounds = 2 * self._samples
         template = self._prepared(
@@ -222,7 +222,7 @@ class Laboratory:
             self._core.cache.remove_pod(self._placed.popleft())
 
     def _clear(self) -> None:
-        """Take away the pods of a case, so that the next finds the cluster as this one did."""
+        """Remove the pods of a case, so that the next case starts with the same cluster."""
         for pod in self._placed:
             self._core.cache.remove_pod(pod)
         self._placed.clear()

@@ -1,7 +1,7 @@
-"""Pods that take the places of others: popped, decided, their victims evicted, tried again.
+"""Measures preemption: preemptors are popped and decided, victims evicted, preemptors retried.
 
-Part of `engine_run`. What the API server and the kubelets would say in between is said at once:
-a nomination is seen in the pod's status, and a victim is gone as soon as it is chosen.
+Part of `engine_run`. The watch events of API server and kubelets arrive at once: the pod's status
+shows a nomination immediately, and a victim is gone as soon as it is chosen.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from moorage.service.failure import FailureHandler
 from moorage.service.ingest import PodIngest
 from moorage.state.queued_pod import QueuedPod
 
-# A pod is tried once to find room and once to take it; more only if somebody was faster.
+# A pod is tried once to find victims and once to take the place; more only if another pod took it.
 _TRIES_MAX = 4
 
 
 def looking_at_every_node() -> LoadedConfiguration:
-    """Return the default configuration, but for preemption that is content with no less."""
+    """Return the default configuration, but with preemption that tries every node."""
     plain = default_config()
     args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100)
     told = [PluginConfig(name="DefaultPreemption", args=args)]
@@ -43,20 +43,20 @@ class Preempting:
     Parameters
     ----------
     core, pods
-        The scheduler, and where it hears of pods.
+        The scheduler, and its source of pod events.
     profile
-        Which of its profiles decides.
+        The profile that decides.
     clock
-        For measuring.
+        Clock for measuring.
 
     Attributes
     ----------
     victims
         (pod, node) in the order of eviction.
     decisions_ns
-        Time of every decision, of a pod's first and of its second one.
+        Time of every decision: of each pod's first and of its second decision.
     seconds_by_part
-        Where the time went.
+        Time spent in each step.
     """
 
     def __init__(self, core: Core, pods: PodIngest, profile: str, *, clock: Clock) -> None:
@@ -73,21 +73,21 @@ class Preempting:
 
     @property
     def seconds_by_part(self) -> dict[str, float]:
-        """Where the time went."""
+        """Time spent in each step."""
         return {name: spent / NS_PER_SECOND for name, spent in self._spent_ns.items()}
 
     @property
     def candidates_per_second(self) -> float:
-        """Nodes tried out for a second of decisions that looked for room."""
+        """Nodes tried out in a second of decisions that searched for victims."""
         return self._tried * NS_PER_SECOND / self._searching_ns if self._searching_ns else 0.0
 
     def run(self, pods: Sequence[Pod]) -> list[tuple[str, str]]:
-        """Schedule pods that are all there from the beginning; return (pod, node).
+        """Schedule pods that all exist from the beginning; return (pod, node) pairs.
 
         Raises
         ------
         UsageError
-            There is no room for one of them, whoever is evicted.
+            A pod has no room, whichever pods are evicted.
         """
         now = self._clock.monotonic_ns
         begin = now()
@@ -134,7 +134,7 @@ class Preempting:
         return queued.pod.full_name, decision.node_name
 
     def _make_room(self, queued: QueuedPod, decision: Decision) -> None:
-        """Nominate, and have the watch tell of the nomination and of the victims' end."""
+        """Nominate, and send the watch events of the nomination and of the victims' deletion."""
         if not decision.victims or decision.nomination is None:
             raise UsageError(
                 f"the workload does not fit: {queued.pod.full_name}: {decision.message}"
@@ -150,7 +150,7 @@ class Preempting:
         node_name = decision.nomination.node_name
         old = queued.pod
         status = msgspec.structs.replace(old.status, nominated_node_name=node_name)
-        # Ingest passes over an update that is no new version.
+        # Ingest ignores an update without a new resourceVersion.
         version = f"{len(self.decisions_ns)}"
         metadata = msgspec.structs.replace(old.metadata, resource_version=version)
         self._pods.on_update(old, msgspec.structs.replace(old, metadata=metadata, status=status))

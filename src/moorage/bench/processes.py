@@ -19,7 +19,7 @@ _PROC = Path("/proc")
 _END_SECONDS = 5.0
 _KIB_PER_MIB = 1024
 COMMAND = "from moorage.cli.main import main; main()"
-"""Runs ``moorage`` in this Python: to be given to ``-c``, its arguments behind."""
+"""Code that runs ``moorage`` in this Python: passed to ``-c`` before the arguments."""
 
 
 class Child:
@@ -28,11 +28,11 @@ class Child:
     Parameters
     ----------
     name
-        For the report.
+        Name in the report.
     arguments
-        The command line behind ``moorage``.
+        The command line after ``moorage``.
     log
-        Where its output goes.
+        File for its output.
     """
 
     def __init__(self, name: str, arguments: Sequence[str], *, log: Path) -> None:
@@ -61,7 +61,7 @@ class Child:
         self._process.send_signal(number)
 
     def output(self) -> str:
-        """Return what the process has said so far."""
+        """Return the output of the process so far."""
         return self._log.read_text(errors="replace")
 
     async def stop(self) -> None:
@@ -101,7 +101,7 @@ async def wait_for(path: Path, child: Child, *, seconds: float) -> None:
     Raises
     ------
     MoorageError
-        The child ended, or the time is over.
+        The child ended, or the time limit passed.
     """
     try:
         async with asyncio.timeout(seconds):

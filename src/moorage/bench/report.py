@@ -31,9 +31,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     workload, mode, params
-        What ran.
+        The workload, how it was run, and its parameters.
     scheduled, seconds, pods_per_second
-        Measured pods that got a node, from the first one's arrival to the last one's placement.
+        Measured pods that got a node; time from the first pod's arrival to the last pod's
+        placement; and their rate.
     decision
         Time of the scheduling cycle alone (PreFilter to the chosen node).
     digest
@@ -41,10 +42,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     memory_peak_mib
         Peak resident memory of each process.
     seconds_by_part
-        Where the measured time went.
+        Measured seconds spent in each step.
     evicted, candidates_per_second
-        Pods evicted, and nodes tried out for one second of searching where to evict; None where
-        the workload has no preemption.
+        Pods evicted, and nodes tried out in a second of searching for victims; None where the
+        workload has no preemption.
     """
 
     workload: str
@@ -152,7 +153,7 @@ def make_result(
     memory_peak_mib: Mapping[str, float],
     seconds_by_part: Mapping[str, float],
 ) -> Result:
-    """Put a result together."""
+    """Build the result of a run."""
     return Result(
         workload=workload.name,
         mode=mode,

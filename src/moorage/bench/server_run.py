@@ -30,12 +30,12 @@ Progress = Callable[[str], None]
 
 _START_SECONDS = 30.0
 _STALL_SECONDS = 60.0
-_CHECK_SECONDS = 0.5  # so soon a process that ended is noticed
-_IN_FLIGHT = 32  # creations under way at once
+_CHECK_SECONDS = 0.5  # a process that ended is noticed within this time
+_IN_FLIGHT = 32  # concurrent creations
 
 
 class _Bound:
-    """Which pods have a node, as the watch tells."""
+    """The pods that have a node, as seen by the watch."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
@@ -61,18 +61,18 @@ class _Bound:
 
 
 class ServerRun:
-    """One run of one workload through an API server of its own.
+    """One run of one workload through an API server started for it.
 
     Parameters
     ----------
     workload
-        What to do.
+        The operations.
     clock, streams
         Time for measuring; seed of the scheduler's ties.
     progress
-        Told of every step.
+        Called with a message at every step.
     config
-        Makes the scheduler's configuration file, given the kubeconfig of the server that runs; None
+        Makes the scheduler's configuration file from the kubeconfig of the running server; None
         for the defaults.
     """
 

@@ -1,12 +1,12 @@
-"""A cluster under load where everything moves: what is asked of it, and what came of it.
+"""The load of a soak: pods and nodes that come and go, and the checks at the end.
 
-Pods come faster than they can be placed; groups of nodes leave, with their pods, and come back
-under the same names; somebody else binds pods without looking, some of them not his own; kubelets
-refuse what does not fit. Whatever is lost is replaced, as a workload controller would. In the end
-everything holds still, and every pod runs or has been told why it cannot.
+Pods arrive faster than they can be placed. Groups of nodes leave with their pods and come back
+under the same names. A foreign binder binds pods without checking that they fit, including pods of
+other schedulers. Kubelets refuse pods that do not fit. Every lost pod is replaced, as a workload
+controller would do. At the end all changes stop, and every pod runs or has a reason why it cannot.
 
-The load is a client like any other: `soak_run` puts it before processes, tests before a server in
-the same loop. Whoever starts the load starts the schedulers.
+The load is an ordinary client: `soak_run` runs it against processes, tests run it against a server
+in the same loop. The caller that starts the load also starts the schedulers.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import NodeTemplate, default_nodes, name_of
 
-_IN_FLIGHT = 32  # creations under way at once
+_IN_FLIGHT = 32  # concurrent creations
 _LOOK_SECONDS = 0.5
-_STILL_SECONDS = 3.0  # so long all must hold still; events wake pods within a second
-_LEASE_SECONDS = 60  # no node controller insists on less, and renewals are load beside the point
+_STILL_SECONDS = 3.0  # how long no change may happen; events wake pods within a second
+_LEASE_SECONDS = 60  # no node controller needs faster renewals, which would only add load
 
 
 class SoakLoad:
-    """The load, and the ledger of what came of it.
+    """The load, and the counts for its report.
 
     Parameters
     ----------
     client
         Verbs of the API server.
     plan
-        What to ask.
+        The load on the cluster.
     clock, streams
         Time and randomness.
     progress
-        Told of every step.
+        Called with a message at every step.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SoakLoad:
     # --- what happens -----------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Bring up all nodes, and begin to watch."""
+        """Start all nodes and watches."""
         for group in range(len(self._groups)):
             await self._come(group)
         watch: Reflector[Pod] = Reflector(
@@ -100,7 +100,7 @@ class SoakLoad:
         self._progress(f"{self._plan.nodes} nodes are up")
 
     async def run(self) -> SoakReport:
-        """Put the load on, wait until everything holds still, and tell what came of it."""
+        """Run the load, wait until all changes stop, and return the report."""
         began_ns = self._clock.monotonic_ns()
         churning = TaskOwner(lambda _name, error: self._failures.append(error))
         calm = asyncio.Event()
@@ -140,7 +140,7 @@ class SoakLoad:
     async def _create(self, slot: int) -> None:
         version = self._versions[slot]
         self._versions[slot] += 1
-        # A pod that comes again has its old name or a new one: both are to be told apart.
+        # A replaced pod has its old name or a new name; both cases are checked.
         name = f"pod-{slot}" if self._rng.random() < 0.5 else f"pod-{slot}-{version}"
         manifest = soak_pod(self._plan, slot, name)
         try:
@@ -155,7 +155,7 @@ class SoakLoad:
             await self._bind(ObjectReference(namespace=NAMESPACE, name=name, uid=uid))
 
     async def _bind(self, pod: ObjectReference) -> None:
-        """Bind as somebody does who does not look."""
+        """Bind a pod without checking whether it fits."""
         node_name = self._rng.choice(list(self._present))
         try:
             await self._client.bind(pod, node_name=node_name)
@@ -178,7 +178,7 @@ class SoakLoad:
         self._present |= dict.fromkeys(name_of(each) for each in nodes)
 
     async def _leave(self, group: int) -> None:
-        """Take nodes away; their pods are found homeless by `_find_lost`."""
+        """Remove nodes; `_find_lost` finds their pods."""
         task = self._agents.pop(group)
         task.cancel()
         await asyncio.wait([task])
@@ -219,7 +219,7 @@ class SoakLoad:
             del self._pods[slot]
 
     def _find_lost(self) -> None:
-        """Note the pods of nodes that are not there, as the garbage collector of pods does."""
+        """Record the pods of missing nodes, as the garbage collector of pods does."""
         for slot, pod in self._pods.items():
             away = pod.spec.node_name and pod.spec.node_name not in self._present
             if away and pod.uid not in self._lost:
@@ -227,7 +227,7 @@ class SoakLoad:
                 self._lost[pod.uid] = (slot, pod)
 
     async def _replace(self) -> None:
-        """Delete what is lost and create it anew, for ever."""
+        """Delete lost pods and create them again, until cancelled."""
         done: set[str] = set()
         while True:
             todo = [(uid, *entry) for uid, entry in self._lost.items() if uid not in done]
@@ -248,7 +248,7 @@ class SoakLoad:
     # --- the end ----------------------------------------------------------------------------
 
     async def _settle(self) -> bool:
-        """Wait until everything holds still; False if something never does."""
+        """Wait until all changes stop; False if they do not stop."""
         still = stalled = 0.0
         before: object = None
         while still < _STILL_SECONDS:
@@ -266,7 +266,7 @@ class SoakLoad:
         return True
 
     def _unsettled(self) -> Iterator[int]:
-        """Slots whose pod neither runs nor was told why it cannot."""
+        """Slots of which the pod neither runs nor has a reason why it cannot."""
         for slot in range(self._plan.pods):
             pod = self._pods.get(slot)
             if pod is None or not (_runs(pod) or _explanation(pod)):
@@ -306,7 +306,7 @@ def _groups(plan: SoakPlan) -> list[list[NodeTemplate]]:
 
 
 def _overcommitted(plan: SoakPlan, pods: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the nodes on which more runs than there is room for, as the server tells it."""
+    """Return the overcommitted nodes, by the server's objects."""
     taken: Counter[str] = Counter()
     for pod in pods:
         spec, status = pod.get("spec"), pod.get("status")
@@ -324,7 +324,7 @@ def _runs(pod: Pod) -> bool:
 
 
 def _explanation(pod: Pod) -> str:
-    """Return why a pod without a node waits, "" if nobody has said so."""
+    """Return why a pod without a node waits, "" if no reason was recorded."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
             return "" if pod.spec.node_name else condition.message

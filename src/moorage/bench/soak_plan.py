@@ -9,9 +9,9 @@ import msgspec
 
 NAMESPACE = "default"
 FOREIGN = "foreign-binder"
-"""``schedulerName`` of the pods that nobody but the foreign binder binds."""
+"""``schedulerName`` of the pods that only the foreign binder binds."""
 SLOT = "soak.moorage.dev/slot"
-"""Label: which of the pods wanted this one is; its replacement has the same."""
+"""Label with the slot of a pod; its replacement has the same slot."""
 
 _CPU_MILLI = (100, 250, 500, 1000, 1500)
 _IMPOSSIBLE_EVERY = 200
@@ -26,19 +26,19 @@ class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
     nodes, pods
         How many.
     node_cpu
-        Cores of each node. With the pods' requests, 670m on average, it says how full it gets.
+        Cores of each node. The pods request 670m on average, so this decides how full nodes get.
     schedulers
-        Their names; the pods are theirs in turn.
+        Names of the schedulers; pods are assigned to them in turn.
     foreign_every
-        Each so many-th pod belongs to the foreign binder.
+        One pod in this many belongs to the foreign binder.
     stolen_share
-        Of the others, what share the foreign binder binds as well.
+        Share of the other pods that the foreign binder binds as well.
     pods_per_second
-        How fast pods come.
+        Rate of pod creation.
     moving_percent, groups
-        How many of the nodes come and go, in how many groups.
+        Percentage of nodes that come and go, and number of groups they form.
     stall_seconds
-        After so long without any change it is given up.
+        After this long without any change the soak gives up.
     """
 
     nodes: int = 1000
@@ -54,12 +54,12 @@ class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stay_seconds(self) -> tuple[float, float]:
-        """How long a group of nodes stays, and stays away: several times while pods come."""
+        """How long a group of nodes stays, and stays away: several times while pods arrive."""
         longest = min(20.0, max(1.0, 0.3 * self.pods / self.pods_per_second))
         return longest / 3, longest
 
     def scheduler_of(self, slot: int) -> str:
-        """Return whose pod this is."""
+        """Return the name of the scheduler of a pod."""
         if slot % self.foreign_every == 0 and not self.is_impossible(slot):
             return FOREIGN
         return self.schedulers[slot % len(self.schedulers)]
@@ -69,14 +69,14 @@ class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
         return slot % _IMPOSSIBLE_EVERY == _IMPOSSIBLE_EVERY // 2
 
     def cpu_milli_of(self, slot: int) -> int:
-        """Return what this pod requests."""
+        """Return the cpu request of a pod."""
         if self.is_impossible(slot):
             return _IMPOSSIBLE_CPU_MILLI
         return _CPU_MILLI[slot // 3 % len(_CPU_MILLI)]
 
 
 def soak_pod(plan: SoakPlan, slot: int, name: str) -> dict[str, Any]:
-    """Return the manifest of a pod, under a name of its own."""
+    """Return the manifest of a pod with a unique name."""
     requests = {"cpu": f"{plan.cpu_milli_of(slot)}m", "memory": "64Mi"}
     container = {"name": "main", "image": "registry.example/soak:1"}
     return {
@@ -93,8 +93,8 @@ def soak_pod(plan: SoakPlan, slot: int, name: str) -> dict[str, Any]:
 def soak_config(scheduler: str) -> str:
     """Return the configuration of one of the schedulers.
 
-    Both fill nodes up, so that they want the same ones: what one takes the other believed free.
-    Each has a lease of its own, or only one of them would work.
+    Both schedulers fill nodes up, so that they choose the same nodes and conflict. Each scheduler
+    has its own lease, or only one of them would schedule.
     """
     return f"""\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -112,16 +112,16 @@ profiles:
 
 
 class SchedulerEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How one of the schedulers ended.
+    """The final state of one of the schedulers.
 
     Parameters
     ----------
     name
         Its ``schedulerName``.
     conflicts
-        Calls of its own that the server answered with 409.
+        Calls of this scheduler that the server answered with 409.
     agrees
-        Whether its cache held what the server has.
+        Whether its cache agreed with the server's objects.
     """
 
     name: str
@@ -135,19 +135,19 @@ class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     settled
-        Whether everything came to hold still.
+        Whether all changes stopped.
     seconds
-        From the first pod until then.
+        Time from the first pod until all changes stopped.
     nodes, pods
-        On the server in the end.
+        Number of nodes and pods on the server at the end.
     created, bound
         Pods created and bindings seen, replacements included.
     running, explained, unexplained
-        Of the pods wanted: those that run, those told why they cannot, and the rest.
+        Number of wanted pods that run, that have a reason why they cannot, and of all others.
     refused
-        Pods a kubelet did not take, by reason.
+        Pods that a kubelet refused, by reason.
     evacuated
-        Pods of nodes that were gone.
+        Pods of nodes that had left.
     replaced
         Pods deleted and created anew for either reason.
     node_departures
@@ -157,9 +157,9 @@ class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
     bound_twice
         Pods seen on two nodes.
     overcommitted
-        Nodes with more on them than there is room for.
+        Nodes with more requests than allocatable.
     schedulers
-        How each scheduler ended.
+        The final state of each scheduler.
     """
 
     settled: bool

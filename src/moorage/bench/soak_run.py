@@ -1,8 +1,8 @@
-"""Runs a soak with processes: an API server, the schedulers, and the load in this one.
+"""Runs a soak with processes: an API server, the schedulers, and the load in this process.
 
-The server is ``moorage up --no-scheduler``, each scheduler a ``moorage run`` with a configuration
-and a lease of its own. In the end each is asked what its calls were answered, on ``/metrics``, and
-told by SIGUSR2 to compare its cache with the API.
+The server is ``moorage up --no-scheduler``. Each scheduler is a ``moorage run`` with its own
+configuration and lease. At the end ``/metrics`` of each scheduler gives the answers to its calls,
+and SIGUSR2 makes each scheduler compare its cache with the API.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moorage.client.writes import Client
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
-_COMPARISONS = 10  # what is on its way differs for a moment; what stays is a fault
+_COMPARISONS = 10  # a change on its way causes a short difference; a lasting difference is a fault
 _LEADS = re.compile(r"^leader_election_master_status\{[^}]*\} 1", re.M)
 _CONFLICTS = re.compile(r'^rest_client_requests_total\{[^}]*code="409"[^}]*\} ([0-9.e+]+)', re.M)
 
@@ -42,11 +42,11 @@ class SoakRun:
     Parameters
     ----------
     plan
-        What to ask.
+        The load on the cluster.
     clock, streams
         Time and randomness.
     progress
-        Told of every step.
+        Called with a message at every step.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SoakRun:
         self._progress = progress
 
     async def run(self) -> SoakReport:
-        """Start the processes, put the load on, look at what is left, end the processes.
+        """Start the processes, run the load, check the result, end the processes.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class SoakRun:
                 await scheduler.start()
             self._progress(f"{len(schedulers)} schedulers work")
             report = await load.run()
-            # Nothing may move any more while the schedulers look.
+            # No object may change while the schedulers compare.
             await load.stop()
             ends = [await scheduler.end() for scheduler in schedulers]
             return msgspec.structs.replace(report, schedulers=tuple(ends))
@@ -114,7 +114,7 @@ class SoakRun:
 
 
 class _Scheduler:
-    """One ``moorage run``, and what can be asked of it."""
+    """One ``moorage run`` process, with its metrics and cache comparison."""
 
     def __init__(self, name: str, place: Path, kubeconfig: Path, *, seed: int) -> None:
         self.name = name
@@ -139,7 +139,7 @@ class _Scheduler:
         raise MoorageError(f"{self.name} did not begin to schedule in {_START_SECONDS:.0f} s")
 
     async def end(self) -> SchedulerEnd:
-        """Have it compare its cache, and read how often the server contradicted it."""
+        """Make the scheduler compare its cache, and read how many conflicts the server answered."""
         self.child.check()
         agrees = False
         for _ in range(_COMPARISONS):

@@ -1,4 +1,4 @@
-"""``moorage completion``: what a shell needs to complete commands and options."""
+"""``moorage completion``: the script with which a shell completes commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resource types by the words of a command line or of a manifest.
+"""Finds resource types by the words of a command line or of a manifest.
 
 Built-in kinds need no call; other kinds are looked up in the discovery of the server.
 """
@@ -15,7 +15,7 @@ from moorage.client.writes import Client
 
 
 async def named_kind(client: Client, word: str) -> ResourceType:
-    """Find the type a person means by ``pods``, ``po``, ``Pod`` or ``deployments.apps``.
+    """Find the type with a name such as ``pods``, ``po``, ``Pod`` or ``deployments.apps``.
 
     Raises
     ------

@@ -12,7 +12,7 @@ import click
 
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 
-# Where each command is. Only the one that is asked for is imported: `up` and `run` start others.
+# The module of each command. Only the requested command is imported: `up` and `run` start others.
 _COMMANDS: Mapping[str, str] = {
     "apply": "moorage.cli.apply.command:apply",
     "bench": "moorage.cli.bench.command:bench",
@@ -54,7 +54,7 @@ Exit codes:
 
 
 class Commands(click.Group):
-    """A group that tells failures in one line and ends with the documented exit code."""
+    """A group that reports failures in one line and ends with the documented exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -62,7 +62,7 @@ class Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None when there is none of this name."""
+        """Import a command; None if no command has this name."""
         del ctx
         module, _, attribute = _COMMANDS.get(cmd_name, "").partition(":")
         if not module:
@@ -84,7 +84,7 @@ class Commands(click.Group):
 
 
 def _advice(error: MoorageError) -> str:
-    """Return what to do about failures whose own text comes from a server or from TLS."""
+    """Return advice for failures with a text that comes from a server or from TLS."""
     if isinstance(error, ApiError) and error.code == HTTPStatus.UNAUTHORIZED:
         return ": the server knows no such user; check the user's credentials in the kubeconfig"
     if isinstance(error, RefusedError) and "CERTIFICATE_VERIFY_FAILED" in str(error):

@@ -22,7 +22,7 @@ def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[M
     Raises
     ------
     UsageError
-        A file cannot be read or is no manifest; the message names the document and the fault.
+        A file cannot be read or is not a manifest; the message names the document and the fault.
     """
     found: list[Manifest] = []
     for source in sources:
@@ -46,7 +46,7 @@ def parse_manifests(text: bytes, source: str) -> list[Manifest]:
     Raises
     ------
     UsageError
-        The text is neither YAML nor JSON, or holds something else than Kubernetes objects.
+        The text is neither YAML nor JSON, or holds values that are not Kubernetes objects.
     """
     try:
         documents = read_yaml(text)

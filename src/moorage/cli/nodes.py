@@ -87,7 +87,7 @@ def nodes(
         )
 
     async def play() -> None:
-        # Agents try again for ever; a mistake in the kubeconfig should be told at once.
+        # Agents retry for ever; a mistake in the kubeconfig should be reported at once.
         await check_server(access, clock)
         transport = HttpTransport(access, user_agent="moorage-nodes")
         try:

@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they read and behave alike."""
+"""Options that several commands share, so that their help and behaviour agree."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def log_formatter(name: str) -> logging.Formatter:
 
 
 def start_logging(verbose: int, *, log_format: str = "text") -> None:
-    """Log to standard error: warnings, with one ``-v`` what happens, with two everything.
+    """Log to standard error: warnings, with one ``-v`` also information, with two all messages.
 
     Raises
     ------
@@ -109,6 +109,6 @@ def start_logging(verbose: int, *, log_format: str = "text") -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(log_formatter(log_format))
     logging.basicConfig(level=level, handlers=[handler])
-    # asyncio and the HTTP library log a lot that does not help here.
+    # asyncio and the HTTP library write many log lines that do not help here.
     for noisy in ("asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))

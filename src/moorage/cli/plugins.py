@@ -1,4 +1,4 @@
-"""Brings a configuration together with plugins from outside: installed ones, and ``--plugin``."""
+"""Adds plugins from outside to a configuration: plugins of packages, and of ``--plugin``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class WithPlugins(msgspec.Struct, frozen=True):
     Parameters
     ----------
     config
-        With the plugins enabled that it did not name.
+        The configuration, with the given plugins enabled.
     registry
-        Every plugin there is.
+        All known plugins.
     notes
-        A line for each plugin given, for people.
+        A line for each given plugin, for people.
     """
 
     config: LoadedConfiguration
@@ -38,21 +38,21 @@ def with_plugins(
     *,
     containment: Containment | None = None,
 ) -> WithPlugins:
-    """Make the plugins of installed packages and the given ones known, and enable the latter.
+    """Register the plugins of installed packages and the given plugins, and enable the latter.
 
     Parameters
     ----------
     config
-        As the file has it.
+        The configuration of the file.
     references
-        What ``--plugin`` was given.
+        Values of ``--plugin``.
     containment
         How plugins from outside are called.
 
     Raises
     ------
     UsageError
-        A plugin cannot be loaded, or is none.
+        A plugin cannot be loaded, or a value is not a plugin.
     """
     registry = in_tree_registry(containment)
     register_installed(registry)

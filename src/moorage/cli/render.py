@@ -23,7 +23,7 @@ def yaml_text(value: Any) -> str:
 
 
 class Columns:
-    """Prints rows under headings; widths only grow, so that rows that come later line up.
+    """Prints rows under headings; widths only grow, so that later rows line up.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ def table_rows(
     Parameters
     ----------
     table
-        As the server sent it; rows carry their object's metadata.
+        The table as sent by the server; rows carry their object's metadata.
     definitions
-        Of the columns; only the first of several tables of a watch has them.
+        Definitions of the columns; only the first table of a watch has them.
     prefix
-        Goes before each name: ``pod/`` where several kinds are shown.
+        Text before each name: ``pod/`` where several kinds are shown.
     """
     rows = []
     for row in table.get("rows") or []:

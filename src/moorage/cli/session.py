@@ -52,7 +52,7 @@ def run_session(
     Raises
     ------
     KubeconfigError
-        There is no server to talk to.
+        No server is configured.
     """
     clock = SystemClock()
 

@@ -1,4 +1,4 @@
-"""``moorage time``: see how time runs in a sandbox, stop it, step it, let it run."""
+"""``moorage time``: show, stop, step and speed up the time of a sandbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples, with a cluster started by `moorage up --speed 0`:
 """
 _PATH = "/moorage.dev/v1/time"
 _SPEED_MAX = 1000
-# Fast enough to be worth it, slow enough for heartbeats to be in time on a busy machine.
+# Fast enough to be useful, slow enough for heartbeats to be in time on a busy machine.
 _STEP_SPEED = 20.0
 _LOOK_SECONDS = 0.05
 
@@ -95,7 +95,7 @@ def _ask(change: dict[str, float] | None, output: str, kubeconfig: str, context:
 
 
 async def _changed(session: Session, change: dict[str, float] | None) -> dict[str, Any]:
-    """Change how time runs, wait until a step is done, and return how it runs then."""
+    """Change the pace of time, wait until a step is done, and return the new pace."""
     from moorage.base import aio
 
     state = await _call(session, "GET" if change is None else "POST", change)

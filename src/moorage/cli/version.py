@@ -1,4 +1,4 @@
-"""``moorage version``: what this is, and what the server is."""
+"""``moorage version``: the versions of moorage and of the server."""
 
 from __future__ import annotations
 

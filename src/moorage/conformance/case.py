@@ -1,8 +1,8 @@
 """Runs one recorded case through moorage's own plugins and engine.
 
-Third stop of the conformance runner: `run_case` gives an answer in the shape of the recordings, or
-`Unsupported` with what is missing. Evaluating goes through the engine's evaluation, a sequence
-through the cycle that schedules for real, reuse of answers included.
+Third stop of the conformance runner: `run_case` returns an answer in the shape of the recordings,
+or `Unsupported` with the missing features. Single pods go through the engine's evaluation. A
+sequence goes through the real scheduling cycle, which reuses answers.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _POINTS_NOT_RECORDED = frozenset(
 
 
 class Unsupported(msgspec.Struct, frozen=True):
-    """A case that cannot be run yet, and what it needs."""
+    """A case that cannot be run yet, and the features it needs."""
 
     needs: tuple[str, ...]
 
 
 def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
-    """Run a scenario the way its mode says.
+    """Run a scenario in its mode.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     Raises
     ------
     ConfigError
-        The scenario's configuration is wrong (not merely asking for what is not built).
+        The scenario's configuration is wrong, beyond naming features that are not built.
     """
     needs = mode_needs(scenario)
     if needs:
@@ -102,7 +102,7 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
 def _specs(scenario: Scenario, registry: Registry) -> dict[str, ProfileSpec]:
     """Return the profiles as the harness ran them: preemption tries every node.
 
-    Every node is scored, too, but where sampling is what is recorded: there unset means 0.
+    Every node is scored, too, except in recordings of sampling: there unset means 0.
     """
     config = scenario.config
     loaded = default_config() if config is None else config_from_values(config)
@@ -185,7 +185,7 @@ def _scheduled(world: World, info: PodInfo, *, compact: bool) -> Json:
 
 
 def _disagreement(decision: Decision, whole: Evaluation) -> Json:
-    """Return a field no recording has where the cycle and the evaluation do not say the same.
+    """Return a field that no recording has if the cycle and the evaluation disagree.
 
     The cycle reuses answers, the evaluation asks every plugin afresh: they must agree.
     """
@@ -198,7 +198,7 @@ def _disagreement(decision: Decision, whole: Evaluation) -> Json:
     return {"reuse": f"the cycle says {reused}, asking every plugin afresh {fresh}"}
 
 
-# -- an evaluation in the words of the recordings ----------------------------------------------
+# -- an evaluation in the format of the recordings ---------------------------------------------
 
 
 def _evaluated(found: Evaluation, info: PodInfo) -> Json:
@@ -228,7 +228,7 @@ def _evaluated(found: Evaluation, info: PodInfo) -> Json:
 
 
 def _preempted(found: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
-    """Return what PostFilter did; not recorded for pods that were unknown to the informers."""
+    """Return the outcome of PostFilter; not recorded for pods unknown to the informers."""
     after = found.post_filter
     if info.pod.spec.node_name:
         return {}
@@ -280,7 +280,7 @@ def _pre_filter(found: Evaluation) -> Json:
 
 
 def _filtered(found: Evaluation) -> Json:
-    # A nominated node that PreFilter left out is filtered all the same; it is not recorded.
+    # Filter still runs on a nominated node that PreFilter left out, but that is not recorded.
     searched = {node: s for node, s in found.filter.items() if node not in found.excluded}
     row: Json = {
         "filter": {node: signed(status) for node, status in searched.items()},
@@ -316,7 +316,7 @@ def _unschedulable_plugins(found: Evaluation, info: PodInfo) -> list[str]:
     if found.diagnosis is not None:
         return sorted(found.diagnosis.unschedulable_plugins)
     if info.pod.status.nominated_node_name in found.feasible:
-        return []  # nothing but the nominated node was looked at
+        return []  # only the nominated node was filtered
     outcome = found.pre_filter
     restricting = frozenset() if outcome is None else outcome.plugins
     return sorted(restricting | {status.plugin for status in found.filter.values()})

@@ -1,4 +1,4 @@
-"""Two decisions compared field by field: what kube-scheduler recorded and what moorage answered.
+"""Compares two decisions field by field: kube-scheduler's recording and moorage's answer.
 
 Third stop of the conformance runner, after `case`. Both sides have the shape of the
 recordings, so a comparison is a walk over plain values; a difference names the pod, the field and
@@ -19,7 +19,7 @@ _NOTHING: Final = "(nothing)"
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One field of one pod that is not as recorded.
+    """One field of one pod that differs from the recording.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ class Difference(msgspec.Struct, frozen=True):
     field
         Field of the recording, e.g. ``scores``.
     place
-        Where in the field the first difference is, e.g. ``NodeAffinity.raw[3]``; may be empty.
+        Path to the first difference in the field, e.g. ``NodeAffinity.raw[3]``; may be empty.
     expected, got
-        The values there, as plain values; ``(nothing)`` where one side has none.
+        The two values, as plain values; ``(nothing)`` where one side has none.
     """
 
     case: str
@@ -71,7 +71,7 @@ def _compare_rows(
         yield from _compare_field(case, "", field, theirs, ours)
         return
     for left, right in zip(expected, actual, strict=True):
-        # Another outcome has other fields; telling them all would say the same thing again.
+        # Another outcome has other fields; listing them all would repeat the same difference.
         fields = _keys(left, right) if left.get("outcome") == right.get("outcome") else ["outcome"]
         for name in fields:
             pair = left.get(name, _ABSENT), right.get(name, _ABSENT)
@@ -86,7 +86,7 @@ def _compare_field(
 
 
 def _first_difference(place: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield at most one place where two values differ, as deep inside as it makes sense."""
+    """Yield at most one place where two values differ, as deep inside as possible."""
     if type(left) is type(right) and left == right:
         return
     if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -106,7 +106,7 @@ def _first_difference(place: str, left: Any, right: Any) -> Iterator[tuple[str, 
 
 
 def _keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
-    """Return the keys of both sides: the first one's, then what only the other has."""
+    """Return the keys of both sides: the first side's keys, then keys of the second side alone."""
     return [*left, *(key for key in right if key not in left)]
 
 

@@ -1,7 +1,7 @@
-"""Resource claims in a recorded case: devices that nodes could give, and those that one gave.
+"""Resource claims in a recorded case: possible allocations on nodes, and the allocation made.
 
-In a sequence PreBind of DynamicResources has run before the next pod is looked at; here its
-outcome goes straight into the listers.
+In a sequence PreBind of DynamicResources runs before the next pod is scheduled. Here its outcome
+goes straight into the listers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moorage.snapshot.snapshot import Snapshot
 
 
 def allocations_on(state: CycleState, node_name: str) -> list[Json]:
-    """Return what an attempt would allocate on a node, as recorded; nothing where it need not."""
+    """Return the devices an attempt would allocate on a node, as recorded; empty if none."""
     attempt = state.find(CLAIMS) or Attempt(Snapshot())
     results = attempt.results_on(node_name)
     pairs = zip(attempt.unallocated, results, strict=False)
@@ -33,7 +33,7 @@ def allocations_on(state: CycleState, node_name: str) -> list[Json]:
 
 
 def publish(state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
-    """Let the claims of a pod be allocated and reserved for it."""
+    """Mark the claims of a pod as allocated and reserved for the pod."""
     attempt = state.find(CLAIMS) or Attempt(snapshot)
     own = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
     for each in attempt.claims:

@@ -1,7 +1,7 @@
-"""Recorded cases of HTTP extenders (mode ``extender``): what they are sent, and what answers do.
+"""Runs recorded cases of HTTP extenders (mode ``extender``): their calls, and effects of answers.
 
-The scheduler's own client speaks to a `ScriptedExtender`, a transport that answers as the
-recording says and writes down what it was sent. Format: tests/conformance/data, FURTHER-FAMILIES.
+The scheduler's own client speaks to a `ScriptedExtender`, a transport that answers as recorded and
+keeps the calls it receives. Format: tests/conformance/data, FURTHER-FAMILIES.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run_extenders(scenario: Scenario, world: World, extenders: Sequence[Extender
     scenario, world
         The case and its cluster.
     extenders
-        Of its configuration.
+        The extenders of its configuration.
     """
     sent: list[Json] = []
     whole = _Whole(scenario)
@@ -63,7 +63,7 @@ def run_extenders(scenario: Scenario, world: World, extenders: Sequence[Extender
     cycles = {}
     for name, profile in world.profiles.items():
         profile.extenders = in_order(opened)
-        profile.points["bind"] = ()  # so that what extenders leave to others shows as Skip
+        profile.points["bind"] = ()  # so verbs that extenders do not handle give Skip
         cycles[name] = _ToldCycle(profile, world.snapshot, smallest_name)
         cycles[name].sent = sent
     rows = []
@@ -79,7 +79,7 @@ def run_extenders(scenario: Scenario, world: World, extenders: Sequence[Extender
 
 
 def comparable(expected: Json) -> Json:
-    """Leave out of request bodies what is empty: which of it is written depends on the type."""
+    """Remove empty fields from request bodies: Go's types decide which of them are written."""
     return {**expected, "pods": [_pruned(row) for row in expected["pods"]]}
 
 
@@ -91,14 +91,14 @@ def _pruned(row: Json) -> Json:
 
 
 class ScriptedExtender:
-    """A transport to an extender that answers as a recording says.
+    """A transport to an extender that answers as recorded.
 
     Parameters
     ----------
     extender
-        Its configuration.
+        The configuration of the extender.
     script
-        What it answers, by verb.
+        Its answers, by verb.
     index
         Its position in the configuration.
     sent
@@ -196,11 +196,11 @@ def _bind_answer(body: Json, script: Json) -> tuple[Any, Any]:
 
 
 class _ToldCycle(ExtendedCycle):
-    """Keeps what PostFilter said, which a decision does not tell, and scores as was recorded.
+    """Keeps PostFilter's outcome, which a decision leaves out, and scores as kube-scheduler does.
 
-    kube-scheduler v1.36 takes nodes that an extender returns as objects for new ones, so its Score
-    plugins see no pods on them. moorage knows better (docs, deviations); only here it does the
-    same, so that everything else about such cases can be compared.
+    kube-scheduler v1.36 treats nodes that an extender returns as objects as new nodes, so its Score
+    plugins see no pods on them. moorage keeps the pods (docs, deviations). This class does the same
+    as kube-scheduler, so that everything else about such cases can be compared.
     """
 
     preemption: Json
@@ -219,7 +219,7 @@ class _ToldCycle(ExtendedCycle):
             return super().choose(search, rows, heard)
 
     def post_filter(self, search: Search, *, ask: AskPostFilter | None = None) -> PostFilterOutcome:
-        """Let the PostFilter plugins look for a way, and keep the outcome as recorded."""
+        """Run the PostFilter plugins, and keep the outcome in the format of the recordings."""
         state = search.attempt.state
         state.write(EXPLAIN, True)
         outcome = super().post_filter(search, ask=ask)
@@ -271,7 +271,7 @@ def _bound(world: World, profile: Profile, decision: Decision) -> Json:
 
 
 def _driven(steps: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine that never has to wait returns."""
+    """Return the result of a coroutine that never waits."""
     try:
         steps.send(None)
     except StopIteration as end:
@@ -281,7 +281,7 @@ def _driven(steps: Coroutine[Any, Any, T]) -> T:
 
 
 def _in_recorded_order(sent: Sequence[Json]) -> list[Json]:
-    """Sort the calls that are made at the same time by extender."""
+    """Sort simultaneous calls by extender."""
     scores = iter(sorted(_of(sent, "prioritize"), key=lambda call: call["extender"]))
     return [next(scores) if call["verb"] == "prioritize" else call for call in sent]
 
@@ -294,7 +294,7 @@ def _of(sent: Sequence[Json], verb: str) -> list[Json]:
 
 
 class _Whole:
-    """Objects of a scenario as the API would write them: defaulted, with a resourceVersion."""
+    """Objects of a scenario in the API's form: with defaults and a resourceVersion."""
 
     def __init__(self, scenario: Scenario) -> None:
         objects = scenario.raw.get("objects", {})

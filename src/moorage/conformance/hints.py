@@ -1,8 +1,8 @@
-"""Runs recorded hints: what each object change means, and which waiting pods it wakes.
+"""Runs recorded hints: the cluster events of each object change, and the waiting pods they wake.
 
-The mode "hint" of the conformance runner. Nothing is scheduled: every change is translated to
-cluster events as ingest does it, and for each of them the plugins that registered it are asked
-about every waiting pod.
+The mode "hint" of the conformance runner. Nothing is scheduled. Every change is translated to
+cluster events as in ingest. For each event, the plugins that registered the event are asked about
+every waiting pod.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _KINDS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "ResourceSlice": (Resource.RESOURCE_SLICE, ResourceSlice),
     "PodGroup": (Resource.POD_GROUP, PodGroup),
 }
-"""By the name in recordings: the resource of events, and the type."""
+"""Kind's name in recordings to the resource of its cluster events and its type."""
 
 _ACTIONS: Final = {"Add": Action.ADD, "Delete": Action.DELETE, "Update": Action.UPDATE}
 
@@ -123,7 +123,7 @@ def _cluster_events(event: ObjectEvent, change: Change) -> Iterator[ClusterEvent
 
 
 def _pod_resource(pod: Pod, action: Action) -> str:
-    """Return what kind of pod came or went; one that was nominated counts as assigned at last."""
+    """Return the event resource of a pod; a deleted pod with a nomination counts as assigned."""
     nominated = action is Action.DELETE and pod.status.nominated_node_name
     assigned = pod.spec.node_name or nominated
     return Resource.ASSIGNED_POD if assigned else Resource.UNSCHEDULABLE_POD
@@ -165,9 +165,9 @@ def _name(event: ClusterEvent) -> str:
 
 
 class _Admission:
-    """Checks that a kubelet makes of a pod, put to the plugins that make the same ones.
+    """A kubelet's admission checks of a pod, made by the plugins with the same checks.
 
-    Recorded with changes of nodes; since queueing hints are always on nothing acts on it.
+    Recorded with changes of nodes. Queueing hints are always on, so no code acts on the result.
     """
 
     def __init__(self, scenario: Scenario, registry: Registry) -> None:
@@ -176,7 +176,7 @@ class _Admission:
         self._profiles: dict[int, Profile] = {}
 
     def reasons(self, node: Node, info: PodInfo) -> list[str]:
-        """Return why the node would not take the pod, sorted; nothing if it would."""
+        """Return the sorted reasons why the node would refuse the pod; empty if it would accept."""
         profile = self._profile(node)
         state, snapshot = CycleState(), profile.handle.snapshot
         attempt = Attempt(profile, snapshot, state, info)
@@ -196,7 +196,7 @@ class _Admission:
         return sorted(found)
 
     def _profile(self, node: Node) -> Profile:
-        """Return the asking plugins over a cluster of just this node and its pods."""
+        """Return the checking plugins' profile over a cluster of just this node and its pods."""
         found = self._profiles.get(id(node))
         if found is None:
             pods = [pod for pod in self._pods if pod.spec.node_name == node.name]

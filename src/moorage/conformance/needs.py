@@ -1,7 +1,7 @@
-"""Whether a recorded case can be run: what it needs that moorage does not have.
+"""Decides whether a recorded case can be run: the features it needs that moorage lacks.
 
-Second stop of the conformance runner. The test is by need, not by family: a mode, or the other
-side of a feature gate. When a mode is built, it joins `BUILT_MODES`.
+Second stop of the conformance runner. The test looks at needs, not at families. A need is a mode,
+or a feature gate with another value. When a mode is built, it joins `BUILT_MODES`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BUILT_MODES: Final = frozenset(
 
 
 def mode_needs(scenario: Scenario) -> list[str]:
-    """Return what a scenario needs that is not there: its mode and feature gates."""
+    """Return the needs of a scenario that moorage lacks: its mode and feature gates."""
     needs = []
     if scenario.mode not in BUILT_MODES:
         needs.append(f"mode {scenario.mode}")

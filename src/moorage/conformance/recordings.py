@@ -1,7 +1,7 @@
 """Recordings of kube-scheduler's decisions, read from files: first stop of the conformance runner.
 
-One JSON object a line: a scenario (cluster and pending pods) and what was expected of it. Next:
-`needs` says whether a case can be run at all, `case` runs it. The format is
+Each line is a JSON object: a scenario (cluster and pending pods) and the expected answer. Next:
+`needs` decides whether a case can be run at all, `case` runs it. The format is
 described in tests/conformance/data/README.md.
 """
 
@@ -45,7 +45,7 @@ Json = dict[str, Any]
 
 
 class RecordedObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster of a scenario; names as in the recordings, a missing list is empty."""
+    """The cluster of a scenario; fields are named as in the recordings, a missing list is empty."""
 
     nodes: list[Node] = []
     pods: list[Pod] = []
@@ -93,7 +93,7 @@ class NodeChanges(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Parameters
     ----------
     before
-        Index of the pending pod that comes next.
+        Index of the pending pod scheduled next.
     remove_nodes
         Names of nodes.
     add_nodes, update_nodes
@@ -135,7 +135,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     family
         The area the scenario stresses.
     mode
-        How it is meant to be run.
+        How the scenario is run, e.g. as a sequence.
     config
         ``KubeSchedulerConfiguration`` as plain values; None means the default one.
     feature_gates
@@ -147,13 +147,13 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pending
         Pods without a node, in order of arrival.
     changes
-        Of nodes, between the pods of a sequence.
+        Changes of nodes between the pods of a sequence.
     events
         Changes the pending pods are asked about, each by itself.
     extender
         How each extender of the configuration answers.
     raw
-        The scenario as plain values, where whole objects matter; not part of the recording.
+        The scenario as plain values, if whole objects are compared; not part of the recording.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One line of a recording: a scenario and what kube-scheduler made of it."""
+    """One line of a recording: a scenario and kube-scheduler's answer."""
 
     scenario: Scenario
     expected: Json
@@ -207,7 +207,7 @@ def recording_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _with_raw(case: Case, line: bytes) -> Case:
-    """Add the plain values to a case of which whole objects are compared."""
+    """Add the plain values to a case that compares whole objects."""
     if not case.scenario.extender:
         return case
     raw = decode_untyped(line)["scenario"]

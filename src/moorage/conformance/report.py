@@ -15,7 +15,7 @@ import msgspec
 from moorage.conformance.compare import Difference
 
 _SHOWN_CHARACTERS = 160
-"""How much of a value a difference prints; a guess at two lines of a terminal."""
+"""Characters of a value that a difference prints; a guess at two lines of a terminal."""
 
 
 class Tally(msgspec.Struct):
@@ -28,7 +28,7 @@ class Tally(msgspec.Struct):
     by_field
         How many pods differ, by field.
     needs
-        How many unsupported cases ask for what.
+        Number of unsupported cases, by need.
     """
 
     cases: int = 0

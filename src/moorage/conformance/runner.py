@@ -34,7 +34,7 @@ def run_conformance(
     out: TextIO | None = None,
     err: TextIO | None = None,
 ) -> int:
-    """Run recordings and print what came of it.
+    """Run recordings and print the report.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def check_recordings(
 def check_case(case: Case, registry: Registry, report: Report) -> None:
     """Run one case, compare it and add it to the report.
 
-    A case in which moorage breaks is different, never lost.
+    A case in which moorage raises an error counts as different, never as missing.
     """
     scenario, expected = case.scenario, _without_empty_points(case.expected)
     try:
@@ -129,7 +129,7 @@ def _without_empty_points(expected: dict[str, object]) -> dict[str, object]:
 
 
 class _Progress:
-    """A line on a terminal that says how far the run is; nothing elsewhere."""
+    """A progress line on a terminal; prints nothing elsewhere."""
 
     def __init__(self, files: Sequence[Path], stream: TextIO | None) -> None:
         self._stream = stream if stream is not None and stream.isatty() else None
@@ -145,7 +145,7 @@ class _Progress:
             self._stream.flush()
 
     def done(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._stream is not None:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -1,8 +1,8 @@
-"""Runs recorded sequences in which kube-scheduler looked at a part of the nodes only.
+"""Runs recorded sequences in which kube-scheduler filtered only a part of the nodes.
 
-The mode "sequence-sampled" of the conformance runner: pods in the order given, nodes that come,
-go and change between them. Told are the order of the nodes, where each search starts and ends,
-and what was found in between.
+The mode "sequence-sampled" of the conformance runner: pods are scheduled in the order given, and
+nodes come, go and change between them. Each row gives the order of the nodes, the start and end of
+each search, and the nodes found.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 _HEAD = 5
 _LISTED = 12
-"""Longer lists are recorded by hash, and by their ends."""
+"""Longer lists are recorded as a hash with their first and last entries."""
 
 
 def run_sampled(scenario: Scenario, world: World) -> list[Json]:
@@ -78,7 +78,7 @@ def _scheduled(world: World, info: PodInfo) -> Json:
 
 
 def _chosen(world: World, profile: Profile, decision: Decision, before: Rotation) -> Json:
-    """Search and score again with nothing reused, and tell that, and whether it agrees."""
+    """Search and score again without reuse; return the result and whether it agrees."""
     snapshot = world.snapshot
     cycle = Cycle(profile, snapshot, smallest_name, reuse=False, rotation=before)
     attempt = cycle.begin(decision.pod)

@@ -1,6 +1,6 @@
-"""A recorded cluster come to life: columns, profiles, cycles and waiting pods.
+"""A recorded cluster built for scheduling: columns, profiles, cycles and waiting pods.
 
-Shared by the ways of running a case: `case` and the modules of single modes.
+Shared by `case` and the modules that run single modes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class World:
         self._nominate()
 
     def _count_groups(self, scenario: Scenario) -> None:
-        """Count the members of pod groups, on nodes or not."""
+        """Count the members of pod groups, bound and unbound."""
         self.snapshot.groups = PodGroups(ApiGroups(self.snapshot.listers.pod_groups))
         for pod in (*scenario.objects.pods, *scenario.pending):
             if pod.status.phase not in ("Succeeded", "Failed"):
@@ -103,7 +103,7 @@ class World:
         return self.profiles.get(pod.spec.scheduler_name)
 
     def unscheduled(self, info: PodInfo) -> Json | None:
-        """Return the row of a pod that never reaches PreFilter; None for the others."""
+        """Return the row of a pod that never reaches PreFilter; None for other pods."""
         profile = self.profile(info.pod)
         if profile is None:
             return {"pod": info.key, "outcome": "notResponsible"}
@@ -126,7 +126,7 @@ class World:
 
 
 def build_snapshot(objects: RecordedObjects) -> Snapshot:
-    """Return a recorded cluster as a snapshot; pods that ended count for nothing."""
+    """Return a recorded cluster as a snapshot; finished pods are left out."""
     snapshot = Snapshot(listers=_listers(objects))
     for node in objects.nodes:
         snapshot.table.add_node(node)
@@ -146,7 +146,7 @@ def _listers(objects: RecordedObjects) -> Listers:
     return listers
 
 
-# -- the words of the recordings ---------------------------------------------------------------
+# -- the format of the recordings --------------------------------------------------------------
 
 
 def failed(decision: Decision) -> Json:

@@ -1,7 +1,7 @@
-"""Child processes as the sandbox has them: started, listened to, ended in time.
+"""Child processes of the sandbox: start them, read their output, end them in time.
 
-A child sits in a session of its own, so that Ctrl-C on the terminal reaches the parent alone and
-the parent ends the parts in order. It notices a dead parent by the end of its standard input.
+A child runs in its own session, so that Ctrl-C on the terminal reaches the parent alone and the
+parent ends the parts in order. A child notices a dead parent by the end of its standard input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError
 
-# Of the two seconds a sandbox may take to end, what one child gets before it is killed.
+# The time one child gets before it is killed, of the two seconds a sandbox may take to end.
 _GRACE_SECONDS = 0.8
 _DRAIN_SECONDS = 0.1
 # A line of the server's report holds a kubeconfig: a few KiB. Never reached in practice.
@@ -111,7 +111,7 @@ class Child:
         await self._tasks.cancel_all()
 
     def kill(self) -> None:
-        """End the process on the spot."""
+        """Kill the process at once."""
         self._signal(force=True)
 
     def _signal(self, *, force: bool) -> None:
@@ -123,7 +123,7 @@ class Child:
             else:
                 self._process.terminate()
         except ProcessLookupError:
-            # The child ended in this very moment.
+            # The child has just ended.
             return
 
     async def _read_errors(self) -> None:

@@ -1,8 +1,8 @@
 """The directory a cluster is kept in: ``moorage up --data DIR``.
 
-It holds the cluster's journal (`moorage.apiserver.journal`), its authority and secrets
-(``identity.json``), and a lock, so that no two servers write to it. All of it is readable by its
-owner alone, from the moment a file is there.
+The directory holds the cluster's journal (`moorage.apiserver.journal`), its authority and secrets
+(``identity.json``), and a lock, so that no two servers write to it. All files are readable by
+their owner alone from the moment they are created.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     format
         Version of this layout.
     certificate, key
-        The authority's own, PEM.
+        The authority's own certificate and key, PEM.
     port
-        Where it listened last; 0 before it has.
+        The port the server listened on last; 0 before the first time.
     """
 
     format: int = FORMAT
@@ -51,14 +51,14 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
 
     def authority(self, clock: Clock) -> Authority:
-        """Return the authority, as it was."""
+        """Return the stored authority."""
         return Authority(clock, kept=KeyPair(self.certificate, self.key))
 
 
 def newest_moment(path: Path) -> int:
-    """Return a cluster's time when it was last kept, nanoseconds since the Unix epoch.
+    """Return a cluster's time when it was last saved, nanoseconds since the Unix epoch.
 
-    0 where it has always been the machine's, or there is no cluster in the directory.
+    0 if the cluster's time was always the machine's, or the directory holds no cluster.
     """
     if not path.is_dir():
         return 0
@@ -66,7 +66,7 @@ def newest_moment(path: Path) -> int:
 
 
 def new_identity(clock: Clock) -> Identity:
-    """Make what a new cluster is known by."""
+    """Make the identity of a new cluster."""
     pair = Authority(clock).pair
     return Identity(certificate=pair.certificate, key=pair.key)
 
@@ -77,14 +77,14 @@ class DataDirectory:
     Parameters
     ----------
     path
-        The directory; made when it is not there.
+        The directory; created if missing.
     clock
-        Of new certificates.
+        Time for new certificates.
 
     Raises
     ------
     UsageError
-        It cannot be used, another server has it, or what is in it is damaged.
+        The directory cannot be used, another server holds it, or its files are damaged.
     """
 
     def __init__(self, path: Path, *, clock: Clock) -> None:
@@ -105,19 +105,19 @@ class DataDirectory:
             raise
 
     def open_journal(self, clock: Clock, *, salvaging: bool = False) -> Journal:
-        """Open the cluster's objects; those that an earlier version kept are written anew.
+        """Open the cluster's objects; objects kept by an earlier version are written anew.
 
         Parameters
         ----------
         clock
-            Of the cluster; where it is not the machine's, its time is kept as well.
+            The cluster's clock; its time is kept as well if it is not the machine's clock.
         salvaging
-            Take what can be read of damaged files.
+            Whether to use the readable part of damaged files.
 
         Raises
         ------
         UsageError
-            They are damaged, or of another version.
+            The objects' files are damaged, or of another version.
         """
         kept_clock = None if isinstance(clock, SystemClock) else clock
         try:
@@ -128,7 +128,7 @@ class DataDirectory:
         return Journal(self._files, kept_clock, served=served, salvaging=salvaging)
 
     def _take_over_old(self) -> None:
-        """Write a cluster of format 1 in the form of today, and put its database aside."""
+        """Write a cluster of format 1 in the current format, and rename its database."""
         database = self._path / format_1.NAME
         if not database.exists():
             return
@@ -143,12 +143,12 @@ class DataDirectory:
             self._files.rename(each.name, f"format-1/{each.name}")
 
     def keep_port(self, port: int) -> None:
-        """Remember where the cluster listens, so that kubeconfigs stay valid.
+        """Save the cluster's port, so that kubeconfigs stay valid.
 
         Raises
         ------
         UsageError
-            It cannot be written.
+            The port cannot be written.
         """
         if port == self.identity.port:
             return
@@ -159,7 +159,7 @@ class DataDirectory:
             raise UsageError(f"cannot write to {self._path}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Let the directory go."""
+        """Release the directory."""
         self._files.close()
         if self._lock >= 0:
             os.close(self._lock)
@@ -202,7 +202,7 @@ class DataDirectory:
 
 
 def _make_private(path: Path) -> None:
-    """Take from all others what rights they have to the files of a directory."""
+    """Remove other users' permissions from the files of a directory."""
     for each in sorted(path.rglob("*")):
         if each.is_symlink():
             raise UsageError(f"{each} is a link; put the file itself in its place")

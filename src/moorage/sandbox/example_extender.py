@@ -1,13 +1,13 @@
 """A small HTTP extender of a scheduler, kube-scheduler's or moorage's, to copy and change.
 
-It knows three things that no scheduler knows, all of them labels under ``example.com/``:
+The extender acts on three labels under ``example.com/`` that schedulers ignore:
 
-- ``maintenance: planned`` on a node: nothing new goes there (filter);
-- ``power: green`` on a node: better than others (prioritize);
-- ``keep: "true"`` on a pod: it is not to be evicted (preempt).
+- ``maintenance: planned`` on a node: the node takes no new pods (filter);
+- ``power: green`` on a node: the node is preferred (prioritize);
+- ``keep: "true"`` on a pod: the pod is not to be evicted (preempt).
 
-It binds as well, if it is asked to (bind). Sent whole objects, it needs nothing else; sent names
-only (``nodeCacheCapable``), or asked to bind, it needs an API server.
+The extender also binds pods on request (bind). With whole objects in its calls it needs no API
+server. With names only (``nodeCacheCapable``), and to bind, it needs one API server.
 
 Bodies and answers: kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/extender/v1/types.go``.
 """
@@ -43,7 +43,7 @@ KEEP = "example.com/keep"
 GREEN_SCORE = 10  # the most an extender gives; the scheduler multiplies it by the weight
 
 Body: TypeAlias = Sequence[bytes]
-"""In the pieces it came in: joining a megabyte takes longer than all that is done with it."""
+"""A body as received pieces: joining a megabyte takes longer than all other work on it."""
 
 Fault: TypeAlias = Literal["slow", "broken", "garbage", "silent", "lying"]
 FAULTS: Mapping[Fault, str] = {
@@ -55,10 +55,10 @@ FAULTS: Mapping[Fault, str] = {
 }
 
 _BODY_BYTES_MAX = 256 * 1024 * 1024  # 15000 whole nodes are 60 MB
-_BUFFER_BYTES = 4 * 1024 * 1024  # so much is read without a pause for whoever takes it
+_BUFFER_BYTES = 4 * 1024 * 1024  # bytes read before the reader pauses
 
 
-# --- what is asked: only what is read of it ---------------------------------------------------
+# --- questions: only the fields that are read -------------------------------------------------
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -72,13 +72,13 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 class _Split(msgspec.Struct, frozen=True):
-    """Nodes as they were sent."""
+    """Nodes as received."""
 
     items: list[msgspec.Raw] = []
 
 
 class _Nodes(msgspec.Struct, frozen=True):
-    """Nodes as far as they are read."""
+    """The fields of nodes that are read."""
 
     items: list[_Object] = []
 
@@ -117,7 +117,7 @@ class _BindAsked(msgspec.Struct, frozen=True, rename="pascal"):
     pod_uid: str = msgspec.field(default="", name="PodUID")
 
 
-_POD = b'{"Pod":'  # so kube-scheduler's questions begin, and moorage's
+_POD = b'{"Pod":'  # how questions of kube-scheduler and of moorage begin
 _nodes_asked = msgspec.json.Decoder(_NodesAsked)
 _nodes = msgspec.json.Decoder(_Nodes | None)
 _split = msgspec.json.Decoder(_Split)
@@ -125,11 +125,11 @@ _victims_asked = msgspec.json.Decoder(_VictimsAsked)
 _bind_asked = msgspec.json.Decoder(_BindAsked)
 
 
-# --- what it knows --------------------------------------------------------------------------
+# --- the cluster ----------------------------------------------------------------------------
 
 
 class Cluster:
-    """Labels of nodes and pods as the API server has them, and the verb to bind.
+    """Labels of nodes and pods from the API server, and the verb to bind.
 
     Parameters
     ----------
@@ -179,11 +179,11 @@ class Cluster:
         self.pods.pop(pod.uid, None)
 
     async def follow(self) -> None:
-        """Keep what is known in step with the server until cancelled."""
+        """Keep the labels up to date with the server until cancelled."""
         await aio.together(self._of_nodes.run(), self._of_pods.run())
 
     async def synced(self) -> None:
-        """Wait until everything is known."""
+        """Wait until all labels have been read."""
         await self._of_nodes.synced.wait()
         await self._of_pods.synced.wait()
 
@@ -198,7 +198,7 @@ class Cluster:
         await self._client.bind(pod, node_name=node_name)
 
 
-# --- what it answers ------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------
 
 
 class ExampleExtender:
@@ -207,7 +207,7 @@ class ExampleExtender:
     Parameters
     ----------
     cluster
-        What it knows by itself; None: only what it is told.
+        Its own view of the cluster; None if it uses only the objects in its calls.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
@@ -223,7 +223,7 @@ class ExampleExtender:
         return (await self._look_at(body)).scores
 
     async def preempt(self, body: Body) -> bytes:
-        """Leave out nodes where a pod would have to go that is to be kept."""
+        """Leave out nodes where a pod labelled to be kept would be a victim."""
         asked = _victims_asked.decode(b"".join(body))
         kept: dict[str, list[str]] = {}
         for node_name, victims in (asked.node_name_to_victims or {}).items():
@@ -247,10 +247,10 @@ class ExampleExtender:
         return _error("")
 
     async def _look_at(self, body: Body) -> _Look:
-        """Return what there is to say of the nodes of a question.
+        """Return the answers about the nodes of a question.
 
-        Nothing of it depends on the pod, which is told first, and nodes are many and change
-        seldom: a question that ends like the last one is neither put together nor read.
+        The answers do not depend on the pod, which comes first in a question. Nodes are many and
+        change seldom, so a question that ends like the last one is neither joined nor decoded.
         """
         changes = 0 if self._cluster is None else self._cluster.changes
         if self._look is not None:
@@ -280,7 +280,7 @@ class ExampleExtender:
 
 
 def _ends_like(body: Body, end: bytes) -> bool:
-    """Whether a question tells a pod first, and then goes on like another one."""
+    """Whether a question begins with a pod and then continues like another question."""
     if not body or not body[0].startswith(_POD):
         return False
     left = len(end)
@@ -299,11 +299,11 @@ class _Look:
     Parameters
     ----------
     nodes
-        The list of them as it was sent; null if only names were.
+        The list of nodes as received; null if only names were sent.
     names
-        The names if only those were sent.
+        The names if only names were sent.
     labels_of
-        Labels by name, in the order asked about.
+        Labels by node name, in the order of the question.
     """
 
     def __init__(
@@ -342,7 +342,7 @@ class _Look:
         return msgspec.json.encode(answer)
 
     def _without(self, refused: Collection[str]) -> dict[str, Any]:
-        """Return the other nodes, in the form they came in."""
+        """Return the other nodes, in the form received."""
         if self._by_name:
             return {"NodeNames": [name for name in self._labels_of if name not in refused]}
         if not refused:
@@ -367,7 +367,7 @@ class ExtenderServer:
     extender
         The rules.
     fault, delay_seconds
-        How it misbehaves, to see what a scheduler makes of that; None: not at all.
+        How the server misbehaves, to test how a scheduler reacts; None: not at all.
     """
 
     def __init__(

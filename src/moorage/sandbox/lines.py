@@ -9,8 +9,8 @@ import msgspec
 
 from moorage.sandbox.progress import Change, PodState, Progress
 
-# More lines than this at one look (four looks a second) are counted instead of printed; the first
-# thirty pods have three each, and may have them all at once.
+# Above this many lines in one tick (four ticks a second), lines are counted instead of printed. The
+# first thirty pods have three lines each, and these may come all at once.
 _LINES_MAX = 100
 _PENDING_MAX = 10_000
 
@@ -31,14 +31,14 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class View(Protocol):
-    """Shows what happens."""
+    """Shows the progress of a sandbox."""
 
     def started(self, what: Started) -> None:
         """Say that everything runs."""
         ...
 
     def ready(self, seconds: float) -> None:
-        """Say how long it took until pods are scheduled, or without a scheduler until all runs."""
+        """Show the time until pods are scheduled, or without a scheduler until all parts run."""
         ...
 
     def change(self, change: Change) -> None:
@@ -46,7 +46,7 @@ class View(Protocol):
         ...
 
     def message(self, text: str) -> None:
-        """Pass on what a part says."""
+        """Show a message of a part."""
         ...
 
     def tick(self, progress: Progress) -> None:
@@ -70,7 +70,7 @@ class LinesView:
     Parameters
     ----------
     out, err
-        Where lines, and messages of the parts, go.
+        Streams for lines, and for messages of the parts.
     """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
@@ -80,18 +80,18 @@ class LinesView:
         self._seen = 0
 
     def started(self, what: Started) -> None:
-        """Print where the server is, and the lines to copy."""
+        """Print the server's address, and the lines to copy."""
         scheduler = f"scheduler with seed {what.seed}" if what.scheduler else "no scheduler"
         export, try_this = what.copy_lines
         self._print(f"API server at {what.url}, {what.nodes} nodes, {scheduler}")
         self._print(f"\n    {export}\n    {try_this}\n")
 
     def ready(self, seconds: float) -> None:
-        """Print it."""
+        """Print the time until pods are scheduled."""
         self._print(f"ready in {seconds:.2f} s\n")
 
     def change(self, change: Change) -> None:
-        """Keep a change for the next look."""
+        """Keep a change for the next tick."""
         self._seen += 1
         self._pending.append(change)
 
@@ -101,7 +101,7 @@ class LinesView:
         self._err.flush()
 
     def tick(self, progress: Progress) -> None:
-        """Print what changed since the last look, counting what is too much to read."""
+        """Print the changes since the last tick; too many changes are counted instead."""
         del progress
         for change in [self._pending.popleft() for _ in range(min(_LINES_MAX, self._seen))]:
             self._print(self._line(change))
@@ -112,7 +112,7 @@ class LinesView:
         self._seen = 0
 
     def ended(self, progress: Progress, *, settled: bool) -> None:
-        """Print the rest and the counts."""
+        """Print the remaining changes and the counts."""
         self.tick(progress)
         word = "settled" if settled else "stopped"
         self._print(f"{word}: {summary(progress)}; {progress.decisions} decisions")
@@ -133,7 +133,7 @@ class LinesView:
 
 
 class QuietView(LinesView):
-    """Says where the server is, and nothing else but messages."""
+    """Prints the server's address and messages, nothing else."""
 
     def ready(self, seconds: float) -> None:
         """Say nothing."""
@@ -151,7 +151,7 @@ class JsonView:
     Parameters
     ----------
     out, err
-        Where objects, and messages of the parts, go.
+        Streams for objects, and for messages of the parts.
     """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
@@ -159,11 +159,11 @@ class JsonView:
         self._err = err
 
     def started(self, what: Started) -> None:
-        """Print what there is."""
+        """Print the parts of the sandbox."""
         self._print({"type": "started", **msgspec.to_builtins(what)})
 
     def ready(self, seconds: float) -> None:
-        """Print it, to the hundredth."""
+        """Print the time until pods are scheduled, to a hundredth of a second."""
         self._print({"type": "ready", "seconds": round(seconds, 2)})
 
     def change(self, change: Change) -> None:

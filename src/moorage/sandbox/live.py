@@ -18,7 +18,7 @@ _COLOURS = {
     PodState.RUNNING: "green",
     PodState.FINISHED: "bright_black",
 }
-# Lines around the list of decisions: counts, rate, headings, the hint how to stop.
+# Lines around the list of decisions: counts, rate, headings, and how to stop.
 _FRAME_LINES = 7
 _DECISIONS_MAX = 20
 _NAME_WIDTH_MAX = 40
@@ -38,7 +38,7 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def started(self, what: Started) -> None:
-        """Print what stays above the moving part, and begin to draw."""
+        """Print the fixed lines above the redrawn part, and begin to draw."""
         scheduler = f"scheduler (seed {what.seed})" if what.scheduler else "no scheduler"
         self._console.print(
             f"[bold]moorage[/bold] API server {what.url}, {what.nodes} nodes, {scheduler}\n",
@@ -51,14 +51,14 @@ class LiveView:
         self._live.start()
 
     def ready(self, seconds: float) -> None:
-        """Print it above the moving part."""
+        """Print the time until pods are scheduled above the redrawn part."""
         self._console.print(f"ready in {seconds:.2f} s", highlight=False)
 
     def change(self, change: Change) -> None:
         """Nothing to do: the next tick draws from the progress."""
 
     def message(self, text: str) -> None:
-        """Print above the moving part."""
+        """Print a message above the redrawn part."""
         self._console.print(text, style="yellow", markup=False, highlight=False)
 
     def tick(self, progress: Progress) -> None:
@@ -86,7 +86,7 @@ class LiveView:
         )
         room = max(3, min(_DECISIONS_MAX, self._console.height - _FRAME_LINES))
         shown = list(progress.recent)[-room:]
-        # A long reason is cut at the edge; it must not squeeze the name of the pod it is about.
+        # A long reason is cut at the edge; it must not shorten the pod's name.
         widths = (
             min(_NAME_WIDTH_MAX, max((len(change.pod) for change in shown), default=0)),
             max(len(state.value) for state in PodState),

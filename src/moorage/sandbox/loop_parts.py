@@ -19,11 +19,11 @@ class LoopParts:
     Parameters
     ----------
     settings
-        Of the server.
+        Settings of the server.
     scheduler
-        Makes the scheduler's coroutine, given whom to tell when it schedules.
+        Makes the scheduler's coroutine, given the callback for when it schedules.
     clock
-        Time for everything in it.
+        Time for all parts.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LoopParts:
         return report
 
     async def nodes_ready(self) -> None:
-        """Wait until they are, or could not be registered."""
+        """Wait until the nodes are registered, or could not be registered."""
         ready = self._tasks.spawn(_wait(self._ready), name="wait for nodes")
         await asyncio.wait({ready, *self._watched}, return_when=asyncio.FIRST_COMPLETED)
         for task in self._watched:
@@ -62,7 +62,7 @@ class LoopParts:
         )
 
     async def scheduling(self) -> None:
-        """Wait until the scheduler says so."""
+        """Wait until the scheduler reports that it schedules."""
         await self._scheduling.wait()
 
     async def failed(self) -> None:

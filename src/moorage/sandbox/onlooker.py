@@ -1,4 +1,4 @@
-"""A client of the sandbox's own: it creates the first objects and follows what becomes of pods."""
+"""The sandbox's own client: creates the first objects and follows pods and Events."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from moorage.sandbox.progress import Progress
 
 
 class Onlooker:
-    """Looks on for ``moorage up``.
+    """Creates the first objects of ``moorage up`` and watches its pods and Events.
 
     Parameters
     ----------
     kubeconfig
-        How to reach the server.
+        Address and credentials of the server.
     progress
-        Told of pods and Events.
+        Receives pods and Events.
     clock, streams
         Time; randomness of retries.
     tasks
@@ -77,11 +77,11 @@ class Onlooker:
         await events.synced.wait()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         await self._transport.close()
 
     async def create(self, objects: Sequence[JsonObject], complain: Callable[[str], None]) -> int:
-        """Create objects one after another; what is refused is told and left out.
+        """Create objects one after another; refused objects are reported and left out.
 
         Returns
         -------

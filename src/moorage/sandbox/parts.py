@@ -1,4 +1,4 @@
-"""The parts of a sandbox and how they are started: two processes (`loop_parts`: all in one)."""
+"""The parts of a sandbox and their start as two processes (`loop_parts`: all in one)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Parts(Protocol):
         Raises
         ------
         MoorageError
-            It does not start.
+            The server does not start.
         """
         ...
 
@@ -44,16 +44,16 @@ class Parts(Protocol):
         ...
 
     async def scheduling(self) -> None:
-        """Wait until the scheduler places pods; for ever if it ends before."""
+        """Wait until the scheduler places pods; waits for ever if the scheduler ends before."""
         ...
 
     async def failed(self) -> None:
-        """Wait for a part that ends though nobody asked it to, and raise why.
+        """Wait for a part that ends without being asked to, and raise the reason.
 
         Raises
         ------
         MoorageError
-            What failed.
+            The failure of the part.
         """
         ...
 
@@ -62,20 +62,20 @@ class Parts(Protocol):
         ...
 
     def kill(self) -> None:
-        """End everything on the spot."""
+        """Kill all parts at once."""
         ...
 
 
 class ProcessParts:
-    """Parts in processes of their own, so that none can stall the other.
+    """Parts in separate processes, so that neither can stall the other.
 
     Parameters
     ----------
     settings
-        Of the server.
+        Settings of the server.
     scheduler_command
-        Program and arguments that run the scheduler; empty where none is to run. It begins when it
-        is sent a line, and answers with one when it schedules.
+        Program and arguments that run the scheduler; empty to run none. The scheduler begins when
+        it receives a line, and writes a line when it schedules.
     on_message
         Gets what the processes write to standard error.
     """
@@ -111,7 +111,7 @@ class ProcessParts:
         return await self._report()
 
     async def nodes_ready(self) -> None:
-        """Wait for the report that says so."""
+        """Wait for the server's report that all nodes are registered."""
         await self._report()
 
     async def start_scheduler(self) -> None:
@@ -122,7 +122,7 @@ class ProcessParts:
         )
 
     async def scheduling(self) -> None:
-        """Wait for the line that says so."""
+        """Wait for the scheduler's line that it places pods."""
         async for _line in self._scheduler.lines():
             return
         await asyncio.Event().wait()
@@ -145,7 +145,7 @@ class ProcessParts:
         self._server.kill()
 
     async def _follow_server(self) -> None:
-        """Pass the server's reports on until it ends; raise why it did."""
+        """Pass the server's reports on until it ends; raise the reason of its end."""
         report = ServerReport()
         async for line in self._server.lines():
             report = msgspec.json.decode(line, type=ServerReport)
@@ -163,7 +163,7 @@ class ProcessParts:
         return report
 
     async def _follow_scheduler(self) -> None:
-        """Wait for the scheduler's end; raise why it came, which is what it said last."""
+        """Wait for the scheduler's end; raise an error with its last message."""
         code = await self._scheduler.ended()
         if code == -signal.SIGALRM:
             raise MoorageError(_HUNG)

@@ -1,7 +1,7 @@
 """Common parts of every long-running moorage process: event loop, signals, parent process.
 
-A process ends when it is told to by SIGINT or SIGTERM, or, as a child, when its standard input
-ends: that happens however its parent dies, so no orphan stays behind.
+A process ends at SIGINT or SIGTERM. A child also ends when its standard input ends. Standard input
+ends however the parent dies, so no orphan stays behind.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ EXIT_KILLED = 130
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How fast time runs in a process of the sandbox, and since when.
+    """The speed of time in a process of the sandbox, and its start.
 
     Parameters
     ----------
     speed
-        Seconds that pass there in a real one.
+        Seconds of the sandbox that pass in a real second.
     start_ns
-        When it began to differ, nanoseconds since the Unix epoch; the same in all processes.
+        When the speed took effect, nanoseconds since the Unix epoch; the same in all processes.
     timeline
-        File of a `Timeline` that says it instead; empty where time cannot be changed.
+        File of a `Timeline` that sets the time instead; empty if time cannot be changed.
     ahead_ns
-        How far it was ahead of the machine then: it ran faster in an earlier life of the cluster.
+        How far the time was ahead of the machine's at the start, after an earlier, faster run.
     """
 
     speed: float = 1.0
@@ -47,7 +47,7 @@ class Pace(msgspec.Struct, frozen=True):
     ahead_ns: int = 0
 
     def clock(self) -> Clock:
-        """Return the clock of such a process."""
+        """Return the clock of a process with this pace."""
         if self.timeline:
             return Timeline(Path(self.timeline))
         if self.speed == 1 and not self.ahead_ns:
@@ -58,14 +58,14 @@ class Pace(msgspec.Struct, frozen=True):
 def run_loop(
     main: Coroutine[Any, Any, T], pace: Pace | None = None, clock: Clock | None = None
 ) -> T:
-    """Run a coroutine on the fastest event loop there is, uvloop where it is installed.
+    """Run a coroutine on the fastest available event loop, uvloop where it is installed.
 
     Parameters
     ----------
     pace
-        A speed other than 1 needs a loop that can be scaled.
+        A speed other than 1 needs a scalable loop.
     clock
-        Of that pace, in the same process; a `Timeline` needs a loop of its own.
+        Clock of that pace, in the same process; a `Timeline` needs a special loop.
     """
     if isinstance(clock, Timeline):
         timeline = clock
@@ -86,14 +86,14 @@ def run_loop(
 
 
 class Ending:
-    """Is set when the process should end.
+    """A flag that is set when the process should end.
 
     Parameters
     ----------
     on_second
-        Called at a second signal, before the process is ended on the spot.
+        Called at a second signal, before the process is ended at once.
     clock
-        Of the process; one that stands still goes on, so that everything can end in good order.
+        Clock of the process. A stopped clock starts again, so that everything can end in order.
     """
 
     def __init__(
@@ -148,18 +148,18 @@ async def until_ended(
     Parameters
     ----------
     work
-        Runs for ever by itself.
+        The work; normally it runs for ever.
     ending
-        Says when to end.
+        Set when the process should end.
     name
-        Of the task.
+        Name of the task.
     child
         Whether the end of standard input is an end too.
 
     Raises
     ------
     Exception
-        Whatever the work raised.
+        Any exception of the work.
     """
     tasks = TaskOwner(on_failure=lambda _name, _error: None)
     try:

@@ -1,6 +1,6 @@
 """Progress of a cluster, seen through its API: the state of each pod, and its changes.
 
-Fed by a watch of pods and one of Events, so it works whichever process schedules. Views read it.
+A watch of pods and a watch of Events feed it, so any process may schedule. Views read it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _FAILED = "FailedScheduling"
 
 
 class PodState(Enum):
-    """Where a pod stands, in words for people."""
+    """The state of a pod, in words for people."""
 
     PENDING = "pending"
-    """Nobody has said anything about it yet."""
+    """The pod has no node, and no condition explains why."""
     GATED = "gated"
-    """Held by its scheduling gates."""
+    """The pod's scheduling gates keep it out of the queue."""
     UNSCHEDULABLE = "unschedulable"
-    """No node takes it, and its condition says why."""
+    """No node takes the pod, and its condition says why."""
     BOUND = "bound"
     """The pod has a node and has not started there."""
     RUNNING = "running"
     FINISHED = "finished"
-    """Succeeded, or failed on its node."""
+    """The pod succeeded, or failed on its node."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -46,9 +46,9 @@ class Change(msgspec.Struct, frozen=True):
     state
         The new state.
     node
-        Where it is, "" for nowhere.
+        The pod's node, "" for none.
     message
-        Why it is nowhere, "" where that is not known or does not matter.
+        Why the pod has no node, "" if unknown or irrelevant.
     """
 
     pod: str
@@ -63,7 +63,7 @@ def state_of(pod: Pod, served: Collection[str] | None = None) -> tuple[PodState,
     Parameters
     ----------
     pod
-        As the API shows it.
+        The pod's API object.
     served
         The schedulerNames that are served; None when that is not known.
     """
@@ -90,7 +90,7 @@ class Progress:
     Parameters
     ----------
     clock
-        For rates and for how long things have been settled.
+        Clock for rates and for `settled_seconds`.
     on_change
         Called with every change, in order.
     served
@@ -120,7 +120,7 @@ class Progress:
 
     @property
     def total(self) -> int:
-        """Number of pods there are."""
+        """Number of pods."""
         return len(self._pods)
 
     @property
@@ -130,7 +130,7 @@ class Progress:
         return sorted(nowhere, key=lambda each: each.pod)
 
     def settled_seconds(self) -> float:
-        """For how long every pod has been bound or explained; 0 while one is not."""
+        """For how long every pod has been bound or explained; 0 while a pod is neither."""
         if self.counts[PodState.PENDING]:
             return 0.0
         return (self._clock.monotonic_ns() - self._settled_ns) / NS_PER_SECOND
@@ -145,10 +145,10 @@ class Progress:
         elapsed = (now_ns - then_ns) / NS_PER_SECOND
         return (self.decisions - then) / elapsed if elapsed else 0.0
 
-    # --- told by the watches ----------------------------------------------------------------
+    # --- from the watches -------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> None:
-        """Take in the newest version of a pod."""
+        """Record the newest version of a pod."""
         state, message = state_of(pod, self._served)
         change = Change(pod.full_name, state, pod.spec.node_name, message)
         before = self._pods.get(pod.uid)
@@ -169,7 +169,7 @@ class Progress:
         self._on_change(change)
 
     def pod_gone(self, pod: Pod) -> None:
-        """Take in that a pod has been removed."""
+        """Record that a pod has been removed."""
         before = self._pods.pop(pod.uid, None)
         if before is not None:
             pending = self.counts[PodState.PENDING]
@@ -177,7 +177,7 @@ class Progress:
             self._note_settling(pending)
 
     def event_seen(self, event: Event) -> None:
-        """Count the attempts an Event tells of that found no node."""
+        """Count the failed attempts that an Event reports."""
         if event.reason != _FAILED:
             return
         count = event.series.count if event.series else max(1, event.deprecated_count)

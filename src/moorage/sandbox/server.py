@@ -1,9 +1,9 @@
 """The cluster without its scheduler: an API server over HTTPS, node agents and controllers.
 
-These are clients like any other, but without a network between: opening a connection with TLS
-costs five milliseconds of processor time, and each of their watches wants one.
+Agents and controllers are ordinary clients, but without a network: opening a connection with TLS
+costs five milliseconds of processor time, and each of their watches needs a connection.
 
-Runs in a process of its own (``server_process``), or in the caller's loop (``--single-process``).
+Runs in its own process (``server_process``), or in the caller's loop (``--single-process``).
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class SandboxServer:
     settings
         Port, nodes and seed.
     clock
-        Time for everything in it.
+        Time for the server, agents and controllers.
     """
 
     def __init__(self, settings: ServerSettings, *, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._streams = Streams(settings.seed)
-        # A client that checks a certificate has a clock of its own.
+        # A client checks a certificate with its own clock.
         real = SystemClock()
         self._directory = DataDirectory(Path(settings.data), clock=real) if settings.data else None
         identity = self._directory.identity if self._directory else new_identity(real)
@@ -87,7 +87,7 @@ class SandboxServer:
         self.url = ""
 
     async def start(self) -> ServerReport:
-        """Listen; return where, and an administrator's kubeconfig.
+        """Listen; return the address, and an administrator's kubeconfig.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class SandboxServer:
         )
 
     def _transport(self, user: User, name: str) -> Transport:
-        """Return how a part of the sandbox reaches the server."""
+        """Return the transport of a part of the sandbox to the server."""
         return InProcessTransport(self._api, user=user, latency_seconds=0, user_agent=name)
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
@@ -131,7 +131,7 @@ class SandboxServer:
         Parameters
         ----------
         on_ready
-            Called once when all nodes are registered and volumes are looked after.
+            Called once when all nodes are registered and the controllers are ready.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class SandboxServer:
         await together(*works)
 
     async def stop(self) -> None:
-        """End every stream, close every connection, commit what is left."""
+        """End every stream, close every connection, commit pending writes."""
         await self._http.stop()
         if self._persistence is not None:
             await self._persistence.close()
@@ -177,7 +177,7 @@ class SandboxServer:
             self._directory.close()
 
     def _fill(self) -> bool:
-        """Give the server what a new cluster begins with, or what it held before; say which."""
+        """Load a new cluster's initial objects or the stored objects; return which."""
         if self._directory is None:
             bootstrap(self._api, authority_certificate=self._authority.certificate)
             return False
@@ -197,7 +197,7 @@ class SandboxServer:
         return restored
 
     def _with_stored_nodes(self) -> list[NodeTemplate]:
-        """Return the nodes asked for, and those that agents played before."""
+        """Return the requested nodes, and the stored nodes that agents played before."""
         asked = [] if self._settings.nodes_of_new else self._settings.nodes
         names = {name_of(template) for template in asked}
         store = self._api.store
@@ -210,7 +210,7 @@ class SandboxServer:
         return [*asked, *stored]
 
     async def _listen(self) -> int:
-        """Listen on the port asked for, else on the one before, else on any."""
+        """Listen on the requested port, else on the previous port, else on any free port."""
         listen = self._settings.listen
         before = self._directory.identity.port if self._directory else 0
         try:
@@ -240,15 +240,15 @@ async def play_nodes(
     Parameters
     ----------
     transport
-        Reaches the server.
+        Transport to the server.
     nodes
         Templates of the nodes.
     on_ready
-        Called once when all are registered.
+        Called once when all nodes are registered.
     first
-        What to wait for besides before that.
+        Additional work to wait for before that call.
     adopt
-        Also play nodes that others have made for that.
+        Also play nodes that other clients created for this purpose.
 
     Raises
     ------

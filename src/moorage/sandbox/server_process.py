@@ -23,7 +23,7 @@ with without_collecting():
 
 
 def main() -> int:
-    """Serve until told to end; return the exit code."""
+    """Serve until the process should end; return the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     line = sys.stdin.buffer.readline()
     if not line:
@@ -62,7 +62,7 @@ def _report(report: ServerReport) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The parent has gone; its end of standard input says so too, and ends this process.
+        # The parent has gone; standard input ends as well, which ends this process.
         pass
 
 

@@ -7,7 +7,7 @@ import msgspec
 from moorage.sandbox.process import Pace
 
 SANDBOX_CONTEXT = "moorage"
-"""Name of the context in a sandbox's kubeconfig; whatever else is current there is not ours."""
+"""Name of the context in a sandbox's kubeconfig; other contexts are not the sandbox's."""
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,21 +18,21 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     listen
         Address or host name of this machine to listen on.
     names
-        What else the server is known by to its clients; for its certificate.
+        Further names and addresses of the server, for its certificate.
     port
-        Where to listen; 0 takes any free port.
+        Port to listen on; 0 takes any free port.
     nodes
         Node templates to play, as ``moorage.nodeagent.templates`` makes them.
     nodes_of_new
-        The nodes are for a new cluster only; one that was there before keeps the nodes it had.
+        The nodes are for a new cluster only; a stored cluster keeps its own nodes.
     seed
-        Of all its random streams.
+        Seed of all its random streams.
     data
         Directory to keep the cluster in; empty for a cluster in memory.
     salvage
-        Go on with what can be read of damaged data.
+        Continue with the readable part of damaged data.
     rbac
-        Users may do what roles allow.
+        Users may only make the calls that roles allow.
     audit_log
         File to write every call to; empty for none.
     pace
@@ -60,17 +60,17 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     url, kubeconfig
         Set when the server listens: its address, and a kubeconfig's text.
     scheduler_kubeconfig
-        The text of one for the scheduler, as the user it is in any cluster.
+        Text of a kubeconfig for the scheduler's usual user.
     restored
-        The cluster was there before, in its data directory.
+        The cluster was loaded from its data directory.
     nodes
-        How many nodes it plays.
+        Number of nodes the process plays.
     ready
         Every node is registered.
     error
         Why the process ends.
     bad_input
-        Whether the error is in what a person asked for.
+        Whether the error is in the user's input.
     """
 
     url: str = ""

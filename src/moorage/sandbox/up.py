@@ -1,4 +1,4 @@
-"""`moorage up`: starts the parts in order, shows what happens, ends everything.
+"""`moorage up`: starts the parts in order, shows progress, ends everything.
 
 server -> kubeconfig -> nodes -> scheduler -> first objects -> watch until told to end.
 """
@@ -34,28 +34,28 @@ _SETTLED_SECONDS = 1.0
 
 
 class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The work to do once the parts are there.
+    """The work to do once the parts run.
 
     Parameters
     ----------
     kubeconfig
-        Where to write the administrator's kubeconfig.
+        Path of the administrator's kubeconfig, which is written.
     scheduler_kubeconfig
-        Where to write one for the scheduler; None where it uses the administrator's.
+        Path of the scheduler's kubeconfig, which is written; None to use the administrator's.
     objects
-        Makes what to create first, unless the cluster was there before; called once the other
-        processes have been started.
+        Makes the first objects, unless the cluster was restored; called once the other processes
+        have been started.
     scheduler
-        Whether to start one.
+        Whether to start a scheduler.
     until_settled
-        Whether to end by itself when every pod is bound or explained.
+        Whether to end when every pod is bound or explained.
     seed
-        Of the scheduler's random streams.
+        Seed of the scheduler's random streams.
     watch
-        Whether to follow pods and Events; without, there is nothing to show but the beginning.
+        Whether to follow pods and Events; otherwise only the start is shown.
     served
-        The schedulerNames the scheduler serves; None when not known, so that no pod is said to
-        wait in vain.
+        The schedulerNames the scheduler serves; None if unknown, so that no pod is reported as
+        unserved.
     """
 
     kubeconfig: Path
@@ -86,7 +86,7 @@ async def up(plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
 
 
 class _Run:
-    """One life of a cluster."""
+    """One run of a cluster, from start to end."""
 
     def __init__(self, plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
         self._plan = plan
@@ -103,7 +103,7 @@ class _Run:
         if plan.scheduler_kubeconfig is not None:
             write_private(plan.scheduler_kubeconfig, report.scheduler_kubeconfig)
         tasks = TaskOwner()
-        # Their failures are raised below, so nobody needs to log them.
+        # Failures of the tasks are raised below, so they need no log line.
         quiet = TaskOwner(on_failure=lambda _name, _error: None)
         onlooker: Onlooker | None = None
         settled = False
@@ -148,13 +148,13 @@ class _Run:
         )
 
     async def _tell_ready(self) -> None:
-        """Say how long it took until everything works."""
+        """Show the time until everything works."""
         if self._plan.scheduler:
             await self._parts.scheduling()
         self._view.ready(process_age_seconds())
 
     async def _live(self, onlooker: Onlooker, *, new: bool) -> None:
-        """Create the first objects, then look on until everything is settled, or for ever."""
+        """Create the first objects, then show progress until everything is settled, or for ever."""
         if self._plan.watch or self._plan.until_settled:
             await onlooker.watch()
         objects = self._plan.objects() if new else ()
@@ -175,12 +175,12 @@ def _import_onlooker() -> type[Onlooker]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, making its directory.
+    """Write a file that only its owner can read, and create its directory.
 
     Raises
     ------
     UsageError
-        It cannot be written there, or the file belongs to another cluster.
+        The file cannot be written, or belongs to another cluster.
     """
     if not _ours(path):
         raise UsageError(
@@ -202,11 +202,11 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether a file may be overwritten: it is not there, or an earlier sandbox wrote it."""
+    """Whether a file may be overwritten: it is missing, or an earlier sandbox wrote it."""
     try:
         text = path.read_bytes()
     except OSError:
-        return True  # writing will tell what is wrong
+        return True  # the later write reports the fault
     if not text:
         return True
     try:
@@ -217,8 +217,8 @@ def _ours(path: Path) -> bool:
 
 
 def _ours_changed(text: bytes, path: Path) -> bool:
-    """Whether a file in YAML, as `kubectl config` leaves it, knows the sandbox and nothing else."""
-    # Few change the file; all others need not wait for this import.
+    """Whether a YAML file, as `kubectl config` writes it, names only the sandbox."""
+    # Few users change the file, so this slow import is made only here.
     from moorage.client.kubeconfig_file import parse_kubeconfig
 
     try:

@@ -1,4 +1,4 @@
-"""Pods and nodes for tests in one line: keywords for what matters, defaults for the rest.
+"""Pods and nodes for tests in one line: keywords for common fields, defaults for all others.
 
 `pod_manifest` and `node_manifest` make plain values as a client sends them; `pod` and `node` make
 the typed objects a scheduler reads.
@@ -40,16 +40,16 @@ def pod_manifest(  # noqa: PLR0913 - keywords, one for each part
     cpu, memory
         Requests of the container; None for none.
     node_name
-        Where it is bound, "" for nowhere.
+        The node it is bound to, "" for none.
     node_selector, tolerations
         As in its spec.
     gates
         Names of its scheduling gates.
     host_ports
-        TCP ports it wants of its node.
+        TCP host ports it requests.
     spec
-        Any other field of the spec, by its name on the wire (``priorityClassName="x"``); wins
-        over what is built from the rest.
+        Any other field of the spec, by its name on the wire (``priorityClassName="x"``);
+        overrides the fields built from the other parameters.
     """
     asked = {"cpu": cpu, "memory": memory}
     requests = {resource: amount for resource, amount in asked.items() if amount is not None}
@@ -98,11 +98,11 @@ def node_manifest(
     name, labels
         Its metadata; the label with its host name is added.
     cpu, memory, pods
-        What it has.
+        Its capacity.
     taints, unschedulable
         As in its spec.
     resources
-        Any other resource it has, ``_`` for ``-``.
+        Its other resources, with ``_`` for ``-`` in names.
     """
     further = {key.replace("_", "-"): amount for key, amount in resources.items()}
     amounts = {"cpu": cpu, "memory": memory, "pods": pods, **further}
@@ -125,5 +125,5 @@ def node(name: str = "node", **fields: Any) -> Node:
 
 
 def _put(into: Manifest, **fields: Any) -> None:
-    """Add the fields that say something."""
+    """Add the fields that are not empty."""
     into.update({name: value for name, value in fields.items() if value})

@@ -1,7 +1,7 @@
 """The twin of the HTTP transport: calls go straight into an `ApiServer` of the same process.
 
-With it client, agents and scheduler run unchanged under a virtual clock, and the node agents and
-controllers of a sandbox without TLS between them and the server they share a process with.
+With this transport client, agents and scheduler run unchanged under a virtual clock. The node
+agents and controllers of a sandbox share a process with the server, and need no TLS to call it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class InProcessTransport:
     Parameters
     ----------
     server
-        Answers.
+        The server that answers.
     user
-        Who calls.
+        The user that calls.
     latency_seconds
-        What a call takes each way, in the time of the loop; so calls overlap as on a network.
+        Delay of a call each way, in the time of the loop; so calls overlap as on a network.
     user_agent
-        As in the header of this name.
+        Value of the ``User-Agent`` header.
     """
 
     def __init__(

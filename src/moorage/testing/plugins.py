@@ -1,12 +1,12 @@
-"""For the tests of plugins: a cluster that stands still, and what a scheduler says about a pod.
+"""Tools for tests of plugins: a cluster without changes, and the scheduler's answers about a pod.
 
 ::
 
     cluster = StillCluster([node("a"), node("b", labels={"spot": "true"})], plugins=[no_spot])
     assert cluster.refused(pod()) == {"b": ("spot node",)}
 
-The plugins are loaded, wrapped and checked as ``--plugin`` would have them. For what takes time
-(queue, Permit, binding) give `with_plugins` to a `VirtualCluster`.
+The plugins are loaded, wrapped and checked as with ``--plugin``. To test queue, Permit or binding,
+which take time, pass the results of `with_plugins` to a `VirtualCluster`.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def with_plugins(
     args
         Arguments by plugin name, as plain values.
     alone
-        Whether the default plugins are left out, except the ones no profile goes without.
+        Whether the default plugins are left out, except the plugins that every profile needs.
     config
-        To start from; the defaults when None.
+        Configuration to start from; the defaults when None.
 
     Raises
     ------
     UsageError
-        One of them is no plugin.
+        A value is not a plugin.
     """
     registry, entries = in_tree_registry(), []
     for each in plugins:
@@ -87,7 +87,7 @@ def with_plugins(
 
 
 class StillCluster:
-    """Nodes with pods on them, and a scheduler that can be asked but does nothing.
+    """Nodes with pods on them, and a scheduler that answers questions and writes nothing.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class StillCluster:
     Attributes
     ----------
     failures
-        What plugins did wrong so far: (plugin, extension point, kind) to how often.
+        Failures of plugins so far: (plugin, extension point, kind) to their number.
     """
 
     def __init__(
@@ -135,11 +135,11 @@ class StillCluster:
         return self.decide(pod).node_name
 
     def message(self, pod: Pod) -> str:
-        """Return why a pod gets no node, as its condition and Event would say it."""
+        """Return why a pod gets no node, in the text of its condition and Event."""
         return self.decide(pod).message
 
     def evaluation(self, pod: Pod) -> Evaluation:
-        """Return what every plugin says about a pod.
+        """Return the answers of every plugin about a pod.
 
         Raises
         ------

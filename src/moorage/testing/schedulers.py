@@ -30,11 +30,11 @@ def scheduler_over(
     transport
         Carries all its calls.
     config, registry
-        What to schedule with.
+        The scheduler's configuration, and the known plugins.
     clock, streams
         Time and randomness.
     host
-        Its name. Two schedulers on one server need two names.
+        Name of the scheduler's host. Two schedulers on one server need two names.
     facts
         Its running totals; new ones when not given.
     """

@@ -1,6 +1,6 @@
 """A whole cluster in virtual time: API server, node agents and scheduler in one loop, no network.
 
-For tests of everything together, ours and those of plugin authors::
+For tests of the whole cluster, in moorage and by plugin authors::
 
     clock = ManualClock()
 
@@ -56,20 +56,20 @@ class VirtualCluster:
     nodes
         Nodes that agents play from the start.
     config, registry
-        The scheduler's; None for the defaults.
+        The scheduler's configuration and plugins; None for the defaults.
     seed
-        Of every random stream.
+        Seed of every random stream.
     around
         Wraps the scheduler's transport, to put faults into it.
     renew_seconds
-        How often each node renews its lease: with hundreds, that is most of what happens.
+        How often each node renews its lease; with hundreds of nodes, most calls are renewals.
     facts
         The scheduler's running totals; new ones when not given.
 
     Attributes
     ----------
     client
-        Verbs, for the test itself.
+        Verbs for the test itself.
     scheduler
         The scheduler, running.
     """
@@ -109,7 +109,7 @@ class VirtualCluster:
         self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))
 
     def _connect(self) -> Transport:
-        """Return how a part of the cluster reaches its server."""
+        """Return the transport of a part of the cluster to its server."""
         return InProcessTransport(self.server)
 
     async def __aenter__(self) -> Self:
@@ -125,7 +125,7 @@ class VirtualCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End everything; raises what broke one of the parts."""
+        """End everything; raises the failure of a part, if any."""
         await self._tasks.cancel_all()
         self.server.close()
         if self._failures and error is None:
@@ -137,7 +137,7 @@ class VirtualCluster:
         return self.clock.monotonic_ns() / NS_PER_SECOND
 
     async def play(self, nodes: Sequence[Manifest]) -> None:
-        """Add nodes, with an agent that plays them."""
+        """Add nodes that an agent plays."""
         templates = [complete(each) for each in nodes]
         agents = NodeAgents(
             self.client,
@@ -172,12 +172,12 @@ class VirtualCluster:
         await self.client.delete(NODES, name)
 
     async def until(self, reached: Callable[[], bool], *, seconds: float = 30.0) -> None:
-        """Let time pass until something is so.
+        """Let time pass until a condition holds.
 
         Raises
         ------
         NotReachedError
-            It was not so in that time.
+            The condition did not hold in that time.
         """
         end = self.seconds + seconds
         while not reached():
@@ -190,7 +190,7 @@ class VirtualCluster:
     # --- what a test looks at ---------------------------------------------------------------
 
     def pod(self, name: str, namespace: str = "default") -> Manifest | None:
-        """Return a pod as the server has it, None if it is not there."""
+        """Return the server's version of a pod, None if there is no such pod."""
         record = self.server.store.shelf("pods").get((namespace, name))
         return None if record is None else record.decode()
 

@@ -1,7 +1,7 @@
 """An event loop whose time is a `ManualClock`: it never waits, it jumps to the next timer.
 
-Programs run on it unchanged, as long as they take time from the clock and sleep through the loop;
-five minutes take as long as what happens in them, and happen the same way each time.
+Programs run on this loop unchanged if they take time from the clock and sleep through the loop.
+Waiting costs no real time, and every run happens the same way.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class StuckError(Exception):
-    """Nothing is left that could happen, and the program still waits."""
+    """The program waits, but no timer or callback is left that could wake it."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Turns the clock instead of waiting."""
+    """Advances the clock instead of waiting."""
 
     clock: ManualClock
 
@@ -33,18 +33,18 @@ class _JumpingSelector(selectors.DefaultSelector):
         if timeout is None:
             raise StuckError("every task waits and no timer is set: the program hangs")
         if timeout > 0:
-            # Rounded up, so that the timer that is due finds its moment reached.
+            # Rounded up, so that the due timer finds its time reached.
             self.clock.advance_ns(math.ceil(timeout * NS_PER_SECOND))
         return ready
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop that reads, and turns, a clock.
+    """A loop that reads and advances a clock.
 
     Parameters
     ----------
     clock
-        Whose monotonic time is the loop's time.
+        Its monotonic time is the loop's time.
 
     Notes
     -----
@@ -68,14 +68,14 @@ def run_virtual(main: Coroutine[Any, Any, T], clock: ManualClock) -> T:
     Parameters
     ----------
     main
-        What to run.
+        The coroutine.
     clock
-        The clock that its parts were given.
+        The clock that the coroutine's parts use.
 
     Raises
     ------
     StuckError
-        It waits for something that will never happen.
+        The coroutine waits, but nothing can wake it.
     """
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
         return runner.run(main)

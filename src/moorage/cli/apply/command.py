@@ -82,7 +82,7 @@ def apply(
 async def _apply_one(
     session: Session, manifest: Manifest, *, fixed: str
 ) -> tuple[str, str, Manifest]:
-    """Apply one object; return ``kind/name``, what was done, and the object as stored."""
+    """Apply one object; return ``kind/name``, the action taken, and the object as stored."""
     from moorage.api.codec import encode
     from moorage.base.errors import NotFoundError, UsageError
     from moorage.cli.apply.patch import last_applied, three_way_patch, with_last_applied
@@ -125,7 +125,7 @@ async def _apply_one(
 
 
 async def _write(session: Session, call: Call) -> Manifest:
-    """Send a write under which the server refuses fields it does not know, as kubectl does."""
+    """Send a write that makes the server refuse unknown fields, as kubectl does."""
     import msgspec
 
     from moorage.client.status import error_from_answer
@@ -139,7 +139,7 @@ async def _write(session: Session, call: Call) -> Manifest:
 
 
 def _naming(manifest: Manifest, text: str) -> str:
-    """Put the object before a message that does not name it."""
+    """Prefix a message with the object unless the message names the object."""
     kind, name = manifest["kind"], manifest["metadata"].get("name", "")
     named = not name or f'"{name}"' in text or text.startswith(f"{kind} {name}")
     return text if named else f"{kind} {name}: {text}"

@@ -21,7 +21,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def with_last_applied(obj: Manifest) -> Manifest:
-    """Return the object with the annotation that keeps it as written."""
+    """Return the object with the annotation that holds the manifest as written."""
     marked = copy.deepcopy(obj)
     metadata = marked["metadata"]
     annotations = dict(metadata.get("annotations") or {})
@@ -44,16 +44,16 @@ def last_applied(live: Manifest) -> Manifest:
 
 
 def three_way_patch(original: Any, modified: Any, live: Any) -> dict[str, Any]:
-    """Return the JSON merge patch that brings the live object to what is wanted.
+    """Return the JSON merge patch from the live object to the wanted object.
 
     Parameters
     ----------
     original
         The object as applied the last time.
     modified
-        The object as wanted now.
+        The wanted object.
     live
-        As it is.
+        The object on the server.
     """
     patch: dict[str, Any] = {}
     for key, wanted in modified.items():
@@ -72,7 +72,7 @@ def three_way_patch(original: Any, modified: Any, live: Any) -> dict[str, Any]:
 
 
 def _covered(wanted: Any, have: Any) -> bool:
-    """Whether what there is says all that is wanted; it may say more, such as defaults."""
+    """Whether the live value contains the wanted value; it may hold more, such as defaults."""
     if isinstance(wanted, dict):
         return isinstance(have, dict) and all(
             _covered(value, have.get(key)) for key, value in wanted.items()

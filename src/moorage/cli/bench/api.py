@@ -1,4 +1,4 @@
-"""``moorage bench api``: what the API server of ``moorage up`` can do."""
+"""``moorage bench api``: measures the API server of ``moorage up``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``moorage bench extender``: what asking an extender costs."""
+"""``moorage bench extender``: measures the cost of calling an extender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``moorage bench gang-arrivals``: jobs that arrive at random, all or none and otherwise."""
+"""``moorage bench gang-arrivals``: jobs that arrive at random, with and without gangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``moorage bench soak``: everything moves at once, and nothing may be lost."""
+"""``moorage bench soak``: pods and nodes come and go, and no pod may be lost."""
 
 from __future__ import annotations
 

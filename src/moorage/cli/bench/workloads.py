@@ -13,7 +13,7 @@ from moorage.cli.options import repeated_seed_option
 if TYPE_CHECKING:
     from moorage.bench.report import Result
 
-# Runs are compared with each other, so they repeat unless told otherwise.
+# Runs are compared with each other, so they repeat unless another seed is given.
 _SEED = 1
 
 _EPILOG = """

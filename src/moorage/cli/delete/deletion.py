@@ -33,12 +33,12 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     ignore_missing: bool = False
 
     def check(self) -> None:
-        """Refuse what does not go together.
+        """Refuse options that cannot be combined.
 
         Raises
         ------
         UsageError
-            Says what to do instead.
+            Options conflict; the message says what to do instead.
         """
         if not self.words:
             if self.selector or self.everything:
@@ -65,12 +65,12 @@ class _Target(msgspec.Struct, frozen=True):
 
 
 async def delete_objects(session: Session, deletion: Deletion, told: Told) -> None:
-    """Delete, say so, and wait until they are gone if asked to.
+    """Delete objects, print each one, and wait until they are gone if requested.
 
     Raises
     ------
     MoorageError
-        Some could not be deleted; the others are.
+        Some objects could not be deleted; all others were deleted.
     """
     targets = await _targets(session, deletion)
     if not targets:
@@ -141,7 +141,7 @@ async def _all_names(session: Session, kind: ResourceType, selector: str) -> tup
 
 
 def _uid(answer: dict[str, Any]) -> str:
-    """Return the uid of what was deleted, from the object or the Status answered."""
+    """Return the uid of the deleted object, from the object or Status in the answer."""
     details = answer.get("details") or answer.get("metadata") or {}
     return str(details.get("uid", ""))
 
@@ -155,6 +155,6 @@ async def _until_gone(session: Session, target: _Target, uid: str) -> None:
         except NotFoundError:
             return
         if uid and obj["metadata"]["uid"] != uid:
-            # Another object of the same name: the one we deleted is gone.
+            # Another object of the same name: the deleted object is gone.
             return
         await aio.sleep(_LOOK_SECONDS)

@@ -1,1 +1,1 @@
-"""``moorage describe``: the command in `command`; `text` writes the lines about an object."""
+"""``moorage describe``: the command in `command`; `text` formats the lines about an object."""

@@ -1,4 +1,4 @@
-"""``moorage describe``: one object with all that belongs to it."""
+"""``moorage describe``: one object in full, with its Events."""
 
 from __future__ import annotations
 

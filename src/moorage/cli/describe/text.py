@@ -1,4 +1,4 @@
-"""How ``describe`` looks: the parts of pods and nodes a person asks for first, then Events."""
+"""The text of ``describe``: the most wanted parts of pods and nodes, then Events."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from moorage.client.requests import Selection
 
 _LABEL_WIDTH = 18
 _FINISHED = frozenset({"Succeeded", "Failed"})
-# Shown in the heading, or of no use to a person.
+# Fields shown in the heading, or of no use to a person.
 _HIDDEN_METADATA = frozenset({"name", "namespace", "labels", "annotations", "managedFields"})
 
 Obj = Mapping[str, Any]
 
 
 async def describe_all(session: Session, words: Sequence[str], selector: str) -> AsyncIterator[str]:
-    """Yield the description of each object asked for.
+    """Yield the description of each requested object.
 
     Raises
     ------
     NotFoundError
-        A named object is not there.
+        A named object does not exist.
     UsageError
         Names and a selector were given.
     """
@@ -125,7 +125,7 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
     node
         The node.
     pods
-        Bound to it.
+        The pods bound to the node.
     """
     spec, status = node.get("spec", {}), node.get("status", {})
     lines = _head(node)
@@ -157,7 +157,7 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
 
 
 def other_lines(kind: ResourceType, obj: Obj) -> list[str]:
-    """Return the description of any other object: its heading, then what it holds as YAML."""
+    """Return the description of any other object: its heading, then its fields as YAML."""
     metadata = {k: v for k, v in obj["metadata"].items() if k not in _HIDDEN_METADATA}
     rest = {k: v for k, v in obj.items() if k not in {"apiVersion", "kind", "metadata"}}
     lines = [_line("Kind", kind.kind), *_head(obj)]
@@ -268,12 +268,12 @@ def _taint(taint: Obj) -> str:
 
 
 def _requested(pods: Iterable[Mapping[str, int]], name: str) -> str:
-    """Return what pods request of a resource in all."""
+    """Return the sum of pods' requests of a resource."""
     return _amount(sum(each.get(name, 0) for each in pods), name)
 
 
 def _requests(pod: Obj) -> dict[str, int]:
-    """Return what a pod takes of its node, itself included, in nano units."""
+    """Return the resources a pod takes of its node, in nano units; includes the pod itself."""
     amounts = pod_requests(from_dict(Pod, pod), use_status=False, pod_level=True)
     return {**amounts, "pods": NANO}
 

@@ -1,4 +1,4 @@
-"""``moorage get``: look at objects."""
+"""``moorage get``: list or show objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ``get`` asks and prints: tables made by the server, whole objects, names, watches."""
+"""The calls and output of ``get``: tables made by the server, whole objects, names, watches."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class GetQuery(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.words) > 1 or "/" in self.words[0]
 
     def check(self) -> None:
-        """Refuse what does not go together.
+        """Refuse options that cannot be combined.
 
         Raises
         ------
         UsageError
-            Says what to leave out.
+            Options conflict; the message says what to leave out.
         """
         if self.named and self.all_namespaces:
             raise UsageError("an object has one namespace: name it with -n, without -A")
@@ -66,7 +66,7 @@ class Getter:
     session
         The server.
     query
-        What is asked.
+        The request.
     """
 
     def __init__(self, session: Session, query: GetQuery) -> None:
@@ -74,12 +74,12 @@ class Getter:
         self._query = query
 
     async def run(self) -> None:
-        """Ask and print.
+        """Call the server and print the answers.
 
         Raises
         ------
         MoorageError
-            A named object is not there (the others are printed), or the server refused.
+            A named object does not exist (all others are printed), or the server refused.
         """
         wanted = await self._wanted()
         if self._query.watch:
@@ -90,7 +90,7 @@ class Getter:
             await self._objects(wanted)
 
     async def _wanted(self) -> list[tuple[ResourceType, str]]:
-        """Return kinds and names ("" for all) in the order asked."""
+        """Return kinds and names ("" for all) in the requested order."""
         client, words = self._session.client, self._query.words
         if "/" in words[0]:
             pairs = [word.partition("/")[::2] for word in words]
@@ -177,7 +177,7 @@ class Getter:
             return [await client.get(kind, name, namespace=namespace)]
         listed = await client.list(kind, self._selection(kind))
         items = listed.get("items")
-        # Items of a list do not say what they are; alone they must.
+        # Items of a list lack kind and apiVersion; an object printed alone needs them.
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         return [{**head, **item} for item in (items if isinstance(items, list) else [])]
 
@@ -189,7 +189,7 @@ class Getter:
     # --- watching ---------------------------------------------------------------------------
 
     async def _watch(self, kind: ResourceType, name: str) -> None:
-        """Print what there is, then every change, until interrupted."""
+        """Print the existing objects, then every change, until interrupted."""
         columns: dict[ResourceType, Columns] = {}
         version = ""
         while True:
@@ -215,7 +215,7 @@ class Getter:
             items = [listed] if name else [{**head, **item} for item in listed["items"]]
             for item in items:
                 await self._print_object(item)
-        # For one object the table's own version is that of the object: good to go on from.
+        # For one object the table has the object's version, from which the watch can continue.
         return str(listed["metadata"]["resourceVersion"])
 
     async def _follow(
@@ -226,7 +226,7 @@ class Getter:
         *,
         version: str,
     ) -> str:
-        """Print the changes of one stream; return the version to go on from."""
+        """Print the changes of one stream; return the version to continue from."""
         selection = self._selection(kind)
         if name:
             selection = msgspec.structs.replace(selection, field_selector=f"metadata.name={name}")
@@ -243,7 +243,7 @@ class Getter:
                 if event["type"] == "ERROR":
                     raise error_from_answer(Answer(int(obj.get("code", 500)), {}, _bytes(obj)))
                 if obj.get("kind") == "Table":
-                    # Columns are described in the first table of a stream only.
+                    # Only the first table of a stream describes the columns.
                     definitions = obj.get("columnDefinitions") or definitions
                     obj["columnDefinitions"] = definitions
                 version = _version(obj) or version

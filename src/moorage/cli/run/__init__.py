@@ -1,6 +1,6 @@
 """``moorage run``: the scheduler as a process, and its composition, which ``moorage up`` shares.
 
 `command` is the command. `flags` lists every flag of kube-scheduler, and `overrides` applies given
-flags to a configuration. `scheduler_options` says what a scheduler is asked for. `scheduling`
+flags to a configuration. `scheduler_options` holds the options of a scheduler. `scheduling`
 composes the scheduler, `serving` its health, metrics and configuration endpoints.
 """

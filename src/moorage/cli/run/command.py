@@ -96,7 +96,7 @@ def run(
         return
 
     chosen = Pace(*pace)
-    # A child imports what it needs while its server starts, and is told when that is there.
+    # A child makes its imports while its server starts, and its parent reports the server's start.
     if end_with_stdin and not sys.stdin.buffer.readline():
         return
 
@@ -113,5 +113,5 @@ def run(
 
 
 def _say_ready() -> None:
-    """Tell the parent that pods are being scheduled."""
+    """Report to the parent that pods are being scheduled."""
     click.echo("ready")

@@ -23,7 +23,7 @@ class Effect(enum.Enum):
     """The effect of a flag in moorage."""
 
     EFFECTIVE = "effective"
-    """As in kube-scheduler, or as its note says."""
+    """The flag works as in kube-scheduler, or as its note says."""
     ACCEPTED = "accepted, no effect"
     """Accepted, so that manifests need not change; a warning says that the flag has no effect."""
     REFUSED = "refused"
@@ -36,19 +36,19 @@ class Flag(msgspec.Struct, frozen=True):
     Parameters
     ----------
     name
-        Without dashes.
+        Name without dashes.
     kind
         ``string``, ``bool``, ``int``, ``float``, ``duration`` or ``strings``.
     default
-        As kube-scheduler prints it.
+        The default, as kube-scheduler prints it.
     effect
         The effect of the flag in moorage.
     note
         A remark for users, a sentence without full stop.
     allowed
-        For refused flags: values that change nothing and are therefore taken.
+        For refused flags: values that change nothing and are therefore accepted.
     own
-        Whether ``moorage run`` has an option of its own for it.
+        Whether ``moorage run`` defines its own option for the flag.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Flag(msgspec.Struct, frozen=True):
 
     @property
     def parameter(self) -> str:
-        """Name of the value in Python."""
+        """Name of click's parameter for the flag."""
         return self.name.replace("-", "_")
 
 
@@ -186,13 +186,13 @@ FLAGS: Final[tuple[Flag, ...]] = (
     Flag("vmodule", "strings", "", _NONE, "verbosity is one for all; see -v"),
     Flag("write-config-to", "string", "", _ON, "Write the configuration, with defaults, and end"),
 )
-"""By name. Source: kubernetes v1.36 ``cmd/kube-scheduler/app/options``, as ``--help`` has them."""
+"""Flags by name. Source: kubernetes v1.36 ``cmd/kube-scheduler/app/options``, from ``--help``."""
 
 _BY_PARAMETER: Final = {flag.parameter: flag for flag in FLAGS}
 
 
 def kube_scheduler_flags(function: F) -> F:
-    """Add every flag of the table that the command has no option of its own for.
+    """Add every flag of the table for which the command defines no option.
 
     Help shows only effective flags. Values arrive by parameter name, None for a flag not given.
     """
@@ -216,7 +216,7 @@ def kube_scheduler_flags(function: F) -> F:
 
 
 class _Duration(click.ParamType[str]):
-    """A Go duration, kept as it is written."""
+    """A Go duration, kept as written."""
 
     name = "duration"
 
@@ -317,5 +317,5 @@ def values_in_force(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _joined(value: Any) -> Any:
-    """Return the values of a flag given several times as Go joins them."""
+    """Return the values of a repeated flag, joined as in Go."""
     return ",".join(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Applies flags to a configuration that was read; pure."""
+"""Applies flags to a configuration; pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONNECTION: Final = {"kube-api-qps": "qps", "kube-api-burst": "burst"}
 def with_flags(
     config: LoadedConfiguration, given: Mapping[str, Any], *, has_config: bool
 ) -> LoadedConfiguration:
-    """Return the configuration with the flags that were given.
+    """Return the configuration, changed by the given flags.
 
     Parameters
     ----------

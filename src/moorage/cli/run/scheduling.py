@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
-    """Load a configuration and build its profiles once, so that every mistake shows now.
+    """Load a configuration and build its profiles once, so that every mistake is found at start.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ async def schedule(
     Parameters
     ----------
     on_ready
-        Called when the first lists are in and pods are being scheduled.
+        Called when the first lists have arrived and pods are being scheduled.
 
     Raises
     ------
@@ -100,11 +100,11 @@ async def schedule(
     for note in known.notes:
         click.echo(f"moorage: {note}", err=True)
     host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
-    # Renewing must not wait behind a thousand bindings, so it has connections of its own.
+    # Lease renewals must not wait behind a thousand bindings, so they have separate connections.
     lease_transport = open_transport(
         access, clock=clock, user_agent="moorage-scheduler/leader-election"
     )
-    # Not from the seed: replicas may be given the same one, but never the same name.
+    # Not from the seed: replicas may have the same seed, but never the same name.
     identity = f"{host}_{new_uid(Streams().stream('identity'))}"
     elector = elector_of(
         known.config.scheduler, lease_transport, identity=identity, clock=clock, streams=streams
@@ -122,7 +122,7 @@ async def schedule(
             host=host,
             elector=elector,
         )
-        # kube-scheduler's own debugging signal: log belief against truth.
+        # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
         _log.info("scheduling for %s with seed %d", access.server, streams.seed)
         metrics = exposition_of(
@@ -213,7 +213,7 @@ def write_config(options: SchedulerOptions, path: Path) -> None:
 def scheduler_access(
     options: SchedulerOptions, config: KubeSchedulerConfiguration, clock: Clock
 ) -> ServerAccess:
-    """Find the server: the flag wins over the configuration's file, that over the usual places.
+    """Find the server: first by the flag, then by the configuration's file, then the usual places.
 
     Raises
     ------
@@ -248,12 +248,12 @@ def scheduler_transport(
 
 
 async def look_at_server(transport: Transport, streams: Streams, clock: Clock) -> None:
-    """Call the server until it answers, saying so while it does not.
+    """Call the server until it answers, and log failed calls.
 
     Raises
     ------
     ApiError, TransportError
-        The server cannot be used, and waiting does not help: credentials, certificates, a path.
+        The server cannot be used and waiting does not help: credentials, certificates, a path.
     """
     client = Client(transport, rng=streams.stream("client"))
     backoff = Backoff(BackoffRule(), clock=clock, rng=streams.stream("first call"))

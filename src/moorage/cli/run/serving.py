@@ -30,7 +30,7 @@ _TLS_VERSIONS = {
 
 
 def serving_of(given: Mapping[str, Any]) -> Serving:
-    """Return where and how to serve, as flags say.
+    """Return the address and TLS settings to serve with, from the flags.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def health_server(
         del accept
         return Page(encode({"componentconfig": documents(config)[0]}), "application/json")
 
-    # The leaderElection check passes always, as in kube-scheduler: who loses the lease ends.
+    # The leaderElection check always passes, as in kube-scheduler: losing the lease ends a process.
     first = "ping" if scheduler.elector is None else "leaderElection"
     elected = [] if scheduler.elector is None else [("leaderElection", _passes)]
     told = HealthFacts()
@@ -124,7 +124,7 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
         return Page(*metrics.text(accept))
 
     async def resources(accept: str) -> Page:
-        # Of several replicas only the one that schedules tells, or sums would be wrong.
+        # Only the replica that schedules serves these; otherwise sums over replicas would be wrong.
         leads = scheduler.elector is None or scheduler.elector.leading
         return Page(*resources_page(scheduler.core.store.all() if leads else (), accept))
 

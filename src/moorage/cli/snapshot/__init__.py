@@ -1,1 +1,1 @@
-"""``moorage snapshot``: the command in `command`; `transfer` writes objects to a file and back."""
+"""``moorage snapshot``: the command in `command`; `transfer` saves and loads objects."""

@@ -1,4 +1,4 @@
-"""``moorage snapshot``: carry a cluster's objects into a file, and into a sandbox."""
+"""``moorage snapshot``: save a cluster's objects to a file, and load a file into a sandbox."""
 
 from __future__ import annotations
 

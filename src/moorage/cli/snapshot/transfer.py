@@ -1,7 +1,7 @@
-"""How a cluster's objects get into a file and out of it, without decoding them whole.
+"""Saves a cluster's objects to a file and loads them, without decoding them whole.
 
-A large cluster's objects are hundreds of megabytes of JSON. They stay bytes here: only what a
-snapshot has to know (kind, names, owners) is decoded, and only what has to change is written anew.
+A large cluster's objects are hundreds of megabytes of JSON. They stay bytes here: only the fields
+that a snapshot needs (kind, names, owners) are decoded, and only changed fields are encoded again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moorage.client.writes import Client
 _PATH = "/moorage.dev/v1/snapshot"
 _PLAYED = "moorage.dev/played"
 _PAGE = 500
-# A server takes 3 MiB a call; larger objects than the rest of that are refused by any server.
+# A server accepts 3 MiB a call; any server refuses an object larger than the remaining space.
 _PIECE_BYTES = 2_000_000
 _CALL_SECONDS = 120.0
 _KIND, _VERSION = "CustomResourceDefinition", "apiextensions.k8s.io/v1"
@@ -64,11 +64,11 @@ class Content(msgspec.Struct):
     Parameters
     ----------
     first
-        Definitions of custom resources, and namespaces: the others need them.
+        Definitions of custom resources, and namespaces: other objects need them.
     rest
-        Everything else, as JSON.
+        All other objects, as JSON.
     kinds
-        How many objects of each kind.
+        Number of objects of each kind.
     dropped_owners
         How many references to owners that are not in the file were dropped.
     """
@@ -104,7 +104,7 @@ _encode = msgspec.json.encode
 
 
 async def save_snapshot(transport: Transport, client: Client, file: Path) -> Saved:
-    """Write every object of a cluster to a file; a file that is there is replaced when done.
+    """Write every object of a cluster to a file; an existing file is replaced at the end.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def read_snapshot(file: Path) -> Content:
     Raises
     ------
     UsageError
-        It cannot be read, or is no JSON of objects.
+        The file cannot be read, or is not JSON of objects.
     """
     try:
         text = file.read_bytes()
@@ -177,12 +177,12 @@ def read_snapshot(file: Path) -> Content:
 
 
 async def load_snapshot(transport: Transport, content: Content, *, dry_run: bool) -> Loaded:
-    """Send a snapshot to a sandbox; all but definitions and namespaces is stored at once.
+    """Send a snapshot to a sandbox; all but definitions and namespaces are stored at once.
 
     Raises
     ------
     UsageError
-        The server is no sandbox.
+        The server is not a sandbox.
     ApiError
         The server refuses to load anything.
     """
@@ -198,7 +198,7 @@ async def load_snapshot(transport: Transport, content: Content, *, dry_run: bool
 
 
 def tell_saved(saved: Saved, file: Path, *, as_json: bool) -> str:
-    """Return what was saved, for people or programs."""
+    """Return the report of saving, for people or programs."""
     total = sum(saved.kinds.values())
     if as_json:
         return _encode({"file": str(file), "objects": total, "kinds": saved.kinds}).decode()
@@ -206,7 +206,7 @@ def tell_saved(saved: Saved, file: Path, *, as_json: bool) -> str:
 
 
 def tell_loaded(loaded: Loaded, *, dry_run: bool, as_json: bool) -> str:
-    """Return what became of a snapshot, for people or programs."""
+    """Return the report of loading, for people or programs."""
     if as_json:
         return _encode(loaded).decode()
     lines = [f"{loaded.stored} objects loaded" if not dry_run else "nothing loaded: a dry run"]
@@ -222,7 +222,7 @@ def tell_loaded(loaded: Loaded, *, dry_run: bool, as_json: bool) -> str:
 
 
 def tell_faults(loaded: Loaded) -> Iterator[str]:
-    """Yield a line for each object refused."""
+    """Yield a line for each refused object."""
     for fault in loaded.faults:
         name = f"{fault.namespace}/{fault.name}" if fault.namespace else fault.name
         yield f"{fault.kind} {name}: {fault.message}"
@@ -232,7 +232,7 @@ def tell_faults(loaded: Loaded) -> Iterator[str]:
 
 
 async def _listable(client: Client) -> AsyncIterator[ResourceType]:
-    """Yield every kind that can be listed, in its preferred version; Events are no state."""
+    """Yield every listable kind, in its preferred version; Events are left out, as not state."""
     groups = (await client.read("/apis")).get("groups")
     found: list[Any] = groups if isinstance(groups, list) else []
     preferred = [("", "v1")]
@@ -241,7 +241,7 @@ async def _listable(client: Client) -> AsyncIterator[ResourceType]:
         try:
             listed: Any = await client.read(group_version_path(group, version))
         except ApiError:
-            # An aggregated API whose server is away; kubectl leaves it out, too.
+            # The server of an aggregated API is away; kubectl leaves the API out, too.
             continue
         for entry in listed.get("resources") or ():
             if "/" not in entry["name"] and "list" in entry["verbs"] and entry["kind"] != "Event":
@@ -257,7 +257,7 @@ async def _listable(client: Client) -> AsyncIterator[ResourceType]:
 
 
 async def _items(transport: Transport, resource: ResourceType) -> AsyncIterator[bytes]:
-    """Yield the objects of a kind as JSON that says its kind."""
+    """Yield the objects of a kind as JSON with kind and apiVersion."""
     path = f"{group_version_path(resource.group, resource.version)}/{resource.plural}"
     prefix = _encode({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
     token = ""
@@ -279,7 +279,7 @@ async def _items(transport: Transport, resource: ResourceType) -> AsyncIterator[
 
 
 def _flat(text: bytes | msgspec.Raw) -> Iterator[msgspec.Raw]:
-    """Yield the objects of a List, a list of Lists, an array, or the one object there is."""
+    """Yield the objects of a List, a list of Lists, an array, or a single object."""
     if bytes(memoryview(text)[:64]).lstrip()[:1] == b"[":
         for each in msgspec.json.decode(text, type=list[msgspec.Raw]):
             yield from _flat(each)
@@ -291,12 +291,12 @@ def _flat(text: bytes | msgspec.Raw) -> Iterator[msgspec.Raw]:
     kind = listed.kind.removesuffix("List")
     prefix = _encode({"apiVersion": listed.api_version, "kind": kind})[:-1] + b","
     for item in listed.items:
-        # Items of a typed list (PodList) do not say their kind.
+        # Items of a typed list (PodList) do not name their kind.
         yield item if not kind or _head(item).kind else msgspec.Raw(prefix + bytes(item)[1:])
 
 
 def _adjusted(head: _Head, item: msgspec.Raw, owners: set[str | None]) -> tuple[bytes, int]:
-    """Return an object as it is sent, and how many owner references were dropped."""
+    """Return an object in the form to send, and the number of dropped owner references."""
     references = head.metadata.owner_references or []
     dropped = sum(each.uid not in owners for each in references)
     is_node = (head.kind, head.api_version) == ("Node", "v1")
@@ -316,7 +316,7 @@ def _adjusted(head: _Head, item: msgspec.Raw, owners: set[str | None]) -> tuple[
 
 
 def _pieces(objects: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield objects in pieces a server takes; one empty piece for none."""
+    """Yield objects in pieces that a server accepts; one empty piece if there are no objects."""
     piece: list[bytes] = []
     size = 0
     for obj in objects:

@@ -176,7 +176,7 @@ def up(  # noqa: PLR0913 - one parameter an option
 
 
 def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> frozenset[str]:
-    """Return the schedulerNames to be served; mistakes are told before anything is started."""
+    """Return the schedulerNames to be served; mistakes are reported before any process starts."""
     if gates:
         from moorage.config.feature_gates import parse_feature_gates
 
@@ -191,24 +191,24 @@ def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> froze
 
 
 def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
-    """Return where the scheduler's own credentials go, beside those of the user."""
+    """Return the path of the scheduler's kubeconfig, beside the user's kubeconfig."""
     return kubeconfig.with_name(f"{kubeconfig.name}-scheduler")
 
 
 def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
     """Return kube-scheduler's own flags for the scheduler of a sandbox."""
-    # Several sandboxes may run on one machine; none is given the port of health and metrics.
+    # Several sandboxes may run on one machine, so none serves health and metrics on the usual port.
     flags: dict[str, object] = {"secure-port": 0}
     if gates:
         flags["feature-gates"] = gates
     if settings.pace.speed != 1:
-        # A lease of fifteen fast seconds is lost whenever the machine is busy for a moment.
+        # A lease of fifteen fast seconds is lost whenever the machine is briefly busy.
         flags["leader-elect"] = False
     return flags
 
 
 def _arguments(options: SchedulerOptions) -> list[str]:
-    """Return what the scheduler's own process is started with."""
+    """Return the arguments of the scheduler's own process."""
     arguments = ["--kubeconfig", str(options.kubeconfig), "--seed", str(options.seed)]
     for flag, value in options.flags.items():
         arguments += [f"--{flag}", str(value)]
@@ -234,7 +234,7 @@ def _parts(
 
     command = []
     if options is not None:
-        # The very command a person would type, in a process of its own.
+        # The same command that a person would type, in its own process.
         command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin"]
         command += _arguments(options)
         pace = settings.pace
@@ -274,7 +274,7 @@ def _first_objects() -> list[dict[str, object]]:
     from moorage.cli.manifests import parse_manifests
 
     text = resources.files("moorage.sandbox").joinpath("first.yaml").read_bytes()
-    # Marked as `apply` would mark them, so that the file can be changed and applied again.
+    # Annotated as by `apply`, so that the file can be changed and applied again.
     objects = parse_manifests(text, "first.yaml")
     for obj in objects:
         resource = by_kind(obj["kind"], obj["apiVersion"])
@@ -296,7 +296,7 @@ def _view(output: Literal["auto", "lines", "json", "quiet"]) -> View:
 
             from moorage.sandbox.live import LiveView
         except ImportError:
-            # Without the `ui` extra there are lines.
+            # Without the `ui` extra, progress is shown as lines.
             pass
         else:
             return LiveView(Console())

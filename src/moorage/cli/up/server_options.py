@@ -1,4 +1,4 @@
-"""The options of ``moorage up`` about its API server, and the settings they make."""
+"""The options of ``moorage up`` for its API server, and the settings made from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ServerOptions(TypedDict):
-    """The values that `server_options` hands to the command."""
+    """The values that `server_options` passes to the command."""
 
     listen: str
     names: tuple[str, ...]
@@ -107,14 +107,14 @@ def server_settings(
     *,
     default_nodes: bool,
 ) -> ServerSettings:
-    """Return what the server process starts with.
+    """Return the settings of the server process.
 
     Parameters
     ----------
     nodes
         Templates of its nodes.
     default_nodes
-        Nobody asked for these; a cluster that was there before keeps its own.
+        Whether the nodes are the default; then a stored cluster keeps its own nodes.
     """
     from moorage.sandbox.settings import ServerSettings
 
@@ -147,7 +147,7 @@ def _pace(speed: float, data: Path | None) -> Pace:
     if data is not None:
         from moorage.sandbox.data_directory import newest_moment
 
-        # Where the cluster's time ran faster before, it goes on from there, at whatever speed.
+        # If the cluster's time ran faster before, it continues from that time, at any speed.
         ahead_ns = max(0, newest_moment(data) - now_ns)
     if ahead_ns >= NS_PER_SECOND:
         ahead = timedelta(seconds=ahead_ns // NS_PER_SECOND)
@@ -158,7 +158,7 @@ def _pace(speed: float, data: Path | None) -> Pace:
 
     from moorage.base.timeline import Timeline
 
-    # Each process maps it; `up` removes it in the end.
+    # Each process maps the file; `up` removes it at the end.
     descriptor, path = tempfile.mkstemp(prefix="moorage-time-")
     os.close(descriptor)
     Timeline.create(Path(path), now_ns + ahead_ns)
@@ -166,11 +166,11 @@ def _pace(speed: float, data: Path | None) -> Pace:
 
 
 def _one_address(listen: str) -> str:
-    """Refuse to listen everywhere: a kubeconfig names one address, and so does a person's mind."""
+    """Refuse to listen on all addresses: a kubeconfig names one address."""
     try:
         everywhere = not listen or ipaddress.ip_address(listen).is_unspecified
     except ValueError:
-        # A host name; whether it is one of this machine is found out by listening.
+        # A host name; listening fails if it is not a name of this machine.
         everywhere = False
     if everywhere:
         raise click.UsageError(
