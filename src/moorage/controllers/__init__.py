@@ -1,7 +1,7 @@
 """The controllers that a sandbox needs so that workloads live and end as in a real cluster.
 
 Belongs here: what kube-controller-manager and a storage driver do. The room knows the API server
-only through `moorage.client`, so it works against any. Pure functions decide what is to be done
+only through `moorage.client`, so it works against any. Pure functions decide the next writes
 (``*_steps``, ``autoscaler_*``, ``deployment_status``, ``job_pods``, ``owner_graph``). The modules
 beside them watch and write:
 

@@ -24,13 +24,13 @@ _WHAT: Final = (
 
 
 class ConfigMap(Whole, frozen=True, kw_only=True):
-    """core/v1 ConfigMap, as far as its texts go."""
+    """core/v1 ConfigMap, with its text data only."""
 
     data: dict[str, str] = {}  # noqa: RUF012  (the codec library copies it)
 
 
 class NamespaceContents(Controller):
-    """Creates in each namespace what everybody expects there, again when somebody deletes it.
+    """Creates the default objects of each namespace, again after a deletion.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class AutoscalerController(Controller):
         self._autoscalers.tell(self._changed_later)
 
     def _changed_later(self, old: Whole | None, new: Whole | None) -> None:
-        """Look at a changed autoscaler after a period, as upstream; every write is a change."""
+        """Queue a changed autoscaler after a sync period, as upstream: every write is a change."""
         obj = new or old
         assert obj is not None, "a view tells of something"
         self.queue.add_after((obj.namespace, obj.name), _SYNC_SECONDS)
@@ -123,7 +123,7 @@ class AutoscalerController(Controller):
     async def _desired(
         self, found: Whole, scale: Json, current: int, status: Json, conditions: list[Json]
     ) -> tuple[int | None, str]:
-        """Return the wanted number of replicas and why; None where nothing can be said."""
+        """Return the wanted number of replicas and the reason; None when no number is known."""
         least, most = int(found.spec.get("minReplicas") or 1), int(found.spec["maxReplicas"])
         if current == 0:
             text = "scaling is disabled since the replica count of the target is zero"

@@ -3,9 +3,9 @@
 Notes
 -----
 kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go: stabilization windows over earlier
-recommendations, then policies over earlier changes. The defaults within ``spec.behavior`` are
-those of pkg/apis/autoscaling/v2/defaults.go; without the field growth is limited to twice the
-replicas, or to four.
+recommendations, then policies over earlier changes. The defaults within ``spec.behavior`` are those
+of pkg/apis/autoscaling/v2/defaults.go; without the field, replicas may grow to twice their number,
+or to four.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ class ScalingMemory:
         self._changed.append((now_ns, change))
 
     def bound(self, spec: Mapping[str, Any], current: int, wanted: int, *, now_ns: int) -> Bounded:
-        """Return how many replicas there may be now.
+        """Return the number of replicas within all limits.
 
         Parameters
         ----------
         spec
-            Of the autoscaler.
+            ``spec`` of the autoscaler.
         current
-            Replicas there are.
+            The present number of replicas.
         wanted
-            Replicas the metrics call for.
+            The number of replicas that the metrics call for.
         """
         self._forget(now_ns)
         behavior = spec.get("behavior") or {}
@@ -131,7 +131,7 @@ class ScalingMemory:
         return [replicas for moment, replicas in self._recommended if moment > begin_ns]
 
     def _top(self, current: int, rules: Mapping[str, Any], now_ns: int) -> int:
-        """Return the most replicas the policies for growing allow."""
+        """Return the largest number of replicas that the scale-up policies allow."""
         if rules["selectPolicy"] == "Disabled":
             return current
         found = []
@@ -146,7 +146,7 @@ class ScalingMemory:
         return max(chosen, current)
 
     def _bottom(self, current: int, rules: Mapping[str, Any], now_ns: int) -> int:
-        """Return the fewest replicas the policies for shrinking allow."""
+        """Return the smallest number of replicas that the scale-down policies allow."""
         if rules["selectPolicy"] == "Disabled":
             return current
         found = []
@@ -161,7 +161,7 @@ class ScalingMemory:
         return min(chosen, current)
 
     def _start(self, current: int, policy: Mapping[str, Any], now_ns: int) -> int:
-        """Return how many replicas there were when the period of a policy began."""
+        """Return the number of replicas at the start of a policy's period."""
         begin_ns = now_ns - int(policy["periodSeconds"]) * NS_PER_SECOND
         return current - sum(change for moment, change in self._changed if moment > begin_ns)
 

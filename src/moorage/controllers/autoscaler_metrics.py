@@ -1,4 +1,4 @@
-"""How many replicas the use of a resource calls for; pure.
+"""Computes the number of replicas from the measured use of a resource; pure.
 
 `autoscaler` reads the measurements and the pods; `propose` is the formula between them.
 
@@ -89,11 +89,11 @@ def propose(
     Parameters
     ----------
     current
-        Replicas there are.
+        The present number of replicas.
     pods
         The pods of the scaled workload.
     used
-        What each pod uses; pods that are not measured are absent.
+        Measured use of each pod by name; pods without a measurement are absent.
     now_ns
         Wall-clock time.
 
@@ -124,8 +124,8 @@ def _replicas(
     unready = groups.unready if ratio > 1 else []
     if not unready and not groups.missing:
         return current if _near(ratio) else math.ceil(ratio * groups.ready)
-    # Pods without measurements count against the change: as idle before one adds pods, as fully
-    # used before one takes pods away.
+    # Pods without measurements count against the change. They count as idle when pods would be
+    # added, and as fully used when pods would be removed.
     for name in groups.missing:
         if ratio < 1:
             counted[name] = _full_use(target, requests, name)
@@ -183,7 +183,7 @@ def _grouped(pods: Sequence[Pod], used: Milli, resource: str, now_ns: int) -> _G
 
 
 def _is_unready(pod: Pod, now_ns: int) -> bool:
-    """Whether the cpu that a pod uses tells nothing yet, because it starts."""
+    """Whether the measured cpu of a pod does not count yet, because the pod is starting."""
     ready = next((each for each in pod.status.conditions if each.type == "Ready"), None)
     if ready is None or pod.status.start_time is None:
         return True
@@ -197,7 +197,7 @@ def _is_unready(pod: Pod, now_ns: int) -> bool:
 
 
 def _requests(pods: Sequence[Pod], target: Target) -> dict[str, int]:
-    """Return what each pod requests, thousandths."""
+    """Return the request of each pod, thousandths."""
     found: dict[str, int] = {}
     for pod in pods:
         total = 0

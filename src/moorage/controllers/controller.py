@@ -1,8 +1,8 @@
 """The base of all controllers: surroundings, a queue of keys, and workers that empty it.
 
-A controller says in `Controller.sync` what one object needs; everything that may change the
-answer puts the object's key into the queue. A write that came too late (conflict, gone) is
-dropped, because the watch will show why; the key comes back all the same.
+`Controller.sync` brings one object to its wanted state. Every change that may matter to an object
+queues the object's key. A write that came too late (conflict, gone) is dropped: the watch shows the
+newer object, and the key is queued again.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Surroundings:
     client
         Verbs of the server.
     views
-        What is seen of the cluster, shared.
+        The watched objects, shared by all controllers.
     recorder
-        Takes Events.
+        Emits Events.
     """
 
     client: Client
@@ -62,11 +62,11 @@ class Controller(ABC):
     Parameters
     ----------
     around
-        Its surroundings.
+        The surroundings of the controller.
     name
-        How it signs Events; also the name of its random stream.
+        Name of the controller in Events, and name of its random stream.
     resource
-        The kind it looks after.
+        The kind of the controller's objects.
     """
 
     def __init__(self, around: Surroundings, *, name: str, resource: ResourceType) -> None:
@@ -91,11 +91,11 @@ class Controller(ABC):
         Raises
         ------
         MoorageError
-            It did not work; the key is tried again later.
+            A call failed; the key is tried again later.
         """
 
     async def run(self) -> None:
-        """Empty the queue until cancelled; the views have been listed."""
+        """Sync the queued keys until cancelled; needs views that have been listed."""
         try:
             await aio.together(*(self._work() for _ in range(_WORKERS)))
         finally:
@@ -145,8 +145,8 @@ class Controller(ABC):
         Parameters
         ----------
         action, related
-            Events equal but for their text become one, so what should stand alone says here how
-            it differs.
+            Events that differ only in their text are merged into one. Different values here keep
+            two Events apart.
         """
         if not self._budget.take(obj.metadata.uid):
             return
@@ -184,7 +184,7 @@ class Controller(ABC):
         Raises
         ------
         ConflictError
-            Somebody changed it meanwhile.
+            The object has changed since the version seen.
         """
         version = {"resourceVersion": obj.metadata.resource_version}
         metadata = {**changes.get("metadata", {}), **version}
@@ -206,7 +206,7 @@ def _bare(value: Any) -> Any:
 
 
 def reference(obj: ApiObject, resource: ResourceType) -> ObjectReference:
-    """Return the reference Events carry."""
+    """Return the object reference for Events."""
     return ObjectReference(
         api_version=resource.api_version,
         kind=resource.kind,

@@ -19,7 +19,7 @@ from moorage.controllers.job_steps import COMPLETE, finished
 from moorage.controllers.views import Whole, controller_of
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-# So much later than the moment it looks, so that the moment has surely come.
+# The sync is this much later than the scheduled time, so that the scheduled time has passed.
 _LATER_SECONDS: Final = 0.1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -90,7 +90,8 @@ class CronJobController(Controller):
         active = [job for job in jobs if not finished(job)]
         policy = found.spec.get("concurrencyPolicy")
         if any(job.name == name for job in jobs):
-            # The one of this moment; the view was behind when its status was to be written.
+            # The job of this moment exists already; the view was behind when its status was
+            # written.
             status["lastScheduleTime"] = stamp
             return
         if policy == "Forbid" and active:
@@ -138,7 +139,7 @@ class CronJobController(Controller):
 
 
 def _status(found: Whole, jobs: list[Whole]) -> Json:
-    """Return the status as the jobs there are make it."""
+    """Return the status that follows from the existing jobs."""
     active = [
         _reference(job.name, job.namespace, job.metadata.uid) for job in jobs if not finished(job)
     ]
@@ -152,7 +153,7 @@ def _status(found: Whole, jobs: list[Whole]) -> Json:
 
 
 def _due(found: Whole, schedule: Schedule, now: datetime) -> datetime | None:
-    """Return the last moment that has come since the last job was started, None for none."""
+    """Return the latest scheduled time since the last job was started; None if there is none."""
     since = found.status.get("lastScheduleTime") or found.metadata.creation_timestamp
     last = schedule.last_until(now)
     if last is None or last <= _moment(parse_rfc3339(str(since))):

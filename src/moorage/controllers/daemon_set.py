@@ -1,6 +1,6 @@
-"""Daemon sets: one pod on each node they are meant for.
+"""Daemon sets: one pod on each eligible node.
 
-What is to be done is decided in ``daemon_steps``; here it is watched for and written.
+``daemon_steps`` decides the steps; this module watches and writes.
 
 Rules: kubernetes v1.36 pkg/controller/daemon.
 """
@@ -44,7 +44,7 @@ class DaemonSetController(Controller):
         pods = around.views.of(PODS, Pod)
         self._control = PodControl(self, self._sets, pods)
         self._revisions = Revisions(self, around, hash_label=REVISION_LABEL)
-        # Set and node -> failures there, when the next pod may come (monotonic), which pod failed.
+        # (set, node) -> (number of failures, monotonic time of the next pod, the failed pod).
         self._failures: dict[tuple[str, str], tuple[int, int, str]] = {}
         self.follow(self._sets)
         self._nodes.tell(self._node_changed)
@@ -111,12 +111,12 @@ class DaemonSetController(Controller):
         await self._control.create(found, bodies)
 
     def _may_replace(self, found: Whole, pod: Pod) -> bool:
-        """Whether a pod that failed may be replaced now; after every failure there a bit later."""
+        """Whether a failed pod may be replaced now; each failure there lengthens the pause."""
         where = (found.metadata.uid, pod.spec.node_name)
         count, until_ns, uid = self._failures.get(where, (0, 0, ""))
         now_ns = self.clock.monotonic_ns()
         if uid != pod.metadata.uid:
-            # Not seen failing before. Who failed long ago starts anew.
+            # A pod that was not seen failing before. Failures of long ago no longer count.
             if now_ns > until_ns + 2 * _PAUSE_SECONDS_MAX * NS_PER_SECOND:
                 count = 0
             pause = min(2**count, _PAUSE_SECONDS_MAX) if count else 0

@@ -1,7 +1,7 @@
 """Decides on which nodes a daemon set needs pods, and the steps towards that; no I/O.
 
-Place in the flow: `moorage.controllers.daemon_set` asks here and carries out what it is told.
-The pods are bound by the scheduler; affinity to one node each tells it where.
+Place in the flow: `moorage.controllers.daemon_set` asks here and carries out the plan. The
+scheduler binds the pods; the required node affinity of each pod names its node.
 
 Rules: kubernetes v1.36 pkg/controller/daemon/{daemon_controller,update}.go and
 pkg/controller/daemon/util/daemonset_util.go.
@@ -34,7 +34,8 @@ from moorage.controllers.views import Whole
 
 REVISION_LABEL: Final = "controller-revision-hash"
 _GENERATION_LABEL: Final = "pod-template-generation"
-# Taints that daemons tolerate whatever their template says (AddOrUpdateDaemonPodTolerations).
+# Taints that every daemon pod tolerates, besides those of its template
+# (AddOrUpdateDaemonPodTolerations).
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_EXECUTE),
@@ -98,7 +99,7 @@ def tolerations_of(spec: Mapping[str, Any]) -> list[Json]:
 
 
 class Placement:
-    """Says of nodes whether a daemon set's pod belongs there.
+    """Decides whether a daemon set's pod belongs on a node.
 
     Parameters
     ----------
@@ -119,11 +120,11 @@ class Placement:
         self._tolerations = [from_dict(Toleration, each) for each in tolerations_of(raw)]
 
     def should_run(self, node: Node) -> bool:
-        """Whether a pod should be started there."""
+        """Whether a pod should be started on a node."""
         return self._fits(node) and not self._repels(node, (NO_SCHEDULE, NO_EXECUTE))
 
     def may_stay(self, node: Node) -> bool:
-        """Whether a pod that is there may stay."""
+        """Whether a running pod may stay on a node."""
         return self._fits(node) and not self._repels(node, (NO_EXECUTE,))
 
     def _fits(self, node: Node) -> bool:
@@ -138,7 +139,7 @@ class Placement:
 
 
 def node_of(pod: Pod) -> str:
-    """Return the node a pod is on, or is meant for; "" if nothing says so."""
+    """Return the node a pod is bound to, or is pinned to by affinity; "" if there is none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -151,7 +152,7 @@ def node_of(pod: Pod) -> str:
 
 
 def by_node(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
-    """Return pods by the node they are on, or are meant for."""
+    """Return pods by the node they are bound to or pinned to."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         found.setdefault(node_of(pod), []).append(pod)
@@ -159,7 +160,7 @@ def by_node(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
 
 
 def place(found: Whole, nodes: Sequence[Node], pods: Sequence[Pod], now_ns: int) -> Plan:
-    """Return where pods are missing, and which are where they should not be."""
+    """Return the nodes that need a pod and the pods to delete."""
     plan = Plan()
     placement = Placement(found)
     surge = limits(found, len(nodes))[0] > 0
@@ -173,7 +174,7 @@ def place(found: Whole, nodes: Sequence[Node], pods: Sequence[Pod], now_ns: int)
             plan.delete += [pod for pod in here if pod.metadata.deletion_timestamp is None]
         elif here:
             _keep_one(here, plan, surge=surge, now_ns=now_ns)
-    # Pods meant for nodes that are gone; those bound there are the node controller's business.
+    # Pods pinned to deleted nodes. The node controller deletes the pods bound to them.
     for name, left in there.items():
         if name not in known:
             plan.delete += [
@@ -202,7 +203,7 @@ def _keep_one(here: Sequence[Pod], plan: Plan, *, surge: bool, now_ns: int) -> N
 
 
 def limits(found: Whole, desired: int) -> tuple[int, int]:
-    """Return how many nodes may have two pods, and how many may have none that serves."""
+    """Return how many nodes may have two pods, and how many may have no available pod."""
     strategy = found.spec.get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
     if strategy.get("type") == "OnDelete":
@@ -245,7 +246,8 @@ def roll(
             continue
         if not any(serves(pod) for pod in here):
             unavailable += 1
-            # A pod that does not serve may go at once; that makes nothing worse.
+            # An unavailable pod may be deleted at once: the number of available pods stays the
+            # same.
             plan.delete += old
         else:
             candidates += old
@@ -257,7 +259,7 @@ def roll(
 
 
 def _surge(name: str, old: list[Pod], new: list[Pod], plan: Plan, serves: Any) -> int:
-    """See to one node in a roll-out that adds first; return 1 if a new pod is under way there."""
+    """Roll one node with a surge; return 1 if a new pod is starting there."""
     if not old:
         return 0
     if not new:
@@ -278,7 +280,7 @@ def _surge(name: str, old: list[Pod], new: list[Pod], plan: Plan, serves: Any) -
 def status_due(
     found: Whole, nodes: Sequence[Node], pods: Sequence[Pod], revision: str, now_ns: int
 ) -> Json:
-    """Return the status a daemon set should have."""
+    """Return the new status of a daemon set."""
     placement = Placement(found)
     there = by_node(pods)
     seconds = min_ready_seconds(found)

@@ -1,7 +1,6 @@
 """Deployments: rolls a template out over replica sets, forwards, backwards, or not while paused.
 
-What is to be done is decided in ``deployment_steps`` and ``deployment_status``; here it is
-watched for and written.
+``deployment_steps`` and ``deployment_status`` decide; this module watches and writes.
 
 Rules: kubernetes v1.36 pkg/controller/deployment/deployment_controller.go.
 """
@@ -65,7 +64,7 @@ class DeploymentController(Controller):
                     self.queue.add(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Look again when a pod has gone: recreating waits for the last one."""
+        """Queue the deployment when a pod is gone: Recreate waits for the last old pod."""
         gone = old if new is None else None
         owner = controller_of(gone) if gone is not None else None
         if gone is None or owner is None or owner.kind != REPLICA_SETS.kind:
@@ -149,7 +148,7 @@ class DeploymentController(Controller):
         for each in self._sets.free_in(deployment.namespace):
             if _may_adopt(deployment, each) and each.metadata.deletion_timestamp is None:
                 await self._change_owners(each, owner_reference(deployment, DEPLOYMENTS))
-                # The watch shows it as ours; until then nothing is decided with it.
+                # The watch will show the adopted set; no decision counts the set until then.
         return mine
 
     async def _change_owners(self, found: Whole, change: dict[str, Any]) -> None:

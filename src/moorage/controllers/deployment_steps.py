@@ -1,7 +1,7 @@
 """Decides the next step of a deployment from its replica sets; no I/O.
 
-Place in the flow: `moorage.controllers.deployment` asks here and carries the steps out; each
-look decides anew from what is seen, so a step that came too late does no harm.
+Place in the flow: `moorage.controllers.deployment` asks here and carries the steps out; every sync
+decides from the watched objects, so a step that came too late does no harm.
 
 Rules: kubernetes v1.36 pkg/controller/deployment/{sync,rolling,recreate}.go and
 pkg/controller/deployment/util/deployment_util.go.
@@ -55,7 +55,7 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
 
 class DeleteSet(msgspec.Struct, frozen=True):
-    """Delete a replica set that is history."""
+    """Delete an old replica set beyond the history limit."""
 
     found: Whole
 
@@ -70,19 +70,19 @@ SetStep: TypeAlias = CreateSet | ChangeSet | DeleteSet | ChangeDeployment
 
 
 class Sets(msgspec.Struct, frozen=True):
-    """A deployment's replica sets: the one of its template, if there is one, and the others."""
+    """A deployment's replica sets: the new one (of its template), if any, and the old ones."""
 
     new: Whole | None
     old: list[Whole]
 
     @property
     def every(self) -> list[Whole]:
-        """All of them, the new one last."""
+        """All replica sets, the new one last."""
         return [*self.old, *([self.new] if self.new is not None else [])]
 
 
 def part_sets(deployment: Whole, found: Sequence[Whole]) -> Sets:
-    """Tell the replica set of the deployment's template from the others, oldest first."""
+    """Separate the replica set of the deployment's template from the old ones, oldest first."""
     listed = sorted(found, key=_age_key)
     template = _without_hash(deployment.spec.get("template") or {})
     new = next(
@@ -104,7 +104,7 @@ def _without_hash(template: Mapping[str, Any]) -> Json:
 
 
 def revision_of(obj: Whole) -> int:
-    """Return the revision an object is of, 0 for none."""
+    """Return the revision of an object; 0 if it has none."""
     try:
         return int(obj.metadata.annotations.get(REVISION, "0"))
     except ValueError:
@@ -112,7 +112,7 @@ def revision_of(obj: Whole) -> int:
 
 
 def limits(deployment: Whole) -> tuple[int, int]:
-    """Return how many pods there may be too many, and how many may be unavailable."""
+    """Return maxSurge and maxUnavailable as numbers of pods."""
     strategy = deployment.spec.get("strategy") or {}
     if strategy.get("type") == "Recreate":
         return 0, 0
@@ -121,7 +121,7 @@ def limits(deployment: Whole) -> tuple[int, int]:
     surge = scaled(rolling.get("maxSurge"), replicas, up=True)
     unavailable = scaled(rolling.get("maxUnavailable"), replicas, up=False)
     if not surge and not unavailable:
-        # Both may round to nothing; then one pod at a time is taken away.
+        # Both may round to 0; then one pod may be unavailable.
         unavailable = 1
     return surge, min(unavailable, replicas)
 
@@ -203,7 +203,7 @@ def _size_annotations(deployment: Whole) -> dict[str, str]:
 
 
 def new_replicas(deployment: Whole, sets: Sets) -> int:
-    """Return how many pods the new replica set may have now."""
+    """Return the size that the new replica set may have now."""
     replicas = wanted(deployment)
     if (deployment.spec.get("strategy") or {}).get("type") == "Recreate":
         return replicas
@@ -218,7 +218,7 @@ def new_replicas(deployment: Whole, sets: Sets) -> int:
 
 
 def resize(deployment: Whole, found: Whole, replicas: int) -> list[SetStep]:
-    """Return the step that gives a replica set a size, and notes the deployment's on it."""
+    """Return the step that resizes a replica set and records the deployment's size on it."""
     current = wanted(found)
     sizes = _size_annotations(deployment)
     noted = {k: v for k, v in sizes.items() if found.metadata.annotations.get(k) != v}
@@ -229,7 +229,7 @@ def resize(deployment: Whole, found: Whole, replicas: int) -> list[SetStep]:
 
 
 def is_resized(deployment: Whole, sets: Sets) -> bool:
-    """Whether the deployment's size changed since its replica sets got theirs."""
+    """Whether the deployment was resized after its replica sets were."""
     replicas = str(wanted(deployment))
     noted = [each.metadata.annotations.get(DESIRED) for each in sets.every if wanted(each)]
     return any(each is not None and each != replicas for each in noted)
@@ -327,7 +327,7 @@ def _shrink_old(deployment: Whole, sets: Sets) -> list[SetStep]:
     if may_go <= 0:
         return []
     sizes = {each.name: wanted(each) for each in sets.old}
-    # First those that serve nobody, oldest first; they count against what may go.
+    # Remove unavailable pods first, from the oldest set on; they count against maxUnavailable.
     cleaned = 0
     for each in sets.old:
         unhealthy = min(may_go - cleaned, wanted(each) - _available(each))

@@ -18,14 +18,14 @@ async def deletable_kinds(client: Client) -> list[ResourceType]:
     Raises
     ------
     MoorageError
-        The server did not answer as it should.
+        The server refused a call or gave no valid answer.
     """
     groups: Any = await client.read("/apis")
     versions = [("", "v1")]
     for group in groups.get("groups") or []:
         preferred = group.get("preferredVersion") or {}
         versions.append((group["name"], preferred.get("version") or "v1"))
-    # A server of v1.36 has some 25 groups; one after the other they would delay the start.
+    # A server of v1.36 has some 25 groups; asking for them in sequence would delay the start.
     found = await asyncio.gather(*(_kinds_of(client, *each) for each in versions))
     return [each for kinds in found for each in kinds]
 
@@ -34,7 +34,7 @@ async def _kinds_of(client: Client, group: str, version: str) -> list[ResourceTy
     try:
         listed: Any = await client.read(group_version_path(group, version))
     except NotFoundError:
-        return []  # The version went after the groups were listed.
+        return []  # The version was removed after the groups were listed.
     return [
         ResourceType(
             group=group,

@@ -1,7 +1,7 @@
 """Keeps the status of disruption budgets: watches, asks ``disruption_steps``, and writes.
 
-Evictions and preemption take the status at its word. One loop for everything: a change makes the
-budgets of the namespace it concerns due; what was written is confirmed by the watch.
+Evictions and preemption rely on this status. One loop does all work: a change makes the budgets of
+its namespace due. The watch confirms each write.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 
-# After an answer that may be better later; a guess.
+# Pause after a failed call that may succeed later; a guess.
 _RETRY_SECONDS: Final = 1.0
-# Between two rounds, so that a rollout of thousands of pods is counted now and then, not for each
-# of them; a guess, well below what an eviction waits before it tries again.
+# Pause between two rounds, so that a rollout of thousands of pods is not counted once for each pod.
+# A guess, well below the pause before an eviction is tried again.
 _ROUND_SECONDS: Final = 0.05
-# A server without one of the watched kinds is not waited for longer; a guess.
+# Longest wait for a watched kind that the server may not have; a guess.
 _SYNC_SECONDS: Final = 10.0
 
 
@@ -73,23 +73,23 @@ class DisruptionController:
         self._budgets: Seen[PodDisruptionBudget] = Seen(self._budget_changed)
         self._pods: Seen[SeenPod] = Seen(self._pod_changed)
         self._scales = Scales(client, self._owner_changed)
-        # Names of the pods and of the budgets in each namespace: what a change concerns.
+        # Names of the pods and of the budgets in each namespace, to find the budgets of a change.
         self._pods_in: dict[str, dict[str, None]] = {}
         self._budgets_in: dict[str, dict[str, None]] = {}
         self._selectors: dict[Key, Selector] = {}
         self._due: dict[Key, None] = {}
-        # When to look again though nothing changes, wall-clock time.
+        # Wall-clock time of the next check without a change.
         self._again_ns: dict[Key, int] = {}
         self._stale_ns: dict[Key, int] = {}
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Play until cancelled.
+        """Run the controller until cancelled.
 
         Raises
         ------
         Exception
-            A part broke; a controller that goes on half dead would be worse.
+            A task failed; the others are stopped, too.
         """
         seen = self._scales.seen
         reflectors: list[Reflector[Any]] = [
@@ -176,7 +176,7 @@ class DisruptionController:
             await aio.sleep(_RETRY_SECONDS if failed else _ROUND_SECONDS)
 
     async def _something_due(self) -> None:
-        """Wait for a change, or until something is to be looked at again."""
+        """Wait for a change, or for the time of the next check."""
         self._wake.clear()
         if not self._due:
             ends = (*self._again_ns.values(), *self._stale_ns.values())
@@ -197,7 +197,7 @@ class DisruptionController:
         return keys
 
     async def _carried_out(self, key: Key) -> bool:
-        """Bring a budget's status up to date; False when it should be tried again."""
+        """Bring a budget's status up to date; False when the write is to be retried."""
         try:
             due = await self._judged(key)
             if due is None:
@@ -208,7 +208,7 @@ class DisruptionController:
             if due.status is not None:
                 await self._write(POD_DISRUPTION_BUDGETS, budget, due.status)
         except (ConflictError, NotFoundError) as late:
-            # The watch will show what came in between, and makes the budget due again.
+            # The watch will show the newer version and make the budget due again.
             _log.debug("too late: %s", late)
         except MoorageError as problem:
             _log.warning("disruption budget %s: %s", "/".join(key), problem)
@@ -224,7 +224,7 @@ class DisruptionController:
         scales = {}
         if self._needs_scale(key):
             scales = await self._scales.of_all(owners, key[0])
-        # Time has passed: from here on everything is of one moment.
+        # Awaiting took time: read the clock again, so that all values below are of one moment.
         budget = self._budgets.objects.get(key)
         if budget is None:
             return None
@@ -248,7 +248,7 @@ class DisruptionController:
         return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
     async def _relieved(self, key: Key) -> bool:
-        """Tell a pod that it is no target any more; False when it should be tried again."""
+        """Set DisruptionTarget of a pod to False; return False when the write is to be retried."""
         pod = self._pods.objects.get(key)
         if pod is None:
             return True

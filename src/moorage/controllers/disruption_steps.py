@@ -1,6 +1,6 @@
 """Computes the status of a disruption budget from watched objects; no I/O.
 
-``disruption`` watches, finds the scale of the pods' owners, and writes what is decided here.
+``disruption`` watches, finds the scale of the pods' owners, and writes the computed status.
 
 Rules: kubernetes v1.36 ``pkg/controller/disruption/disruption.go`` (trySync, getExpectedPodCount,
 buildDisruptedPodMap, countHealthyPods, updatePdbStatus, failSafe).
@@ -25,7 +25,7 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 _ALLOWED: Final = "DisruptionAllowed"
 # How long an evicted pod may take to show that it is being deleted (DeletionTimeout upstream).
 _DELETION_NS: Final = 120 * NS_PER_SECOND
-# How long a pod may be called a target of disruption without being deleted.
+# How long an undeleted pod may keep the condition DisruptionTarget.
 _STALE_NS: Final = 120 * NS_PER_SECOND
 _PERCENT: Final = re.compile(r"[0-9]+%")
 
@@ -38,7 +38,7 @@ class SeenPodStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class SeenPod(ApiObject, frozen=True, kw_only=True):
-    """A pod as far as budgets look at it."""
+    """The fields of a pod that budgets read."""
 
     status: SeenPodStatus = SeenPodStatus()
 
@@ -66,9 +66,9 @@ class Due(msgspec.Struct, frozen=True):
     Parameters
     ----------
     status
-        Merge patch of the status; None when it says the right thing already.
+        Merge patch of the status; None when the status is right already.
     again_ns
-        Wall-clock time at which to look again; None when only a change can matter.
+        Wall-clock time of the next check; None when only a change can matter.
     """
 
     status: Json | None
@@ -88,13 +88,13 @@ def budget_due(
     Parameters
     ----------
     pods
-        Those the budget selects.
+        The pods that the budget selects.
     now_ns
         Wall-clock time.
 
     Notes
     -----
-    Where the number of wanted pods cannot be told, nothing is allowed and the condition says why.
+    When the expected number of pods is unknown, no disruption is allowed; the condition says why.
     """
     try:
         expected, desired = _expected(budget, pods, scale_of)
@@ -102,7 +102,7 @@ def budget_due(
         return Due(_failed(budget, str(problem), now_ns))
     disrupted, again_ns = _still_disrupted(budget, pods, now_ns)
     healthy = sum(_is_healthy(pod) and pod.name not in disrupted for pod in pods)
-    # Without pods nothing is allowed, so that the first ones are safe before they are counted.
+    # Without pods no disruption is allowed, so that new pods are safe until they are counted.
     allowed = max(healthy - desired, 0) if expected > 0 else 0
     status: Json = {
         "currentHealthy": healthy,
@@ -125,9 +125,9 @@ def budget_due(
 
 
 def stale_target_ns(pod: SeenPod) -> int | None:
-    """Return when a pod that was to be disrupted, but is not deleted, stops being called so.
+    """Return when the condition DisruptionTarget of an undeleted pod expires.
 
-    None for all others, and where kubelet said so: that may take any time.
+    None for all other pods, and for a condition set by kubelet, which does not expire.
     """
     if pod.metadata.deletion_timestamp or pod.status.phase in {"Succeeded", "Failed"}:
         return None
@@ -140,7 +140,7 @@ def stale_target_ns(pod: SeenPod) -> int | None:
 
 
 def no_target_condition(now_ns: int) -> Json:
-    """Return the condition of a pod that is no target any more, for a strategic merge patch."""
+    """Return the condition DisruptionTarget with status False, for a strategic merge patch."""
     return {
         "type": DISRUPTION_TARGET,
         "status": "False",
@@ -156,7 +156,7 @@ def no_target_condition(now_ns: int) -> Json:
 def _expected(
     budget: PodDisruptionBudget, pods: Sequence[SeenPod], scale_of: ScaleOf
 ) -> tuple[int, int]:
-    """Return how many pods there should be, and how many of them healthy."""
+    """Return the expected number of pods, and the number of pods that must be healthy."""
     least, most_gone = budget.spec.min_available, budget.spec.max_unavailable
     if most_gone is not None:
         expected = _scale(pods, scale_of)
@@ -177,7 +177,7 @@ def _scaled(value: int | str, total: int) -> int:
 
 
 def _scale(pods: Iterable[SeenPod], scale_of: ScaleOf) -> int:
-    """Sum the scales of the pods' owners; pods nobody owns count for none."""
+    """Sum the scales of the pods' owners; pods without an owner add nothing."""
     replicas: dict[str, int] = {}
     known: set[str] = set()
     for pod in pods:
@@ -221,7 +221,7 @@ def _is_healthy(pod: SeenPod) -> bool:
 
 
 def _says(budget: PodDisruptionBudget, counts: Json, disrupted: Json, wanted: Condition) -> bool:
-    """Whether the status is right as it is."""
+    """Whether the status has the computed values already."""
     status = budget.status
     says = {
         "currentHealthy": status.current_healthy,

@@ -1,8 +1,8 @@
 """Keeps the status of elastic quotas, which ``kubectl get elasticquota`` shows as used.
 
-The scheduler never reads it; what it counts is in the snapshot. Rules: scheduler-plugins
-``pkg/controllers/elasticquota_controller.go`` of 2026-08: of the first quota of a namespace, the
-requests of its running pods. Unlike there, sidecars and overhead count as they do for placing.
+The scheduler never reads this status: it counts in the snapshot. Rules: scheduler-plugins
+``pkg/controllers/elasticquota_controller.go`` of 2026-08: the first quota of a namespace gets the
+requests of the running pods. Unlike upstream, sidecars and overhead count as they do for placing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ElasticQuotaController(Controller):
             return None
         used = quota_used(found, self._running.get(found.namespace, {}).values())
         if used != found.status.get("used"):
-            # A merge patch keeps what it does not name.
+            # A merge patch keeps the fields that it does not name.
             gone = dict.fromkeys(found.status.get("used") or {})
             await self.write_status(found, {"used": {**gone, **used}})
             text = f"Elastic Quota {found.namespace}/{found.name} synced successfully"

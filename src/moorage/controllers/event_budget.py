@@ -1,4 +1,4 @@
-"""How many Events may be emitted about one object: many at once, then one every few minutes.
+"""Limits the Events about one object: a burst, then one every few minutes.
 
 Rules: kubernetes v1.36 client-go tools/record/events_cache.go (EventSourceObjectSpamFilter).
 """
@@ -11,7 +11,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 
 _BURST: Final = 25
 _REFILL_NS: Final = 300 * NS_PER_SECOND
-_OBJECTS_MAX: Final = 4096  # as the cache upstream; the one longest not told of is forgotten
+_OBJECTS_MAX: Final = 4096  # as the cache upstream; the least recently used object is forgotten
 
 
 class EventBudget:
@@ -20,12 +20,12 @@ class EventBudget:
     Parameters
     ----------
     clock
-        Refills them.
+        Refills the tokens.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # Uid -> tokens left, and when they were last counted (monotonic nanoseconds).
+        # Uid -> (tokens left, monotonic nanoseconds of the last count).
         self._left: dict[str, tuple[float, int]] = {}
 
     def take(self, uid: str) -> bool:

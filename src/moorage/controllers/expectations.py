@@ -1,12 +1,12 @@
 """Records the writes of a controller that its watch has not shown yet.
 
-Without it a second look, right after pods were created, would count too few and create them
-again. Pods are named before they are created, so each is waited for by its name.
+Without this record, a second sync right after pods were created would count too few pods and create
+them again. Pods are named before they are created, so each creation is expected by name.
 
 Notes
 -----
 After kubernetes v1.36 pkg/controller/controller_utils.go (ControllerExpectations), which counts
-creations and knows deletions by name; here both are known by name.
+creations and records deletions by name; here both are recorded by name.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Final
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.client.objects import Key
 
-# A watch that has not shown something by then never will (ExpectationsTimeout upstream).
+# After this time an expectation is dropped (ExpectationsTimeout upstream).
 _TIMEOUT_NS: Final = 300 * NS_PER_SECOND
 
 
 class Expectations:
-    """Creations and deletions to be seen, by the object they were made for.
+    """The expected creations and deletions, by owner.
 
     Parameters
     ----------
     clock
-        Says when to wait no longer.
+        Tells when an expectation has timed out.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # Owner -> (what is to appear or to go -> when to stop waiting, monotonic nanoseconds).
+        # Owner -> (token of the creation or deletion -> its timeout, monotonic nanoseconds).
         self._awaited: dict[Key, dict[tuple[str, str], int]] = {}
 
     def expect(self, owner: Key, *written: tuple[str, str]) -> None:
-        """Wait for creations, `created` of a name, or deletions, `deleted` of a uid."""
+        """Expect creations (tokens of `created`) or deletions (tokens of `deleted`)."""
         until_ns = self._clock.monotonic_ns() + _TIMEOUT_NS
         self._awaited.setdefault(owner, {}).update(dict.fromkeys(written, until_ns))
 
     def seen(self, owner: Key, written: tuple[str, str]) -> None:
-        """Take in that something was seen, or will not happen."""
+        """Remove an expectation: the watch has shown the write, or the write has failed."""
         awaited = self._awaited.get(owner)
         if awaited is not None:
             awaited.pop(written, None)
@@ -48,7 +48,7 @@ class Expectations:
                 del self._awaited[owner]
 
     def fulfilled(self, owner: Key) -> bool:
-        """Whether everything was seen, or is not waited for any longer."""
+        """Whether every expectation of an owner was met or has timed out."""
         awaited = self._awaited.get(owner)
         if awaited is None:
             return True

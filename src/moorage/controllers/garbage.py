@@ -1,8 +1,8 @@
 """The garbage collector: deletes objects without owners, in the order the deletion asked for.
 
-It watches every kind the server has (metadata only), keeps ``owner_graph``, and looks at one
-object at a time: an object whose owners are all gone is deleted; one that is deleted in the
-foreground goes when its dependents have; one that is deleted with orphans lets them go first.
+It watches every kind the server has (metadata only), keeps ``owner_graph``, and looks at one object
+at a time: an object whose owners are all gone is deleted. Foreground deletion removes the object
+after its dependents. Orphan deletion first removes the owner reference from the dependents.
 
 Rules: kubernetes v1.36 pkg/controller/garbagecollector/garbagecollector.go.
 """
@@ -30,22 +30,22 @@ from moorage.controllers.work_queue import WorkQueue
 _log = logging.getLogger(__name__)
 
 _WORKERS: Final = 10
-_DISCOVER_SECONDS: Final = 30.0  # between two looks at which kinds there are, as upstream
+_DISCOVER_SECONDS: Final = 30.0  # between two discoveries of the server's kinds, as upstream
 _SOON_SECONDS: Final = 0.2  # after a definition changed; a guess: the server serves it by then
 _GONE_KEPT: Final = 500  # uids known to be gone, as upstream
-# Nobody owns anything by Events, and there are many of them.
+# Events own no objects, and there are many Events.
 _IGNORED: Final = frozenset({"events", "events.events.k8s.io"})
 
 _Uid = tuple[str]
 
 
 class GarbageCollector:
-    """Deletes dependents.
+    """Deletes dependents without living owners.
 
     Parameters
     ----------
     around
-        Its surroundings; of the views it uses those of definitions only.
+        The surroundings; only the view of custom resource definitions is used.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class GarbageCollector:
         definitions.tell(lambda _old, _new: self._look.set())
 
     async def run(self) -> None:
-        """Collect until cancelled."""
+        """Collect garbage until cancelled."""
         try:
             await self._discover()
             for reflector, _ in list(self._watched.values()):
@@ -203,7 +203,7 @@ class GarbageCollector:
         meta = live["metadata"]
         owners = {each.get("uid") for each in meta.get("ownerReferences") or []}
         if meta.get("uid") != item.uid or owners != {each.uid for each in item.owners}:
-            # The judged object is outdated; the watch brings it here again.
+            # The judged object is outdated; the watch queues it again.
             return
         await self._delete(item, foreground=bool(waiting) and self._is_owner(item))
 
@@ -211,12 +211,12 @@ class GarbageCollector:
         return any(not each.deleting for each in self._graph.dependents(item.uid))
 
     async def _is_there(self, item: Item, owner: OwnerReference) -> bool:
-        """Whether an owner that was not seen exists all the same.
+        """Ask the server whether an owner that no watch has shown exists.
 
         Raises
         ------
         MoorageError
-            Nobody knows, because there is no such kind here; that may change.
+            The answer is unknown, because the server has no such kind; that may change.
         """
         if owner.uid in self._gone:
             return False

@@ -1,7 +1,7 @@
 """Jobs: pods until enough have succeeded, or too many failed, or the time is up.
 
-What is to be done is decided in ``job_steps`` and ``job_pods``; here it is watched for and
-written. Retries after failures are spaced as upstream: 10 s, doubling up to 10 minutes.
+``job_steps`` and ``job_pods`` decide; this module watches and writes. Retries after failures are
+spaced as upstream: 10 s, doubling up to 10 minutes.
 
 Rules: kubernetes v1.36 pkg/controller/job and pkg/controller/ttlafterfinished.
 """
@@ -63,9 +63,9 @@ class JobController(Controller):
         self._jobs = around.views.of(JOBS, Whole)
         self._pods = around.views.of(PODS, Pod)
         self._control = PodControl(self, self._jobs, self._pods)
-        # Job -> failures since the last success, and when the last one was.
+        # Job -> (failures since the last success, time of the last failure).
         self._failures: dict[Key, tuple[int, int]] = {}
-        # Job -> tracked pods whose job is gone: nobody else takes their finalizer away.
+        # Deleted job -> its tracked pods: only this controller removes their finalizer.
         self._strays: dict[Key, dict[Key, None]] = {}
         self.follow(self._jobs)
         self._jobs.tell(self._job_changed)
@@ -173,7 +173,7 @@ class JobController(Controller):
         return [job_pod(job, index) for index in self._free_indexes(job, found, set(), number)]
 
     def _free_indexes(self, job: Whole, found: Tally, waiting: set[int], number: int) -> list[int]:
-        """Return the indexes that get a pod now; those that wait are left out."""
+        """Return the indexes that get a pod now; indexes in a retry pause are left out."""
         held = [index_of(pod) for pod in found.active]
         if job.spec.get("podReplacementPolicy") == "Failed":
             held += [index_of(pod) for pod in found.terminating]
@@ -257,7 +257,7 @@ class JobController(Controller):
             return
 
     async def _release_strays(self, key: Key, job: Whole | None) -> None:
-        """Let go of the pods of a job that is gone, or was replaced by one of its name."""
+        """Release the pods of a job that is gone, or was replaced by a job of the same name."""
         for pod_key in list(self._strays.get(key, ())):
             pod = self._pods.objects.get(pod_key)
             owner = controller_of(pod) if pod is not None else None

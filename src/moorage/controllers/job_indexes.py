@@ -1,8 +1,8 @@
 """Indexes of jobs that fail on their own, and jobs that need only some of their indexes.
 
 Place in the flow: `job_steps` asks here while it counts; `job` asks how long the replacement of a
-failed pod has to wait. A failed pod that was not replaced yet keeps its finalizer: it tells how
-often its index has failed.
+failed pod has to wait. A failed pod keeps its finalizer until it is replaced, because the pod
+records how often its index has failed.
 
 Rules: kubernetes v1.36 pkg/controller/job/{indexed_job_utils,success_policy,backoff_utils}.go.
 """

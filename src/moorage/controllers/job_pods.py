@@ -22,7 +22,7 @@ _NAME_MAX: Final = 57  # room for the suffix of a pod's name
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Whether a pod still waits for being counted."""
+    """Whether a pod has not been counted yet."""
     return TRACKED in pod.metadata.finalizers
 
 
@@ -33,7 +33,7 @@ def index_of(pod: Pod) -> int | None:
 
 
 def is_indexed(job: Whole) -> bool:
-    """Whether each pod of a job has an index of its own."""
+    """Whether each pod of a job has a completion index."""
     return job.spec.get("completionMode") == "Indexed"
 
 
@@ -113,7 +113,7 @@ def free_indexes(job: Whole, taken: set[int], count: int) -> list[int]:
 
 
 def failure_action(job: Whole, pod: Pod) -> tuple[str, str]:
-    """Return what a job's policy says about a failed pod, and why: Count if it says nothing.
+    """Return the pod failure policy's action for a failed pod, and why; Count without a match.
 
     Returns
     -------

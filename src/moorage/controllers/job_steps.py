@@ -1,8 +1,8 @@
 """Decides about a job: counts each pod once, compares with the wanted number, finds its end.
 
-Place in the flow: `moorage.controllers.job` watches, asks here, and writes. A pod that ended is
-noted by uid in the status first, then its finalizer is taken away, then it is counted; so none
-is counted twice and none gets lost, whenever the controller is stopped.
+Place in the flow: `moorage.controllers.job` watches, asks here, and writes. The uid of an ended pod
+is noted in the status, then the finalizer is removed, then the pod is counted. So each pod is
+counted once, even if the controller stops in between.
 
 Rules: kubernetes v1.36 pkg/controller/job/job_controller.go (syncJob, trackJobStatusAndRemove
 Finalizers, manageJob).
@@ -58,17 +58,17 @@ class Tally:
     active, terminating
         Pods that count; pods being deleted that have not ended.
     succeeded, failed
-        How many did, ever, those noted and the new ones among them.
+        Pods that ever succeeded or failed, including the noted and the new pods.
     indexes
         Indexes that succeeded.
     counted_succeeded, counted_failed
-        Of those the ones that need no noting any more.
+        The succeeded or failed pods that need not be noted any more.
     noted_succeeded, noted_failed
         Uids that must be noted in the status.
     new_failures
         Pods seen failed for the first time.
     new_success
-        Whether any was seen succeeding for the first time.
+        Whether a pod was seen succeeded for the first time.
     to_release
         Pods whose finalizer may go once the status is written.
     policy_failure
@@ -97,7 +97,7 @@ class Tally:
 
 
 def finished(job: Whole) -> bool:
-    """Whether a job is over and all about it is written."""
+    """Whether a job is over and its status is complete."""
     return any(
         each.get("type") in (COMPLETE, FAILED) and each.get("status") == "True"
         for each in job.status.get("conditions") or []
@@ -105,7 +105,7 @@ def finished(job: Whole) -> bool:
 
 
 def interim(job: Whole) -> JobEnd | None:
-    """Return how a job that still has pods to get rid of will end."""
+    """Return the end of a job that still has pods to remove."""
     for each in job.status.get("conditions") or []:
         kind = _INTERIM.get(each.get("type", ""))
         if kind is not None and each.get("status") == "True":
@@ -166,7 +166,7 @@ def _count_indexes(job: Whole, pods: Sequence[Pod], found: Tally) -> None:
 
 
 def _note(job: Whole, pod: Pod, found: Tally) -> None:
-    """Note a pod that ended, if it did."""
+    """Note a pod if it has ended."""
     uid = pod.metadata.uid
     if pod.status.phase == "Succeeded":
         found.to_release.append(pod)
@@ -289,7 +289,7 @@ def wanted_active(job: Whole, found: Tally) -> int:
 
 
 def missing(job: Whole, found: Tally) -> int:
-    """Return how many pods are to be created, negative for how many are to be deleted."""
+    """Return the number of pods to create; negative for pods to delete."""
     wanted = wanted_active(job, found)
     surplus = len(found.active) - wanted
     if surplus > 0:
@@ -302,7 +302,7 @@ def missing(job: Whole, found: Tally) -> int:
 
 
 def counts(job: Whole, found: Tally) -> Json:
-    """Return the numbers of a job's status; None where a field is left out."""
+    """Return the counts in a job's status; None for a field that is left out."""
     status: Json = {
         "active": len(found.active) or None,
         "ready": sum(is_ready(pod) for pod in found.active),

@@ -1,12 +1,12 @@
 """Marks silent nodes, taints nodes by condition, and removes pods accordingly.
 
 Three controllers over the same watches: `NodeLifecycle` marks silent nodes and taints nodes by
-their conditions, `TaintEviction` deletes pods that do not tolerate a taint, `PodCollector`
-deletes pods whose node is gone. What is due is decided in ``node_steps``.
+their conditions, `TaintEviction` deletes pods that do not tolerate a taint, `PodCollector` deletes
+pods whose node is gone. ``node_steps`` decides the taints and evictions.
 
-Rules: kubernetes v1.36 pkg/controller/{nodelifecycle,tainteviction,podgc}. One difference: a
-node that was never heard of since this began is left alone, so that nodes nobody plays (from a
-snapshot of another cluster, or created by hand) do not lose their pods.
+Rules: kubernetes v1.36 pkg/controller/{nodelifecycle,tainteviction,podgc}. One difference: a node
+without a heartbeat since the controller's start is left alone. So nodes without an agent (from a
+snapshot of another cluster, or created by hand) keep their pods.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from moorage.controllers.node_steps import eviction_in, silent_conditions, statu
 from moorage.controllers.pods import is_finished, time_ns
 from moorage.controllers.views import View
 
-_GRACE_SECONDS: Final = 50  # without a word (node-monitor-grace-period)
+_GRACE_SECONDS: Final = 50  # without a heartbeat (node-monitor-grace-period)
 _QUARANTINE_SECONDS: Final = 40.0  # a node may be created again within (podgc)
 _LEASE_NAMESPACE: Final = "kube-node-lease"
 
 
 class PodsByNode:
-    """Which pods are bound to which node.
+    """Index of pods by the node they are bound to.
 
     Parameters
     ----------
     pods
-        What is seen of pods.
+        The watched pods.
     """
 
     def __init__(self, pods: View[Pod]) -> None:
@@ -66,7 +66,7 @@ class NodeLifecycle(Controller):
         super().__init__(around, name="node-controller", resource=NODES)
         self._nodes = around.views.of(NODES, Node)
         self._leases = around.views.of(LEASES, Lease)
-        # Node -> when it was last heard of, monotonic nanoseconds.
+        # Node -> time of its last heartbeat, monotonic nanoseconds.
         self._heard: dict[str, int] = {}
         self._nodes.tell(self._node_changed)
         self._leases.tell(self._lease_changed)
@@ -98,11 +98,11 @@ class NodeLifecycle(Controller):
     def _grace_seconds(self, name: str) -> float:
         lease = self._leases.objects.get((_LEASE_NAMESPACE, name))
         lasts = lease.spec.lease_duration_seconds if lease is not None else None
-        # Agents of very many nodes renew less often, and say so in their leases.
+        # Agents of very many nodes renew less often; their leases carry the longer duration.
         return max(_GRACE_SECONDS, (lasts or 0) + 10)
 
     async def sync(self, key: Key) -> float | None:
-        """Mark a node if it is silent, and give it the taints it should have."""
+        """Mark a silent node, and set the taints of the node's conditions."""
         node = self._nodes.objects.get(key)
         if node is None:
             return None
@@ -142,7 +142,7 @@ class TaintEviction(Controller):
         self._pods = around.views.of(PODS, Pod)
         self._nodes = around.views.of(NODES, Node)
         self._by_node = by_node
-        # Pod -> when it was first seen with taints that throw it out, wall-clock nanoseconds.
+        # Pod -> when it was first seen with taints that evict it, wall-clock nanoseconds.
         self._since: dict[Key, int] = {}
         self._pods.tell(self._pod_changed)
         self._nodes.tell(self._node_changed)
@@ -190,7 +190,7 @@ class TaintEviction(Controller):
 
 
 class PodCollector(Controller):
-    """Deletes pods that are bound to a node that is not there any more."""
+    """Deletes pods that are bound to a deleted node."""
 
     def __init__(self, around: Surroundings, by_node: PodsByNode) -> None:
         super().__init__(around, name="pod-garbage-collector", resource=PODS)
@@ -235,7 +235,7 @@ class PodCollector(Controller):
 
 
 def disruption(now_ns: int, reason: str, message: str) -> Json:
-    """Return the condition of a pod that is deleted by no fault of its own."""
+    """Return the condition DisruptionTarget of a pod that a controller deletes."""
     return {
         "type": "DisruptionTarget",
         "status": "True",

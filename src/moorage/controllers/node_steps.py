@@ -47,9 +47,9 @@ def status_of(node: Node, condition: str) -> str:
 
 
 def taints_due(node: Node, now_ns: int) -> list[Json] | None:
-    """Return the taints a node should have, None if it has them.
+    """Return the new taints of a node; None if they are right already.
 
-    Taints of others stay as they are; ours keep their time while they are wanted.
+    Taints of other clients stay as they are; our taints keep their time while they are due.
     """
     wanted = _wanted(node)
     kept = [each for each in node.spec.taints if each.key not in _OURS]
@@ -71,7 +71,7 @@ def taints_due(node: Node, now_ns: int) -> list[Json] | None:
 def _wanted(node: Node) -> list[_Wanted]:
     found = []
     ready = status_of(node, "Ready")
-    # A node nobody has reported on yet has no condition; that says nothing.
+    # A node that no agent has reported on has no condition; no taint follows.
     key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(ready)
     if key is not None:
         found += [_Wanted(key, NO_SCHEDULE), _Wanted(key, NO_EXECUTE)]
@@ -84,7 +84,7 @@ def _wanted(node: Node) -> list[_Wanted]:
 
 
 def silent_conditions(node: Node, now_ns: int) -> list[Json] | None:
-    """Return the conditions of a node that has not been heard of; None if they say so already."""
+    """Return the conditions of a silent node; None if they are Unknown already."""
     if all(status_of(node, each) == "Unknown" for each in _SILENT):
         return None
     now = rfc3339(now_ns)
@@ -118,10 +118,10 @@ def eviction_in(pod: Pod, taints: Sequence[Taint], since_ns: int, now_ns: int) -
     Parameters
     ----------
     taints
-        Of the node.
+        Taints of the node.
     since_ns
-        When the pod was first seen with taints that throw it out; a limited toleration counts
-        from there.
+        When the pod was first seen with taints that evict it; a limited toleration counts from
+        there.
     """
     throwing = [each for each in taints if each.effect == NO_EXECUTE]
     if not throwing:

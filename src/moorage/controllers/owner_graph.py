@@ -1,7 +1,7 @@
 """The graph of owners and dependents: every object of a cluster by uid. No I/O.
 
-Place in the flow: `moorage.controllers.garbage` feeds it from its watches and asks it what is to
-be looked at; deletions are decided there.
+Place in the flow: `moorage.controllers.garbage` puts watched objects into the graph, gets the uids
+to check, and decides about deletions.
 
 Rules: kubernetes v1.36 pkg/controller/garbagecollector/{graph,graph_builder}.go.
 """
@@ -21,7 +21,7 @@ ORPHAN: Final = "orphan"
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One object, as far as its owners and its deletion go."""
+    """The fields of an object that matter to ownership and deletion."""
 
     resource: ResourceType
     namespace: str
@@ -33,16 +33,16 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def waits_for_dependents(self) -> bool:
-        """Whether it is being deleted, after its dependents."""
+        """Whether the object is in foreground deletion: it goes after its dependents."""
         return self.deleting and FOREGROUND in self.finalizers
 
     @property
     def lets_dependents_go(self) -> bool:
-        """Whether it is being deleted, and its dependents are to stay."""
+        """Whether the object is in orphan deletion: its dependents stay."""
         return self.deleting and ORPHAN in self.finalizers
 
     def blocks(self, uid: str) -> bool:
-        """Whether an owner that is deleted after its dependents waits for this one."""
+        """Whether the foreground deletion of an owner waits for this object."""
         return any(each.uid == uid and each.block_owner_deletion for each in self.owners)
 
 
@@ -61,7 +61,7 @@ def item_of(resource: ResourceType, obj: ApiObject) -> Item:
 
 
 class OwnerGraph:
-    """All objects by uid, and the dependents of each, also of owners that are not there."""
+    """All objects by uid, and the dependents of each owner, of absent owners, too."""
 
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
@@ -72,7 +72,7 @@ class OwnerGraph:
         return [self.items[each] for each in self._dependents.get(uid, ())]
 
     def put(self, item: Item) -> list[str]:
-        """Take in an object, new or changed; return the uids that are to be looked at."""
+        """Add or update an object; return the uids to check."""
         before = self.items.get(item.uid)
         if before is not None:
             self._unlink(before)
@@ -82,7 +82,7 @@ class OwnerGraph:
         return list(dict.fromkeys(self._touched(before, item)))
 
     def drop(self, uid: str) -> list[str]:
-        """Take in that an object is gone; return the uids that are to be looked at."""
+        """Remove a deleted object; return the uids to check."""
         item = self.items.pop(uid, None)
         if item is None:
             return []

@@ -37,11 +37,11 @@ class PodControl:
     Parameters
     ----------
     controller
-        Whose queue is told, and in whose name Events are emitted.
+        The controller that gets the keys and emits the Events.
     owners, pods
-        What is seen of both.
+        Views of the owners and of the pods.
     said
-        Texts of the Events about a pod created and one deleted.
+        Texts of the Events about a created pod and a deleted pod.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PodControl:
             self._controller.queue.add(key_of(owner))
 
     def _queue_takers(self, pod: Pod) -> None:
-        """Queue the objects that might adopt a pod nobody manages."""
+        """Queue the objects that might adopt a pod without a managing owner."""
         if not pod.metadata.labels:
             return
         for key, owner in self._owners.objects.items():
@@ -117,12 +117,12 @@ class PodControl:
         Parameters
         ----------
         fits
-            What must be so of a pod besides that its labels match.
+            A further condition on a pod, besides matching labels.
 
         Raises
         ------
         MoorageError
-            An adoption did not work; it is tried again with the owner.
+            An adoption failed; it is tried again at the owner's next sync.
         """
         selector = selector_of(owner)
         leaving = owner.metadata.deletion_timestamp is not None
@@ -166,9 +166,9 @@ class PodControl:
     # --- creating and deleting --------------------------------------------------------------
 
     async def create(self, owner: Whole, bodies: Sequence[Json]) -> None:
-        """Create pods, in growing batches; a failure ends it after its batch.
+        """Create pods in growing batches; a batch with a failure is the last one.
 
-        A body without a name gets one behind its ``generateName``.
+        A body without a name gets a name that starts with its ``generateName``.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class PodControl:
 
 
 async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    """Do works side by side, in batches that double; a batch with a failure is the last one.
+    """Run jobs side by side, in batches that double; a batch with a failure is the last one.
 
     So a quota that refuses every pod is asked a few times, not a thousand times.
 
@@ -252,7 +252,7 @@ def selector_of(owner: Whole) -> Selector:
     try:
         selector = owner.spec["selector"]
         if selector and all(isinstance(value, str) for value in selector.values()):
-            # A replication controller gives the labels alone.
+            # The selector of a replication controller is a plain map of labels.
             selector = {"matchLabels": selector}
         return compile_label_selector(from_dict(LabelSelector, selector))
     except (ValueError, KeyError, TypeError, MoorageError):

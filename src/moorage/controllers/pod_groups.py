@@ -1,9 +1,9 @@
 """Keeps the status of coscheduling's pod groups, which ``kubectl get podgroup`` shows.
 
-The scheduler never reads it. Rules: scheduling spec, gang section B, controller (scheduler-plugins
-``pkg/controllers/podgroup_controller.go``). Ours besides: the phase ``Degraded`` for a group that
-started and misses pods, ``scheduled`` counts pods with a node, and a phase is written once for all
-the steps that lead to it.
+The scheduler never reads this status. Rules: scheduling spec, gang section B, controller
+(scheduler-plugins ``pkg/controllers/podgroup_controller.go``). Differences: the phase ``Degraded``
+marks a started group that lacks pods; ``scheduled`` counts pods with a node; a phase is written
+once for all the steps that lead to it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PodGroupController(Controller):
 
 
 def group_of(pod: Pod | None) -> Key | None:
-    """Return namespace and name of the PodGroup a pod names."""
+    """Return the key of the PodGroup that a pod names."""
     if pod is None:
         return None
     labels = pod.metadata.labels
@@ -97,7 +97,7 @@ def group_status(found: Whole, pods: Sequence[Pod], *, now_ns: int) -> dict[str,
     found
         The group.
     pods
-        Every pod that names it, finished ones too.
+        Every pod that names the group, finished pods included.
     now_ns
         Wall-clock time.
     """
@@ -123,7 +123,7 @@ def group_status(found: Whole, pods: Sequence[Pod], *, now_ns: int) -> dict[str,
 
 
 def _phase(before: str, pods: Sequence[Pod], *, least: int) -> str:
-    """Return where a group stands; the later rules override the earlier."""
+    """Return the phase of a group; later rules override earlier rules."""
     if len(pods) < least:
         return DEGRADED if before in _STARTED and _placed(pods) else PENDING
     phases = [pod.status.phase for pod in pods]
@@ -140,10 +140,10 @@ def _phase(before: str, pods: Sequence[Pod], *, least: int) -> str:
 
 
 def _is_degraded(before: str, pods: Sequence[Pod], *, least: int) -> bool:
-    """Whether a group that started misses pods: some have a node, and not enough of them.
+    """Whether a started group lacks pods: some pods have a node, but fewer than the minimum.
 
-    While its pods are bound one after another a group looks the same. It did not start before, and
-    none of its pods met an error.
+    A group whose pods are being bound looks the same, but it has not started before and none of its
+    pods met an error.
     """
     placed = _placed(pods)
     if not 0 < placed < least:
@@ -152,7 +152,7 @@ def _is_degraded(before: str, pods: Sequence[Pod], *, least: int) -> bool:
 
 
 def _is_leaving(pod: Pod) -> bool:
-    """Whether a deleted pod has ended; its group is no failure because somebody deleted a pod."""
+    """Whether a deleted pod has ended; deleting a pod does not make its group fail."""
     return pod.metadata.deletion_timestamp is not None and is_finished(pod)
 
 
@@ -182,7 +182,7 @@ def _least(found: Whole) -> int:
 
 
 def _took_too_long(found: Whole) -> bool:
-    """Whether a group began so late that nobody looks after it any more (upstream's rule)."""
+    """Whether a group started too long after its creation to be updated (upstream's rule)."""
     start = time_ns(found.status.get("scheduleStartTime"))
     if not start or found.status.get("running") or found.status.get("phase") in _STARTED:
         return False

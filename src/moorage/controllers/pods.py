@@ -1,4 +1,4 @@
-"""Pods as controllers look at them: alive, ready, available, and which of them to delete first.
+"""Tells whether pods are active, ready and available, and in which order to delete pods.
 
 Rules: kubernetes v1.36 pkg/controller/controller_utils.go and pkg/api/v1/pod/util.go.
 """
@@ -31,7 +31,7 @@ def time_ns(text: str | None) -> int:
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether a pod has ended by itself."""
+    """Whether a pod has ended (Succeeded or Failed)."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
@@ -70,24 +70,24 @@ def available_in(pod: Pod, *, min_ready_seconds: int, now_ns: int) -> float | No
 
 
 def restarts(pod: Pod) -> int:
-    """Return how often the container of a pod that restarted most did so."""
+    """Return the largest restart count among the containers of a pod."""
     return max((each.restart_count for each in pod.status.container_statuses), default=0)
 
 
 def deletion_order(pods: Sequence[Pod], *, rank: Mapping[str, int], now_ns: int) -> list[Pod]:
-    """Return pods in the order in which they should go.
+    """Return pods in the order in which they should be deleted.
 
     Parameters
     ----------
     rank
-        Node name to how many related pods there are on it; of crowded nodes pods go first.
+        Node name to the number of related pods there; pods of crowded nodes are deleted first.
     now_ns
         Wall-clock time, from which ages are counted.
 
     Notes
     -----
     kubernetes v1.36 ``ActivePodsWithRanks``: ages and times of readiness are compared by their
-    order of magnitude, so that which of about equally old pods goes is left to their uids.
+    order of magnitude; among pods of about the same age the uids decide.
     """
     rules: tuple[Callable[[Pod, Pod], int], ...] = (
         lambda a, b: bool(a.spec.node_name) - bool(b.spec.node_name),
@@ -149,7 +149,7 @@ def pod_from_template(
     Parameters
     ----------
     prefix
-        Becomes ``generateName``, though the caller names the pod.
+        Value of ``generateName``; the caller names the pod.
     """
     metadata = template.get("metadata") or {}
     made: dict[str, Any] = {"namespace": namespace, "ownerReferences": [dict(owner)]}
@@ -178,7 +178,7 @@ def template_hash(template: Mapping[str, Any], collisions: int) -> str:
 
 
 def safe_letters(text: str) -> str:
-    """Return a text in letters that make no words."""
+    """Return a text in letters that form no words."""
     return "".join(_SAFE_LETTERS[ord(each) % len(_SAFE_LETTERS)] for each in text)
 
 
@@ -188,7 +188,7 @@ def scaled(value: int | str | None, total: int, *, up: bool) -> int:
     Raises
     ------
     ValueError
-        The text is no percentage.
+        The text is not a percentage.
     """
     if value is None:
         return 0

@@ -35,7 +35,7 @@ class ReplicaSetController(Controller):
     Parameters
     ----------
     around
-        What every controller needs.
+        The surroundings of the controller.
     resource
         ``REPLICA_SETS`` or ``REPLICATION_CONTROLLERS``.
     """
@@ -109,7 +109,7 @@ def min_ready_seconds(obj: Whole) -> int:
 
 
 def next_available(pods: Sequence[Pod], seconds: int, now_ns: int) -> float | None:
-    """Return the seconds until the next ready pod is available; None if none waits for that."""
+    """Return the seconds until the next ready pod is available; None without such a pod."""
     waits = [available_in(pod, min_ready_seconds=seconds, now_ns=now_ns) for pod in pods]
     return min((wait for wait in waits if wait), default=None)
 

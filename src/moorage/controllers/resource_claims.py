@@ -1,7 +1,7 @@
 """Creates claims from templates for pods, and frees claims whose pods have ended.
 
-Rules: kubernetes v1.36 ``pkg/controller/resourceclaim/controller.go``. Claims of pod groups, which
-are behind a gate there, are left alone.
+Rules: kubernetes v1.36 ``pkg/controller/resourceclaim/controller.go``. Claims of pod groups are
+left alone; upstream they are behind a feature gate.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from moorage.controllers.pods import is_finished
 from moorage.controllers.views import View, Whole, controller_of
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""Annotation of a made claim: the entry of ``spec.resourceClaims`` it is for."""
+"""Annotation of a claim made here: the name of its entry in ``spec.resourceClaims``."""
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 
-_LOOK_AGAIN_SECONDS: Final = 5.0  # for a template that is not there yet; a guess
+_LOOK_AGAIN_SECONDS: Final = 5.0  # pause while a template does not exist; a guess
 
 
 class ClaimMaker(Controller):
@@ -33,7 +33,7 @@ class ClaimMaker(Controller):
         self._pods: View[Pod] = around.views.of(PODS, Pod)
         self._claims: View[Whole] = around.views.of(RESOURCE_CLAIMS, Whole)
         self._templates: View[Whole] = around.views.of(RESOURCE_CLAIM_TEMPLATES, Whole)
-        self._made: dict[tuple[str, str], str] = {}  # not shown yet: (uid of pod, entry) -> name
+        self._made: dict[tuple[str, str], str] = {}  # unseen: (pod uid, entry) -> name
         self._pods.tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
@@ -59,7 +59,7 @@ class ClaimMaker(Controller):
         return _LOOK_AGAIN_SECONDS if missing else None
 
     def _find(self, pod: Pod, entry: str) -> str | None:
-        """Return the claim that was made for an entry; the pod may not have been told."""
+        """Return the claim that was made for an entry; the pod's status may not name it yet."""
         for claim in self._claims.owned_by(pod.uid):
             if claim.metadata.annotations.get(POD_CLAIM) == entry:
                 return claim.name
@@ -100,7 +100,7 @@ class ClaimMaker(Controller):
 
 
 class ClaimReleaser(Controller):
-    """Takes pods that have ended out of claims, and frees the devices nobody uses any more."""
+    """Removes the reservations of ended pods from claims, and frees unused devices."""
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="resource-claim-releaser", resource=RESOURCE_CLAIMS)
@@ -130,9 +130,10 @@ class ClaimReleaser(Controller):
         return None
 
     async def _free(self, claim: Whole) -> None:
-        """Give back the devices of a claim, then let it be deleted.
+        """Deallocate the devices of a claim, then remove its finalizer.
 
-        The finalizer alone says nothing: a scheduler sets it just before it allocates.
+        The finalizer alone does not mean an allocation: a scheduler sets it just before it
+        allocates.
         """
         if claim.status:
             status = {"reservedFor": None, "allocation": None, "devices": None}

@@ -1,6 +1,6 @@
-"""Revisions of a pod template, kept as ControllerRevisions so that one can go back.
+"""Revisions of a pod template, kept as ControllerRevisions so that a rollout can be undone.
 
-Shared by stateful and daemon sets; kubectl rollout history and undo read what is written here.
+Shared by stateful and daemon sets; kubectl rollout history and undo read these revisions.
 
 Rules: kubernetes v1.36 pkg/controller/history/controller_history.go.
 """
@@ -20,7 +20,7 @@ from moorage.controllers.views import Whole
 
 
 class Revision(ApiObject, frozen=True, kw_only=True):
-    """apps/v1 ControllerRevision: a patch that puts a template back, and its number."""
+    """apps/v1 ControllerRevision: a patch that restores a template, and the revision number."""
 
     data: dict[str, Any] = {}  # noqa: RUF012  (the codec library copies it)
     revision: int = 0
@@ -33,13 +33,13 @@ class Revision(ApiObject, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The revisions of an object, oldest first, and which of them its template is."""
+    """The revisions of an object, oldest first, and the revision of its template."""
 
     every: list[Revision]
     update: Revision
 
     def named(self, name: str) -> Revision:
-        """Return the revision of a name; the newest where there is none."""
+        """Return the revision of a name; the newest revision if no revision has the name."""
         return next((each for each in self.every if each.name == name), self.update)
 
 
@@ -49,9 +49,9 @@ class Revisions:
     Parameters
     ----------
     controller
-        Whose objects.
+        The controller of the objects.
     hash_label
-        The label of a revision that has its hash.
+        The label that holds the hash of a revision.
     """
 
     def __init__(self, controller: Controller, around: Surroundings, *, hash_label: str) -> None:
@@ -68,12 +68,12 @@ class Revisions:
                     self._controller.queue.add((each.namespace, owner.name))
 
     async def settle(self, owner: Whole) -> History:
-        """Have a revision for an object's template, the newest one; return all.
+        """Ensure that the newest revision is that of the object's template; return all revisions.
 
         Raises
         ------
         MoorageError
-            It could not be written; it is tried again with the object.
+            A write failed; it is tried again at the object's next sync.
         """
         every = sorted(self._seen.owned_by(owner.metadata.uid), key=_age_key)
         data = {"spec": {"template": {**(owner.spec.get("template") or {}), "$patch": "replace"}}}
@@ -82,7 +82,7 @@ class Revisions:
         if equal and equal[-1] is every[-1]:
             return History(every, equal[-1])
         if equal:
-            # Gone back to: the old revision becomes the newest.
+            # After an undo the old revision becomes the newest.
             changed = msgspec.structs.replace(equal[-1], revision=number)
             await self._controller.write(CONTROLLER_REVISIONS, equal[-1], {"revision": number})
             return History([*(each for each in every if each is not equal[-1]), changed], changed)
@@ -112,7 +112,7 @@ class Revisions:
         except ConflictError:
             made = await client.get(CONTROLLER_REVISIONS, name, namespace=owner.namespace)
             if made.get("data") != data:
-                # Another template has this hash: the next try takes another name.
+                # Another template has this hash: the next attempt uses another name.
                 await self._controller.write_status(owner, {"collisionCount": collisions + 1})
                 raise
         return msgspec.convert(made, Revision)

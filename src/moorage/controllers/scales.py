@@ -1,4 +1,4 @@
-"""Finds how many pods an owner wants, in watched owners first, then by asking the server.
+"""Finds the wanted number of pods of an owner: from watched owners, else from the server.
 
 Rules: kubernetes v1.36 ``pkg/controller/disruption/disruption.go`` (the pod controller finders).
 """
@@ -38,7 +38,7 @@ class ScaledSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class Scaled(ApiObject, frozen=True, kw_only=True):
-    """Anything with ``spec.replicas``."""
+    """Any object with ``spec.replicas``."""
 
     spec: ScaledSpec = ScaledSpec()
 
@@ -49,7 +49,7 @@ WATCHED: Final[tuple[ResourceType, ...]] = (
     DEPLOYMENTS,
     STATEFUL_SETS,
 )
-"""Owners that are watched; others are asked for their scale."""
+"""Kinds of watched owners; for other owners the server is asked for the scale."""
 
 _GROUPS: Final[Mapping[str, frozenset[str]]] = {
     REPLICATION_CONTROLLERS.kind: frozenset({""}),
@@ -69,14 +69,14 @@ class _ScaleAnswer(ApiStruct, frozen=True):
 
 
 class Scales:
-    """Finds scales.
+    """Finds the scales of owners.
 
     Parameters
     ----------
     client
-        Asked about owners that are not watched.
+        Client for the scales of owners that are not watched.
     changed
-        Told of every change of a watched owner, as `Seen` tells it.
+        Called with every change of a watched owner, with the arguments that `Seen` passes.
     """
 
     def __init__(self, client: Client, changed: Callable[[Scaled | None], None]) -> None:
@@ -91,7 +91,7 @@ class Scales:
         Raises
         ------
         ApiError, TransportError
-            The server did not answer as it should.
+            The server refused a call or gave no valid answer.
         """
         found: dict[str, Scale | BudgetError | None] = {}
         for owner in owners:
@@ -126,7 +126,7 @@ class Scales:
         return found if found is not None and found.metadata.uid == owner.uid else None
 
     async def _asked(self, owner: OwnerReference, namespace: str) -> Scale | None:
-        """Ask for the scale subresource of an owner of any kind."""
+        """Read the scale subresource of an owner of any kind."""
         resource = await scaled_resource(self._client, owner.api_version, owner.kind)
         path = resource_path(resource, namespace, owner.name, "scale")
         try:

@@ -1,6 +1,6 @@
 """The newest version of every object of a kind, as the watches of a controller showed it.
 
-The end of a `moorage.client.reflector.Reflector`; controllers look here and never ask the server.
+The handler of a `moorage.client.reflector.Reflector`; controllers read here, not from the server.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ T = TypeVar("T", bound=ApiObject)
 
 
 class Seen(Generic[T]):
-    """The newest version of every object of a kind, and which changed since they were taken.
+    """The newest version of every object of a kind, and the keys changed since the last take.
 
     Parameters
     ----------
     changed
-        Called with every version that appears, and with the last one of what is gone; with the
-        one before, too, where a change took labels away or gave others. None once all are listed.
+        Called with every new version, and with the last version of a deleted object. Called with
+        the version before, too, when a change removed or replaced labels. Called with None once all
+        objects are listed.
     """
 
     def __init__(self, changed: Callable[[T | None], None]) -> None:

@@ -1,6 +1,6 @@
-"""Stateful sets: pods with names and claims of their own.
+"""Stateful sets: pods with stable names and their own claims.
 
-What is to be done is decided in ``stateful_steps``; here it is watched for and written.
+``stateful_steps`` decides; this module watches and writes.
 
 Rules: kubernetes v1.36 pkg/controller/statefulset.
 """
@@ -103,7 +103,7 @@ class StatefulSetController(Controller):
     # --- what becomes of claims -------------------------------------------------------------
 
     async def _keep_claims(self, found: Whole, pods: Mapping[int, Pod]) -> None:
-        """Have claims owned as the set's retention policy wants it, so that they go in time."""
+        """Set the owners of claims by the set's retention policy, for the garbage collector."""
         policy = found.spec.get("persistentVolumeClaimRetentionPolicy") or {}
         with_set = policy.get("whenDeleted") == "Delete"
         with_pod = policy.get("whenScaled") == "Delete"

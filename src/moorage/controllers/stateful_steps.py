@@ -1,8 +1,8 @@
 """Decides the next step of a stateful set from its pods; no I/O.
 
-Place in the flow: `moorage.controllers.stateful_set` asks here and carries out what it is told.
-In order, pods are made from the lowest ordinal on, each after the one before is available, and
-taken away from the highest one; in parallel, all at once.
+Place in the flow: `moorage.controllers.stateful_set` asks here and carries out the plan.
+OrderedReady creates pods from the lowest ordinal on, each after its predecessor is available, and
+deletes pods from the highest ordinal on. Parallel creates and deletes all pods at once.
 
 Rules: kubernetes v1.36 pkg/controller/statefulset/{stateful_set_control,stateful_set_utils}.go.
 """
@@ -40,7 +40,7 @@ class Plan:
     Parameters
     ----------
     claims
-        Claims to create for the pods below, if they are not there.
+        Claims to create for the new pods, if they do not exist.
     create
         Pods to create.
     delete
@@ -72,7 +72,7 @@ def plan(found: Whole, pods: Mapping[int, Pod], history: History, now_ns: int) -
     Parameters
     ----------
     pods
-        Its pods by ordinal.
+        The pods of the set by ordinal.
     """
     return _Planner(found, pods, history, now_ns).plan()
 
@@ -103,7 +103,7 @@ class _Planner:
         return self._plan
 
     def _settle(self, ordinal: int) -> bool:
-        """See to a pod that should be there; return whether it is there and available."""
+        """Plan the next write for a wanted pod; return whether the pod is available."""
         pod = self._pods.get(ordinal)
         if pod is None:
             self._create(ordinal)
@@ -127,7 +127,7 @@ class _Planner:
         self._plan.create.append(pod_of(self._set, ordinal, revision))
 
     def _condemn(self, ordinal: int, *, first_unhealthy: list[int]) -> bool:
-        """Take away a pod that should not be there; return whether the next one may go, too."""
+        """Delete a surplus pod; return whether the next surplus pod may be deleted, too."""
         pod = self._pods[ordinal]
         if pod.metadata.deletion_timestamp is not None:
             return not self._in_order
@@ -137,7 +137,7 @@ class _Planner:
         return not self._in_order
 
     def _roll(self, wanted_now: range) -> None:
-        """Take away pods of old revisions from the highest ordinal on, a few at a time."""
+        """Delete pods of old revisions from the highest ordinal on, a few at a time."""
         rolling = (self._set.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         partition = int(rolling.get("partition") or 0)
         most = scaled(rolling.get("maxUnavailable", 1), len(wanted_now), up=True)
@@ -178,7 +178,7 @@ def revision_of(pod: Pod) -> str:
 
 
 def claim_name(found: Whole, template: Mapping[str, Json], ordinal: int) -> str:
-    """Return the name of the claim a pod has for one of the set's claim templates."""
+    """Return the name of a pod's claim for one of the set's claim templates."""
     return f"{template['metadata']['name']}-{found.name}-{ordinal}"
 
 
@@ -236,7 +236,7 @@ def pod_of(found: Whole, ordinal: int, revision: Revision) -> Json:
 
 
 def status_due(found: Whole, pods: Sequence[Pod], history: History, now_ns: int) -> Json:
-    """Return the status a set with these pods should have."""
+    """Return the new status of a set with these pods."""
     update = history.update.name
     current = history.named(str(found.status.get("currentRevision") or "")).name
     created = [pod for pod in pods if pod.metadata.deletion_timestamp is None]

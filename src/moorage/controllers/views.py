@@ -1,7 +1,7 @@
 """The view of the cluster that all controllers share: one watch for each kind.
 
-Place in the flow: reflector -> **view** -> the controllers' queues. A controller looks here and
-never asks the server; what it wrote it sees when the watch shows it.
+Place in the flow: reflector -> **view** -> the controllers' queues. Controllers read the view and
+never the server; the view shows their writes after the watch does.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T", bound=ApiObject)
 
 Told = Callable[[T | None, T | None], None]
-"""Called with the version before and the newest one; None where there is none."""
+"""Called with the version before and the newest version; None for a missing version."""
 
 
 class Whole(ApiObject, frozen=True, kw_only=True):
-    """Any object with a spec and a status, whatever they hold.
+    """Any object with a spec and a status, without a schema.
 
-    Templates are copied from here into new objects, so no field may get lost in reading.
+    Templates are copied from these objects into new objects, so decoding must keep every field.
     """
 
     spec: dict[str, Any] = {}  # noqa: RUF012  (the codec library copies it)
@@ -44,19 +44,20 @@ class View(Generic[T]):
     Attributes
     ----------
     objects
-        By namespace and name; read only.
+        Objects by (namespace, name); read only.
     """
 
     def __init__(self, resource: ResourceType) -> None:
         self.resource = resource
         self.objects: dict[Key, T] = {}
         self._told: list[Told[T]] = []
-        # Uid of the managing owner -> its objects; those without one are under their namespace.
+        # Uid of the managing owner -> its objects; objects without an owner are under their
+        # namespace.
         self._owned: dict[str, dict[Key, T]] = {}
         self._free: dict[str, dict[Key, T]] = {}
 
     def tell(self, told: Told[T]) -> None:
-        """Tell of every change from now on."""
+        """Call a listener with every change from now on."""
         self._told.append(told)
 
     def owned_by(self, uid: str) -> list[T]:
@@ -65,12 +66,12 @@ class View(Generic[T]):
         return [found[key] for key in sorted(found)]
 
     def free_in(self, namespace: str) -> list[T]:
-        """Return the objects of a namespace that nobody manages, by name."""
+        """Return the objects of a namespace without a managing owner, by name."""
         found = self._free.get(namespace, {})
         return [found[key] for key in sorted(found)]
 
     def in_namespace(self, namespace: str) -> list[T]:
-        """Return the objects of a namespace, by name; looks at all there are."""
+        """Return the objects of a namespace, by name; scans all objects of the kind."""
         keys = sorted(key for key in self.objects if key[0] == namespace)
         return [self.objects[key] for key in keys]
 
@@ -94,7 +95,7 @@ class View(Generic[T]):
         self._pass_on(obj, None)
 
     def on_synced(self) -> None:
-        """Nothing to do: whoever cares waits for the views."""
+        """Do nothing: `Views.synced` waits for the list."""
 
     def on_undecodable(self, key: Key, error: DecodeError) -> None:
         """Take in that an object cannot be read."""
@@ -142,7 +143,7 @@ class Views:
         self._reflectors: list[Reflector[Any]] = []
 
     def of(self, resource: ResourceType, type_: type[T]) -> View[T]:
-        """Return the view of a kind, made on first use; all uses must ask for one type."""
+        """Return the view of a kind, made on first use; all uses must give the same type."""
         found = self._views.get(resource)
         if found is None:
             found = self._views[resource] = View(resource)

@@ -1,6 +1,6 @@
 """The next step for a claim, a volume or a pod's ephemeral volumes: decisions without I/O.
 
-``volumes`` carries a step out, the watch shows the result, and the question is asked again.
+``volumes`` carries a step out; the next step is decided when the watch shows the result.
 
 Rules mirrored, simplified: kubernetes v1.36 ``pkg/controller/volume/persistentvolume`` and
 ``pkg/controller/volume/ephemeral``; storage drivers are played.
@@ -40,7 +40,7 @@ class Create(msgspec.Struct, frozen=True):
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """Change an object by a merge patch, if it still has the version it was judged by."""
+    """Change an object by a merge patch, if it still has the version that the step is based on."""
 
     resource: ResourceType
     key: Key
@@ -68,14 +68,14 @@ class VolumeWorld(msgspec.Struct, frozen=True):
 
 
 class VolumeIndex(msgspec.Struct, frozen=True):
-    """Volumes as claims look for them; made once for many claims.
+    """Index of volumes for the search by claims; made once for many claims.
 
     Parameters
     ----------
     free
-        Available, and reserved for nobody.
+        Available volumes without a reservation.
     reserved
-        By (namespace, name) of the claim they are reserved for.
+        Reserved volumes by (namespace, name) of the claim.
     """
 
     free: Sequence[PersistentVolume]
@@ -106,7 +106,7 @@ def claim_step(claim: PersistentVolumeClaim, world: VolumeWorld, index: VolumeIn
     Parameters
     ----------
     index
-        Of the world's volumes.
+        Index of the world's volumes.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _take(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Patch:
 
 
 def _tie(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Step:
-    """Let a claim name the volume that is reserved for it."""
+    """Write the reserved volume's name into the claim."""
     reference = volume.spec.claim_ref
     if reference is None or not reference.uid:
         return _take(claim, volume)
@@ -196,7 +196,7 @@ def _tie(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Step:
 def _provision(
     claim: PersistentVolumeClaim, storage_class: StorageClass, world: VolumeWorld
 ) -> Create | None:
-    """Make the volume a storage driver would make."""
+    """Create the volume as a storage driver would."""
     name = f"pvc-{claim.metadata.uid}"
     if ("", name) in world.volumes:
         return None
@@ -288,7 +288,7 @@ def volume_step(volume: PersistentVolume, world: VolumeWorld) -> Step | None:
     if claim is not None and claim.metadata.uid == reference.uid:
         return None
     if phase not in ("Bound", "Released"):
-        return None  # its claim has not been seen yet
+        return None  # the watch has not shown its claim yet
     if volume.spec.persistent_volume_reclaim_policy == "Delete":
         return Delete(PERSISTENT_VOLUMES, ("", volume.name))
     return None if phase == "Released" else _phase(volume, "Released")

@@ -1,7 +1,7 @@
 """Plays the volume controllers: watches, asks ``volume_steps`` for the next step, and writes.
 
-One loop for everything: a change of anything makes the claims, volumes and pods it touches due.
-A write that came too late (conflict, gone) is dropped, because the watch will show why.
+One loop does all work: a change makes the claims, volumes and pods it concerns due. A write that
+came too late (conflict, gone) is dropped, because the watch will show why.
 """
 
 from __future__ import annotations
@@ -63,16 +63,17 @@ DEFAULT_CLASS: Final[dict[str, object]] = {
     "volumeBindingMode": "WaitForFirstConsumer",
     "allowVolumeExpansion": True,
 }
-"""The class claims get that name none, unless the cluster has classes when this starts."""
+"""Default class for claims without a class; not made if the cluster has classes at the start."""
 
-# After an answer that may be better later; a guess.
+# Pause after a failed call that may succeed later; a guess.
 _RETRY_SECONDS = 1.0
 
 
 class VolumeControllers:
     """Binds claims, makes volumes for them, and makes and removes claims of ephemeral volumes.
 
-    Every provisioner named by a StorageClass is played, so run it only where no real one is.
+    Every provisioner named by a StorageClass is played, so run this only without a real
+    provisioner.
 
     Parameters
     ----------
@@ -105,14 +106,14 @@ class VolumeControllers:
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Play until cancelled.
+        """Run the controllers until cancelled.
 
         Raises
         ------
         ApiError
             The server refused the default class (credentials); nothing is running then.
         Exception
-            A part broke; controllers that go on half dead would be worse.
+            A task failed; the others are stopped, too.
         """
         reflectors = self._reflectors()
         await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
@@ -214,7 +215,7 @@ class VolumeControllers:
         ]
 
     async def _carry_out(self, step: Step) -> bool:
-        """Do a step; False when it should be tried again."""
+        """Carry out a step; False when the step is to be retried."""
         try:
             await self._send(step)
         except (ConflictError, NotFoundError) as late:
@@ -245,7 +246,7 @@ class VolumeControllers:
             await self._client.delete(step.resource, name, namespace=namespace)
 
     def _look_again(self) -> None:
-        """Judge everything unfinished again when the next change, or the next try, comes."""
+        """Make everything unfinished due again at the next change or the next retry."""
         self._claims.dirty.update(dict.fromkeys(self._unfinished_claims()))
         self._pods.dirty.update(dict.fromkeys(self._pods.objects))
         self._volumes.dirty.update(dict.fromkeys(self._volumes.objects))
@@ -254,7 +255,7 @@ class VolumeControllers:
 def _writes_any(step: Step, taken: set[tuple[str, Key]]) -> bool:
     """Whether an earlier step of the round writes the same object; notes it if not.
 
-    So two claims that want one free volume are judged one after the other.
+    So two claims for the same free volume are decided one after the other.
     """
     if isinstance(step, Create):
         return False

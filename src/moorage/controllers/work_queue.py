@@ -1,7 +1,7 @@
-"""Keys that need looking at: each once, never by two workers at a time, again after a failure.
+"""Queue of keys: each key is queued once, has one worker at a time, and is retried after a failure.
 
-Place in the flow: `views` tells a controller what changed, the controller puts the key of the
-object concerned in here, and a worker takes it out.
+Place in the flow: `views` reports a change to a controller, the controller adds the object's key,
+and a worker takes the key.
 
 Notes
 -----
@@ -27,7 +27,7 @@ _DOUBLINGS_MAX: Final = 18  # beyond it the cap counts anyway
 class WorkQueue(Generic[KeyT]):
     """A queue of keys.
 
-    A key that is added while a worker has it comes back when the worker is done with it.
+    A key that is added while a worker has it is queued again when the worker is done.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class WorkQueue(Generic[KeyT]):
         self._queued: set[KeyT] = set()
         self._taken: set[KeyT] = set()
         self._failures: dict[KeyT, int] = {}
-        # Key -> the timer that will add it; only the earliest one counts.
+        # Key -> the timer that will add it; only the earliest timer counts.
         self._later: dict[KeyT, asyncio.TimerHandle] = {}
         self._changed = asyncio.Event()
 
@@ -43,7 +43,7 @@ class WorkQueue(Generic[KeyT]):
         return len(self._ready)
 
     def add(self, key: KeyT) -> None:
-        """Have a key looked at."""
+        """Queue a key."""
         if key in self._queued:
             return
         self._queued.add(key)
@@ -52,7 +52,7 @@ class WorkQueue(Generic[KeyT]):
             self._changed.set()
 
     def add_after(self, key: KeyT, seconds: float) -> None:
-        """Have a key looked at after some time; an earlier moment set before stays."""
+        """Queue a key after some time; an earlier timer stays."""
         if seconds <= 0:
             self.add(key)
             return
@@ -65,13 +65,13 @@ class WorkQueue(Generic[KeyT]):
         self._later[key] = loop.call_later(seconds, self._due, key)
 
     def retry(self, key: KeyT) -> None:
-        """Have a key looked at again, later with every failure since `forget`."""
+        """Queue a key again after a pause that grows with each failure since `forget`."""
         count = self._failures.get(key, 0)
         self._failures[key] = min(count + 1, _DOUBLINGS_MAX)
         self.add_after(key, min(_FIRST_RETRY_SECONDS * 2**count, _LAST_RETRY_SECONDS))
 
     def forget(self, key: KeyT) -> None:
-        """Count failures of a key from the start again."""
+        """Reset the failure count of a key."""
         self._failures.pop(key, None)
 
     async def take(self) -> KeyT:
@@ -92,7 +92,7 @@ class WorkQueue(Generic[KeyT]):
             self._changed.set()
 
     def close(self) -> None:
-        """Set off no more timers."""
+        """Cancel all timers."""
         for timer in self._later.values():
             timer.cancel()
         self._later.clear()

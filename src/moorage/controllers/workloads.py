@@ -86,7 +86,7 @@ class WorkloadControllers:
         Raises
         ------
         Exception
-            A part broke; controllers that go on half dead would be worse.
+            A task failed; the others are stopped, too.
         """
         await aio.together(
             self._views.run(), self._recorder.run(), self._garbage.run(), self._work()

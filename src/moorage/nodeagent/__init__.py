@@ -10,5 +10,5 @@ the API server only through `moorage.client`, so it works against a real one too
 - ``templates`` and ``node_bodies`` make nodes; ``extended_resources`` follows their capacity, and
   ``pressure`` what their annotations say.
 
-``docs/reference/node-annotations.md`` tells users what there is.
+``docs/reference/node-annotations.md`` describes the annotations for users.
 """

@@ -1,7 +1,7 @@
-"""Whether a node admits a pod that is bound to it; the kubelet has the last word.
+"""Decides whether a node admits a pod that is bound to it, as a kubelet does.
 
-``pod_life`` asks when it first sees a pod. A scheduler that believed stale data, or another one
-racing with it, is corrected here: the pod fails with a kubelet's reason and message.
+``pod_life`` asks when it first sees a pod. Stale data or two racing schedulers can bind a pod that
+does not fit. Such a pod fails with a kubelet's reason and message.
 
 Notes
 -----
@@ -55,7 +55,7 @@ class NodeLoad:
             self._ports[pod.uid] = ports
 
     def remove(self, uid: str) -> None:
-        """Stop counting a pod, if it was counted."""
+        """Stop counting a pod; an uncounted pod changes nothing."""
         self._requests.pop(uid, None)
         self._ports.pop(uid, None)
 
@@ -87,7 +87,7 @@ def refuse(pod: Pod, node: Node, load: NodeLoad) -> Refusal | None:
     node
         The node as the API server has it.
     load
-        What the other pods of the node take.
+        Requests and host ports of the other pods of the node.
     """
     if pressed := why_not_admitted(pod, node):
         return Refusal("Evicted", pressed)
@@ -141,7 +141,7 @@ def _lacking_resource(pod: Pod, node: Node, load: NodeLoad) -> Refusal | None:
     for name in (*_FIXED_ORDER, *others):
         amount = wanted.get(name, 0)
         if amount <= 0 or (is_extended_resource(name) and name not in capacity):
-            # A resource that the node has never heard of is not the kubelet's business.
+            # As in a kubelet, a resource that the node does not list is not checked.
             continue
         used = load.used(name)
         if amount > capacity.get(name, 0) - used:

@@ -1,7 +1,8 @@
 """The node agents: two watches, one heap of timers and a few writers serve all nodes.
 
-``sandbox`` and the command ``moorage nodes`` run this. What happens to pods is decided in
-``pod_life``; here it is fed and its effects are written. There is no task per node or pod.
+``sandbox`` and the command ``moorage nodes`` run this. ``pod_life`` decides what happens to pods;
+this module passes in versions and moments, and writes the effects. There is no task per node or
+pod.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from moorage.nodeagent.writers import KeyedWriters, worth_repeating
 _log = logging.getLogger(__name__)
 
 PLAYED = "moorage.dev/played"
-"""Annotation of nodes made by others: ``true`` asks the agents to play them as well."""
+"""Annotation of nodes of other clients: ``true`` asks the agents to play the node as well."""
 
 _LEASE_FACTOR = 4  # a lease lasts four renewals, as a kubelet's
 _HEARTBEAT_SECONDS = 300
@@ -59,9 +60,10 @@ class NodeAgents:
         Templates of the nodes, as ``templates`` makes them.
     renew_seconds
         How often a lease is renewed; it lasts four times as long. The default is a kubelet's.
-        Thousands of nodes may renew less often, where no node controller insists on 40 seconds.
+        Thousands of nodes may renew less often if no node controller requires a renewal within 40
+        seconds.
     adopt
-        Play nodes of others as well that ask for it by the annotation `PLAYED`.
+        Play nodes of other clients as well if they have the annotation `PLAYED`.
 
     Attributes
     ----------
@@ -90,11 +92,11 @@ class NodeAgents:
             for index, template in enumerate(nodes)
         }
         found = {name_of(template): reserved_in(template) for template in nodes}
-        # Only of nodes that keep something back.
+        # Only nodes that reserve something.
         self._reserved = {name: reserved for name, reserved in found.items() if reserved}
         self._nodes = {name: from_dict(Node, body) for name, body in self._bodies.items()}
         self._life = PodLife(self._nodes)
-        # Name of a node not played (so far) -> uid -> its pods.
+        # Name of a node that is not played yet -> uid -> pod.
         self._homeless: dict[str, dict[str, Pod]] = {}
         self._timers: Timers[tuple[str, str]] = Timers()
         self._writers = KeyedWriters(clock=clock, rng=rng)
@@ -112,7 +114,7 @@ class NodeAgents:
         ApiError
             The server refused a node (credentials, an invalid object); nothing is running then.
         Exception
-            A part broke; agents that go on half dead would be worse.
+            A task failed; the others are stopped, too.
         """
         await aio.together(self._writers.run(), self._recorder.run(), self._play())
 
@@ -122,7 +124,7 @@ class NodeAgents:
         await aio.together(nodes.run(), self._watch_pods(nodes, pods), self._keep_time(pods))
 
     async def _watch_pods(self, nodes: Reflector[Node], pods: Reflector[Pod]) -> None:
-        """Watch pods once the nodes they are admitted to are known as the server has them."""
+        """Watch pods once the server's versions of their nodes are known."""
         await nodes.synced.wait()
         await pods.run()
 
@@ -158,7 +160,7 @@ class NodeAgents:
             self._adopt(node)
 
     def _offer_resources(self, node: Node) -> None:
-        """Make extended resources allocatable that a client wrote into the capacity of a node."""
+        """Make the extended resources allocatable that a client added to a node's capacity."""
         reserved = self._reserved.get(node.name, {})
         changes = allocatable_changes(node.status, reserved)
         if changes:
@@ -166,7 +168,7 @@ class NodeAgents:
             self._writers.submit(node.name, partial(self._patch_status, node.name, patch))
 
     def _follow_pressure(self, node: Node) -> None:
-        """Report the pressure that the annotations of a node say, and evict under it."""
+        """Report the pressure that a node's annotations set, and start evictions."""
         if node_bodies.pressures_moved(node):
             reported = node_bodies.conditions(node, now_ns=self._clock.now_ns())
             patch: dict[str, object] = {"status": {"conditions": reported}}
@@ -175,13 +177,13 @@ class NodeAgents:
             self._set_timer(node.name, _EVICTION, EVICT_SECONDS)
 
     def _evict(self, name: str) -> None:
-        """Evict a pod of a node that is still under pressure, and come back."""
+        """Evict a pod if the node is still under pressure, and schedule the next eviction."""
         if pressures_of(self._nodes[name]):
             self._carry_out(self._life.evict(name, now_ns=self._clock.now_ns()))
             self._set_timer(name, _EVICTION, EVICT_SECONDS)
 
     def _adopt(self, node: Node) -> None:
-        """Play a node that somebody else has made, and its pods."""
+        """Play a node of another client, and its pods."""
         template = template_of(to_dict(node))
         index, now_ns = len(self._bodies), self._clock.now_ns()
         self._bodies[node.name] = node_bodies.node_object(template, index=index, now_ns=now_ns)
@@ -193,7 +195,7 @@ class NodeAgents:
             self._pod_seen(pod)
 
     def _node_gone(self, node: Node) -> None:
-        """Do nothing: as with a kubelet, the pods of a deleted node go on."""
+        """Do nothing: as with a kubelet, the pods of a deleted node keep running."""
 
     def _pod_seen(self, pod: Pod) -> None:
         if self._adopts and pod.spec.node_name not in self._nodes:
@@ -325,7 +327,7 @@ class NodeAgents:
             node = from_dict(Node, created)
         self._nodes[name] = node
         await self._create_lease(name)
-        # Spread the beats, or hundreds of nodes would write in the same instant.
+        # Spread the heartbeats, or hundreds of nodes would write in the same instant.
         self._set_timer(name, _LEASE, self._rng.uniform(0, self._renew_seconds))
         self._set_timer(name, _HEARTBEAT, self._rng.uniform(0, _HEARTBEAT_SECONDS))
 
@@ -342,7 +344,7 @@ class NodeAgents:
         return node_bodies.lease_spec(name, seconds=seconds, now_ns=self._clock.now_ns())
 
     async def _renew_lease(self, name: str) -> None:
-        """Renew a lease once; the next moment comes whatever happens."""
+        """Renew a lease once; the next renewal is scheduled even after a failure."""
         patch = {"spec": self._lease_spec(name)}
         try:
             await self._client.patch(

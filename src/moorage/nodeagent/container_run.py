@@ -2,7 +2,8 @@
 
     waiting -> running -> ended -> running -> ended ...
 
-``pod_containers`` decides which container starts when; here is what one of them remembers.
+``pod_containers`` decides when each container starts; this module keeps the record of one
+container.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """How long a container waits after its next end, and when that was set; nanoseconds."""
+    """The delay after the next end of a container, and when the delay was set; nanoseconds."""
 
     delay_ns: int
     set_ns: int
@@ -44,9 +45,9 @@ class ContainerRun:
     Attributes
     ----------
     restarts
-        How many runs there were before the present one.
+        The number of runs before the present run.
     started_ns
-        Start of the present run, wall-clock nanoseconds; 0 before the first one.
+        Start of the present run, wall-clock nanoseconds; 0 before the first run.
     ended
         How the present run ended; None while it lasts.
     last
@@ -80,7 +81,7 @@ class ContainerRun:
         return self.started_ns != 0 and self.ended is None
 
     def start(self, now_ns: int) -> None:
-        """Begin the first run, or the next one after an end."""
+        """Begin the first or the next run."""
         if self.ended is not None:
             delay_ns = self.backoff_ns(self.ended)
             delay_ns = min(2 * delay_ns, _BACKOFF_MAX_NS) if delay_ns else _BACKOFF_FIRST_NS
@@ -107,12 +108,12 @@ class ContainerRun:
 
 
 def taken_up(status: ContainerStatus, since_ns: int) -> ContainerRun:
-    """Return the runs of a container that its status tells of; an agent that restarts needs them.
+    """Return the runs recorded in a container's status, for an agent that restarts.
 
     Parameters
     ----------
     since_ns
-        Stands in for a moment that the status does not give, wall-clock nanoseconds.
+        Used for a moment that the status does not give, wall-clock nanoseconds.
     """
     run = ContainerRun()
     run.restarts = status.restart_count

@@ -1,4 +1,4 @@
-"""Which extended resources of a node are allocatable; pure.
+"""Computes the allocatable extended resources of a node; pure.
 
 A client may add an extended resource to a node by writing it into ``status.capacity``. The kubelet
 then offers it to pods. ``agents`` asks after each change of a node.

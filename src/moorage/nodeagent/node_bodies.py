@@ -84,7 +84,7 @@ def conditions(node: Node, *, now_ns: int) -> list[dict[str, object]]:
 
 
 def pressures_moved(node: Node) -> bool:
-    """Whether the annotations of a node say another pressure than its conditions do."""
+    """Whether the annotations of a node differ from its pressure conditions."""
     found = {each.type: each.status for each in node.status.conditions}
     pressed = pressures_of(node)
     return any(
@@ -94,7 +94,7 @@ def pressures_moved(node: Node) -> bool:
 
 
 def heartbeat_patch(node: Node, *, now_ns: int) -> dict[str, object]:
-    """Return the patch of a heartbeat; where conditions differ, it writes them whole."""
+    """Return the patch of a heartbeat; changed conditions are written whole."""
     found = {each.type: each.status for each in node.status.conditions}
     wanted = _statuses(node)
     if any(found.get(kind) != status for kind, status, _, _ in wanted):
@@ -117,7 +117,7 @@ def _statuses(node: Node) -> list[tuple[str, str, str, str]]:
 
 
 def lease_object(name: str, *, node_uid: str, spec: dict[str, object]) -> dict[str, object]:
-    """Return the lease of a node; it goes when the node goes."""
+    """Return the lease of a node; the garbage collector deletes the lease with the node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}
     metadata: dict[str, object] = {"name": name, "namespace": LEASE_NAMESPACE}
     if node_uid:

@@ -1,8 +1,8 @@
 """The containers of one pod, and the moments when each starts, ends and restarts; pure.
 
-``pod_life`` calls `PodContainers.advance` when a moment is due, ``kubelet_status`` tells the
-outcome. Init containers run one after another, sidecars beside what follows them, and the regular
-containers when all of those are done or started.
+``pod_life`` calls `PodContainers.advance` when a moment is due, ``kubelet_status`` writes the
+outcome. Init containers run one after another; sidecars run beside the containers that follow them.
+Regular containers start when all init containers are done and all sidecars are started.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PodContainers:
         Parameters
         ----------
         since_ns
-            When the pod started; stands in for moments that the status does not give.
+            When the pod started; used for moments that the status does not give.
         """
         told = {
             each.name: each
@@ -117,7 +117,7 @@ class PodContainers:
                 seat.run.end(now_ns, code)
 
     def next_due_ns(self, pod: Pod, now_ns: int) -> int | None:
-        """Return when `advance` has something to do or a status changes; None for never."""
+        """Return when `advance` is next due or a status changes; None for never."""
         moments = []
         for seat in self.seats(pod):
             if seat.run.is_running:
@@ -136,7 +136,7 @@ class PodContainers:
             _start(pod, seat, now_ns)
 
     def _pass_init(self, pod: Pod, seat: Seat, now_ns: int) -> bool:
-        """Run an init container as far as it goes now; whether the next one may start."""
+        """Advance an init container; return whether the next container may start."""
         while not seat.is_done:
             _start(pod, seat, now_ns)
             if seat.is_sidecar:
@@ -168,7 +168,7 @@ class PodContainers:
         return self.phase_when_stopped(pod)
 
     def phase_when_stopped(self, pod: Pod) -> Phase:
-        """Return the phase of a pod whose containers have all ended for good."""
+        """Return the phase of a pod whose containers have all ended and will not restart."""
         seats = self.regular(pod)
         succeeded = all(seat.run.ended and not seat.run.ended.exit_code for seat in seats)
         return "Succeeded" if succeeded else "Failed"

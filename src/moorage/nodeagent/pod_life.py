@@ -5,9 +5,9 @@
        |         +----------+---------+--> stopping -> removed
        +-> refused (ended at once)
 
-``agents`` passes in what the pod watch says and the moments asked for here, and carries out the
-effects. What happens to the containers of a running pod is decided in ``pod_containers``. A pod
-that was under way when the agent stopped is taken up where its status says.
+``agents`` passes in watched pods and the moments asked for here, and carries out the effects.
+``pod_containers`` decides what happens to the containers of a running pod. After a restart of the
+agent, a running pod continues from its status.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _POD_ADDRESSES = 1 << 22
 
 
 class PatchPod(msgspec.Struct, frozen=True):
-    """Effect: merge this into the pod's status, if it is still that pod."""
+    """Effect: merge a patch into the status of the pod with this uid."""
 
     pod: ObjectReference
     status: dict[str, object]
 
 
 class RemovePod(msgspec.Struct, frozen=True):
-    """Effect: delete the pod for good, if it is still that pod."""
+    """Effect: delete the pod with this uid for good."""
 
     pod: ObjectReference
 
@@ -129,7 +129,7 @@ class PodLife:
         told_anew = before.annotations != pod.metadata.annotations
         if told_anew:
             self._set_timer(record, now_ns)
-        # Another image, say: a kubelet reports that it has taken the new spec in.
+        # The spec changed, such as the image: a kubelet reports the observed generation.
         newer = pod.metadata.generation > before.generation
         if newer or told_anew or self._gates_moved(record, now_ns):
             effects.append(_report(record, now_ns))
@@ -167,7 +167,7 @@ class PodLife:
         return effects
 
     def evict(self, node_name: str, *, now_ns: int) -> list[PodEffect]:
-        """Evict the pod that a node under pressure wants to lose first, if there is one."""
+        """Evict the first pod in the eviction order of a node under pressure, if any."""
         pressures = pressures_of(self._nodes[node_name])
         records = [self._records[uid] for uid in self._loads[node_name].uids()]
         here = [each.pod for each in records if each.stage in {_Stage.STARTING, _Stage.RUNNING}]
@@ -203,7 +203,8 @@ class PodLife:
         try:
             load.add(pod)
         except ValueError as error:
-            # Only a pod taken up after a restart gets here: `refuse` reads what a new one asks.
+            # Only a pod taken up after a restart gets here: `refuse` reads the requests of a new
+            # pod.
             return self._refuse(record, "UnexpectedAdmissionError", str(error))
         if status.pod_ip:
             self._addresses[status.pod_ip] = pod.uid
@@ -278,7 +279,7 @@ class PodLife:
         ]
 
     def _set_timer(self, record: _Record, now_ns: int) -> None:
-        """Set the moment something happens to a running pod by itself, if ever."""
+        """Set the timer for the next change of a running pod, if any."""
         due_ns = record.containers.next_due_ns(record.pod, now_ns)
         deadline_ns = _deadline_ns(record)
         if due_ns is None and deadline_ns is None:
@@ -341,7 +342,7 @@ class PodLife:
 
 
 def reference(pod: Pod) -> ObjectReference:
-    """Return the reference Events and preconditions use."""
+    """Return the object reference for Events and preconditions."""
     return ObjectReference(
         api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
     )

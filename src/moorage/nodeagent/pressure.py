@@ -1,8 +1,8 @@
-"""Nodes under pressure, as their annotations say: conditions, refusals and evictions; pure.
+"""Node pressure, set by annotations: conditions, refusals and evictions; pure.
 
-A kubelet measures its machine; here ``moorage.dev/memory-pressure: "true"`` on the node says it.
-``node_bodies`` writes the conditions, ``admission`` refuses pods, ``pod_life`` evicts them. Taints
-come from the node lifecycle controller, as upstream.
+A kubelet measures its machine; here the node's annotation ``moorage.dev/memory-pressure: "true"``
+sets the pressure. ``node_bodies`` writes the conditions, ``admission`` refuses pods, ``pod_life``
+evicts them. Taints come from the node lifecycle controller, as upstream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moorage.api.taints import NO_SCHEDULE, tolerated
 from moorage.api.usage import container_usage
 
 EVICT_SECONDS: Final = 10
-"""Between two evictions of a node under pressure; a kubelet's monitoring interval."""
+"""Time between two evictions of a node under pressure; a kubelet's monitoring interval."""
 
 # kubernetes v1.36 pkg/apis/scheduling/types.go, SystemCriticalPriority.
 _CRITICAL_PRIORITY: Final = 2_000_000_000
@@ -35,9 +35,9 @@ class Pressure(msgspec.Struct, frozen=True):
     condition
         Type of the node's condition.
     annotation
-        The annotation of a node that says it.
+        The annotation that puts a node under this pressure.
     resource
-        What runs short, as a kubelet names it.
+        A kubelet's name of the scarce resource.
     healthy, pressed
         Reason and message of the condition without and with the pressure
         (kubernetes v1.36 pkg/kubelet/nodestatus/setters.go).
@@ -74,7 +74,7 @@ PRESSURES: Final = (
         ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
     ),
 )
-"""Every kind of pressure, in the order in which a kubelet evicts for them."""
+"""Every kind of pressure, in a kubelet's order of evictions."""
 
 
 def pressures_of(node: Node) -> list[Pressure]:
@@ -105,11 +105,11 @@ def victim_of(pressure: Pressure, pods: Iterable[Pod]) -> Pod | None:
 
     Notes
     -----
-    kubernetes v1.36 pkg/kubelet/eviction/helpers.go, rankMemoryPressure: pods that use more
-    memory than they request come first, then those of less priority, then those that are furthest
-    above their request. Usage is what annotations say. Under the other pressures nothing is
-    measured here, so only priority counts. Of equal pods the first by namespace and name goes.
-    Critical pods are not evicted.
+    kubernetes v1.36 pkg/kubelet/eviction/helpers.go, rankMemoryPressure: pods that use more memory
+    than they request come first, then those of less priority, then those that are furthest above
+    their request. Usage comes from annotations. Under the other pressures nothing is measured here,
+    so only priority counts. Of equal pods the first by namespace and name goes. Critical pods are
+    not evicted.
     """
     memory = pressure is MEMORY
 

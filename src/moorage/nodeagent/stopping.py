@@ -1,4 +1,4 @@
-"""How long the containers of a deleted pod run on, by hooks, grace period and annotation.
+"""Computes how long the containers of a deleted pod run on, by hooks, grace period and annotation.
 
 ``pod_life`` asks when a deletion is seen, and again when the grace period is shortened.
 """
@@ -20,7 +20,7 @@ _GRACE_SECONDS_MIN: Final = 1
 
 
 class Stopping(msgspec.Struct, frozen=True):
-    """When the containers of a deleted pod have ended, and how.
+    """When and how the containers of a deleted pod end.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Stopping(msgspec.Struct, frozen=True):
 def stopping_of(pod: Pod) -> Stopping:
     """Return how a pod that is being deleted stops.
 
-    The deletion timestamp is the end of the grace period, so the deletion was asked for that much
+    The deletion timestamp is the end of the grace period; the deletion was requested a grace period
     earlier.
     """
     grace = pod.metadata.deletion_grace_period_seconds or 0
@@ -72,7 +72,7 @@ def stopping_seconds(pod: Pod, grace: int) -> tuple[float, bool]:
 
 def _stopping(pod: Pod) -> list[Container]:
     sidecars = [each for each in pod.spec.init_containers if each.is_restartable_init]
-    # Without any containers, as no server would store a pod, nothing but the window counts.
+    # A pod without containers (no server stores one) has only the minimum window.
     return [*pod.spec.containers, *sidecars] or [Container()]
 
 

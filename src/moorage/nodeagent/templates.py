@@ -24,7 +24,7 @@ NodeTemplate: TypeAlias = dict[str, object]
 ZONES = ("a", "b", "c")
 DEFAULT_RESOURCES = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
-# Written by other programs about an object that no longer is: not part of a template.
+# Fields that other programs wrote about a past object: not part of a template.
 _METADATA_KEPT = ("name", "labels", "annotations")
 _STATUS_KEPT = (
     "allocatable",
@@ -57,7 +57,7 @@ def default_nodes(
     Parameters
     ----------
     count
-        How many.
+        Number of nodes.
     prefix
         Names are ``<prefix>-<number>``, numbers from 1 and of equal length.
     resources
@@ -82,12 +82,13 @@ def default_nodes(
 def load_nodes(path: Path) -> list[NodeTemplate]:
     """Read templates from a file: Nodes, one or in a List, YAML or JSON.
 
-    What ``kubectl get nodes -o json`` prints can be used as it is.
+    The output of ``kubectl get nodes -o json`` can be used as it is.
 
     Raises
     ------
     UsageError
-        The file cannot be read, or a node in it cannot be played; says which and why.
+        The file cannot be read, or a node in it cannot be played; the message names the node and
+        why.
     """
     try:
         text = path.read_bytes()
@@ -106,7 +107,7 @@ def load_nodes(path: Path) -> list[NodeTemplate]:
 
 
 def complete(template: NodeTemplate) -> NodeTemplate:
-    """Add the labels and resources every kubelet reports, where they are missing."""
+    """Add missing labels and resources that every kubelet reports."""
     node = copy.deepcopy(template)
     metadata = _mapping(node, "metadata")
     defaults = {
@@ -126,7 +127,7 @@ def complete(template: NodeTemplate) -> NodeTemplate:
 
 
 def template_of(node: Mapping[str, object]) -> NodeTemplate:
-    """Return the template of a node as a server has it."""
+    """Return the template of a node read from a server."""
     return complete(_lasting(node))
 
 
@@ -143,7 +144,7 @@ def _parse(text: bytes, path: Path) -> list[object]:
         except DecodeError as error:
             raise UsageError(f"{path}: {error}") from error
         return [value]
-    # Nodes that nobody wrote down need no YAML.
+    # Default nodes need no YAML.
     from moorage.api.yaml_text import read_yaml
 
     try:
@@ -161,7 +162,7 @@ def _nodes(documents: Iterable[object], path: Path) -> Iterable[Mapping[str, obj
         kind = document.get("kind")
         if kind in ("List", "NodeList"):
             items = document.get("items")
-            # Items of a NodeList do not say their kind.
+            # Items of a NodeList have no kind.
             children = [
                 {"kind": "Node", **item} if isinstance(item, Mapping) else item
                 for item in (items if isinstance(items, list) else [])
@@ -201,7 +202,7 @@ def _checked(raw: Mapping[str, object], where: str) -> NodeTemplate:
 
 
 def _lasting(raw: Mapping[str, object]) -> NodeTemplate:
-    """Return the lasting fields of a node, without the fields that tell of its past."""
+    """Return the lasting fields of a node, without the fields of its past."""
     metadata, spec, status = (_mapping(raw, part) for part in ("metadata", "spec", "status"))
     taints = spec.get("taints")
     kept_spec = {key: value for key, value in spec.items() if value is not None}

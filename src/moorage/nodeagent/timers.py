@@ -10,7 +10,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class Timers(Generic[KeyT]):
-    """Deadlines by key; setting one again replaces it."""
+    """Deadlines by key; setting a key again replaces its deadline."""
 
     __slots__ = ("_due", "_heap", "_number")
 

@@ -22,7 +22,7 @@ Job: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class KeyedWriters:
-    """A fixed number of writers with a queue each; a key always goes to the same one.
+    """A fixed number of writers with a queue each; a key always goes to the same writer.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class KeyedWriters:
             await queue.join()
 
     async def run(self) -> None:
-        """Write until cancelled; a job that breaks ends all writers, and is raised."""
+        """Write until cancelled; an exception in a job ends all writers and is raised."""
         await aio.together(*(self._write(queue) for queue in self._queues))
 
     async def _write(self, queue: asyncio.Queue[tuple[str, Job]]) -> None:
@@ -59,7 +59,7 @@ class KeyedWriters:
                 queue.task_done()
 
     async def _persist(self, key: str, job: Job) -> None:
-        """Do a job until the server answers it, well or with a refusal."""
+        """Repeat a job until the server accepts or refuses it."""
         backoff = Backoff(BackoffRule(), clock=self._clock, rng=self._rng)
         while True:
             try:
@@ -75,7 +75,7 @@ class KeyedWriters:
 
 
 def worth_repeating(error: MoorageError) -> bool:
-    """Whether the same write may succeed later: no answer, too many, or the server's fault."""
+    """Whether the same write may succeed later: no answer, too many requests, or a server error."""
     if isinstance(error, ApiError):
         return error.code == 429 or error.code >= 500
     return isinstance(error, TransportError)
