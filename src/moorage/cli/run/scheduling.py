@@ -248,7 +248,7 @@ def scheduler_transport(
 
 
 async def look_at_server(transport: Transport, streams: Streams, clock: Clock) -> None:
-    """Call the server until it answers, and log failed calls.
+    """Call the server until it answers, and report failed calls on standard error.
 
     Raises
     ------
