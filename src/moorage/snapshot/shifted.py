@@ -36,10 +36,6 @@ class RowSums:
         self.amounts = amounts
         self.pods = pods
 
-    def of(self, resource: str) -> int:
-        """Return how much more of a resource the row would hold; "pods" is the number of pods."""
-        return self.pods if resource == "pods" else self.amounts.get(resource, 0)
-
 
 NOTHING_MORE: Final = RowSums({}, 0)
 

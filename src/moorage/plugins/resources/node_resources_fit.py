@@ -65,7 +65,7 @@ from moorage.plugins.resources.scoring import (
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, PodRequests
-from moorage.snapshot.shifted import NOTHING_MORE, RowSums
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -222,12 +222,12 @@ class NodeResourcesFit:
         """
         del pod
         failures, code = [], _UNSCHEDULABLE
+        added, pods = more.amounts, more.pods
         for check, capacity, left in self._left(state.read(_PRE_FILTER), methodcaller("item", row)):
-            if more is not NOTHING_MORE:
-                left -= more.of(check.resource)  # noqa: PLW2901 - what is left of what is left
-            if left < check.amount:
-                failures.append(check.reason)
-                if capacity < check.amount and check is not _ONE_POD:
+            resource, amount, reason, _ = check
+            if left - (pods if check is _ONE_POD else added.get(resource, 0)) < amount:
+                failures.append(reason)
+                if capacity < amount and check is not _ONE_POD:
                     code = _UNRESOLVABLE
         return (code, self._reasons.intern(*failures)) if failures else (0, 0)
 
@@ -251,10 +251,10 @@ class NodeResourcesFit:
         yield _ONE_POD, capacity, capacity - take(snapshot.pod_count)
         allocatable, requested = snapshot.allocatable, snapshot.requested
         for check in checks:
-            resource = check.resource
+            resource, _, _, may_be_devices = check
             capacity = take(allocatable(resource))
             left = capacity - take(requested(resource))
-            if check.may_be_devices and self._is_left(resource):
+            if may_be_devices and self._is_left(resource):
                 left = left + (capacity == 0) * _ANY_AMOUNT
             yield check, capacity, left
 
