@@ -1,4 +1,4 @@
-"""What can be wrong with a journal, or go wrong with a write to it."""
+"""Faults of a journal, and of a write to it."""
 
 from __future__ import annotations
 

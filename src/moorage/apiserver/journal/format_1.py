@@ -36,7 +36,7 @@ _decode_about = msgspec.json.Decoder(_About).decode
 
 
 class Old(msgspec.Struct, frozen=True):
-    """What such a database holds: (resource, object), the newest version, and the moment."""
+    """The content of such a database: (resource, object), the newest version, and the moment."""
 
     records: list[tuple[str, Record]]
     version: int

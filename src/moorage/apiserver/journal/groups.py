@@ -30,15 +30,15 @@ _PLAIN = struct.Struct("<8sBQQQq16s")
 _DIGEST_BYTES = 16
 _CHECKSUM = struct.Struct("<I")
 HEADER_BYTES = _PLAIN.size + _DIGEST_BYTES + _CHECKSUM.size
-# What a disk writes as a whole; a crash leaves each as it was or as it should be.
+# A sector, which a disk writes whole; a crash leaves each as it was or as it should be.
 _SECTOR_BYTES = 512
 
 
 class GroupKind(IntEnum):
-    """What a group holds."""
+    """The kind of content of a group."""
 
     OPENING = 1
-    """What file this is; the first group."""
+    """The identity of the file; the first group."""
     WRITES = 2
     """Objects written, and removed."""
     END = 3
@@ -46,7 +46,7 @@ class GroupKind(IntEnum):
 
 
 class Opening(msgspec.Struct, frozen=True, array_like=True):
-    """What a file says of itself.
+    """The identity of a file, written in its first group.
 
     Parameters
     ----------

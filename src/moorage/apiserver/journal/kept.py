@@ -329,7 +329,7 @@ class Journal:
         try:
             log, chain, log_bytes = self._begin_log(generation)
         except OSError as error:
-            # What was committed is safe where it is, and the next commit tells how the disk is.
+            # Committed writes are safe where they are; the next commit shows the state of the disk.
             self._log_bytes_max = self._log_bytes + LOG_BYTES
             _log.warning("cannot begin a new log in %s: %s", self._files.where, error)
             return

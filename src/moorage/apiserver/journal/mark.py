@@ -1,4 +1,4 @@
-"""What is kept apart from the chain: which files are its own, and how far it goes.
+"""The mark, kept apart from the chain: which files belong to the chain, and how far it goes.
 
 ``mark`` is durable before anything depends on it. ``progress`` is not waited for: it is exact after
 a process was killed, and after a power cut it tells of no more than the disk had then.

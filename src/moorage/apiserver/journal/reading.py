@@ -39,7 +39,7 @@ Entries = dict[tuple[str, str, str], Entry]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What a journal holds.
+    """The content of a journal.
 
     Parameters
     ----------

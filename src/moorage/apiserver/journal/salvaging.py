@@ -44,7 +44,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
-    """What could be read, and what could not.
+    """The parts of a journal that could be read, and those that could not.
 
     Parameters
     ----------

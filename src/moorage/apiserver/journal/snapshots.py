@@ -8,7 +8,7 @@ from moorage.apiserver.journal.files import Files
 from moorage.apiserver.journal.groups import FORMAT, Chain, Entry, GroupKind, Opening
 from moorage.apiserver.journal.mark import snapshot_name
 
-# What is lost with one group that cannot be read; a guess between that and the cost of a group.
+# Bytes of a group. All of them are lost if it cannot be read; each group costs time. A guess.
 _GROUP_BYTES = 65_536
 
 

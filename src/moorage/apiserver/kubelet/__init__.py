@@ -1,4 +1,4 @@
-"""What an API server asks of kubelets: logs, streams into containers, and measurements.
+"""Questions that an API server asks kubelets: logs, streams into containers, and measurements.
 
 Belongs here: ``pods/log``, ``pods/exec``, ``pods/attach``, ``pods/portforward`` and the group
 ``metrics.k8s.io``. A real server passes these calls on to a kubelet or to a metrics server. No

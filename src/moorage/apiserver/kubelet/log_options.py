@@ -15,7 +15,7 @@ _OPTIONS = ResourceType("", "v1", "PodLogOptions", "podlogoptions", "podlogoptio
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a log is asked for.
+    """The part of a log that a call asks for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What stored pods use, by container: the numbers behind ``metrics.k8s.io``.
+"""Amounts that stored pods use, by container: the numbers behind ``metrics.k8s.io``.
 
 Only a few fields of a pod are decoded, because all pods of a cluster may be asked for at once.
 """
@@ -17,7 +17,7 @@ Usage = dict[Measured, int]
 
 
 class PodUsage(msgspec.Struct, frozen=True):
-    """What the running containers of a pod use.
+    """The amounts that the running containers of a pod use.
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ class _SchemaChoice:
         return simple if self._place == "allows" else None
 
 
-# What stands in the place of a schema: apiextensions-apiserver v1.36 types_jsonschema.go.
+# The value that stands in the place of a schema: apiextensions-apiserver v1.36 types_jsonschema.go.
 _CHOICES: Final = {
     "JSONSchemaPropsOrArray": "jSONSchemas",
     "JSONSchemaPropsOrBool": "allows",

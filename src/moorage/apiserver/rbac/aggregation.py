@@ -40,7 +40,7 @@ class Aggregation:
         world.on_write(CLUSTER_ROLES.qualified, self._written)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
-        # What is written here is told here again.
+        # A write made here comes back here as a change.
         if self._writing:
             return
         self._writing = True

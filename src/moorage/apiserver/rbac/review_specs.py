@@ -1,4 +1,4 @@
-"""What a review asks: its ``spec``, read with its types and held against the rules of its kind.
+"""The question of a review: its ``spec``, read with its types and checked by the rules of its kind.
 
 Place in the flow: `reviews` reads each body here before it answers. Mirrors kubernetes v1.36
 pkg/apis/authorization/validation/validation.go.
@@ -60,7 +60,7 @@ class Spec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def wanted(self) -> Attributes:
-        """What is to be done, of a spec without faults."""
+        """The act that a spec without faults asks about."""
         asked = self.resource_attributes
         if asked is not None:
             return Attributes(**{key: value or "" for key, value in _given(asked).items()})

@@ -1,4 +1,4 @@
-"""What one rule of a role allows, and whether rules cover others.
+"""The calls that one rule of a role allows, and whether rules cover others.
 
 Mirrors kubernetes v1.36 pkg/apis/rbac/v1/evaluation_helpers.go and
 pkg/registry/rbac/validation/policy_compact.go, rule_compare.go.
@@ -18,11 +18,11 @@ EVERYTHING: tuple[Rule, ...] = (
     {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
     {"nonResourceURLs": ["*"], "verbs": ["*"]},
 )
-"""What ``cluster-admin`` allows."""
+"""The rules of ``cluster-admin``."""
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call wants to do.
+    """The act that a call wants to do.
 
     Parameters
     ----------
