@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -286,23 +286,39 @@ async def _prepared(wire: Wire) -> None:
     await cluster.ok("POST", PODS, pod("p"))
 
 
+async def _least_delay(measure: Callable[[], Awaitable[tuple[float, Answer]]]) -> Answer:
+    """Hold the least of three delays against the bound, and return the first answer.
+
+    Other programs on the machine only ever add to a delay; a call that holds the loop holds it
+    every time.
+    """
+    delay, answer = await measure()
+    for _ in range(2):
+        if delay < DELAY_SECONDS_MAX:
+            break
+        delay = min(delay, (await measure())[0])
+    assert delay < DELAY_SECONDS_MAX
+    return answer
+
+
 @pytest.mark.parametrize(("method", "path", "form", "body"), CALLS)
 async def test_a_call_keeps_nobody_from_being_answered(
     method: str, path: str, form: str, body: bytes, tmp_path: Path
 ):
-    async with listening(tmp_path) as wire:
-        await _prepared(wire)
-        if form == APPLY:
-            path += ("&" if "?" in path else "?") + "fieldManager=m"
-        headers = [b"Accept: " + (form if not body else JSON).encode()]
-        if body:
-            headers.append(b"Content-Type: " + form.encode())
-        head = f"{method} {path}".encode()
-        delay, answer = await _delay_while(
-            wire, lambda: wire.send(head, SECRET, *headers, body=body)
-        )
-        assert answer.status < 500, answer.body[:300]
-        assert delay < DELAY_SECONDS_MAX
+    if form == APPLY:
+        path += ("&" if "?" in path else "?") + "fieldManager=m"
+    headers = [b"Accept: " + (form if not body else JSON).encode()]
+    if body:
+        headers.append(b"Content-Type: " + form.encode())
+    head = f"{method} {path}".encode()
+
+    async def on_a_new_server() -> tuple[float, Answer]:
+        async with listening(tmp_path) as wire:
+            await _prepared(wire)
+            return await _delay_while(wire, lambda: wire.send(head, SECRET, *headers, body=body))
+
+    answer = await _least_delay(on_a_new_server)
+    assert answer.status < 500, answer.body[:300]
 
 
 async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
@@ -316,11 +332,9 @@ async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
         await wire.cluster.ok("POST", DEFINITIONS, evil)
         body = _bytes(car(color="red", plate="a" * 2_900_000 + "b"))
         head = b"POST " + CARS.encode()
-        delay, answer = await _delay_while(
-            wire, lambda: wire.send(head, SECRET, b"Content-Type: application/json", body=body)
-        )
+        sent = partial(wire.send, head, SECRET, b"Content-Type: application/json", body=body)
+        answer = await _least_delay(lambda: _delay_while(wire, sent))
         assert (answer.status, answer.json["reason"]) == (422, "Invalid")
-        assert delay < DELAY_SECONDS_MAX
 
 
 async def test_a_rule_that_makes_much_of_little_is_refused(tmp_path: Path, monkeypatch: Any):
@@ -341,7 +355,6 @@ async def test_a_rule_that_makes_much_of_little_is_refused(tmp_path: Path, monke
             sent = partial(
                 wire.send, head, SECRET, form, body=_bytes(car(color="red", plate="a" * size))
             )
-            delay, answer = await _delay_while(wire, sent)
+            answer = await _least_delay(partial(_delay_while, wire, sent))
             assert answer.status == 422
             assert "running out of cost budget" in answer.json["message"]
-            assert delay < DELAY_SECONDS_MAX
