@@ -25,8 +25,8 @@ FIELDS_MAX: Final = 200_000
 _PART_BYTES_MIN: Final = 2
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _VARINT_BYTES_MAX: Final = 10
-# What a field holds, beside the name of a message: one text or bytes; a text of a list; numbers of
-# a list, one after the other; what is not known.
+# The content of a field that is no message: one text or bytes; a text of a list; the numbers of a
+# list, one after the other; an unknown field.
 _ONE, _TEXT, _NUMBERS, _UNKNOWN = "one", "text", "numbers", "unknown"
 _LEAVES: Final = (_ONE, _TEXT, _NUMBERS, _UNKNOWN)
 

@@ -1,4 +1,4 @@
-"""Whole objects, lists and watch events in protobuf, as they stand in a body.
+"""Objects, lists and watch events in protobuf, as they stand in a body.
 
 Place in the flow: between `calls` or `rendering` and `codec`. An object stands in an envelope that
 says its kind: four bytes, then the message ``runtime.Unknown`` (apimachinery v1.36 pkg/runtime
