@@ -1,8 +1,9 @@
 """A word that the glossary says to avoid does not occur: not in names, not in prose.
 
 Looked at: names of modules, classes, functions, parameters and attributes, comments and docstrings
-of ``src``, and the pages of ``docs``. Left out: text in backticks, paths, code blocks, messages,
-records of decisions (they keep the words of their time), and words in italics in the glossary.
+of ``src`` and ``tests``, ids of rows of tables, and the pages of ``docs``. Left out: text in
+backticks, paths, code blocks, messages, records of decisions (they keep the words of their time),
+and words in italics in the glossary.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ENGINE = "src/moorage/engine/a.py"
-_LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md")
+TESTS = "tests/engine/test_a.py"
+_LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md", "tests/test_glossary.py")
 
 
 def _rows(heading: str) -> list[list[str]]:
@@ -56,8 +58,15 @@ def forms(word: str) -> set[str]:
 
 
 def place_of(path: str) -> str:
-    """Return the room of a module, or the folder of a page."""
+    """Return the room of a module or of its tests, or the folder of a page.
+
+    Tests of several rooms are in the place ``tests``, where each word is allowed that has another
+    meaning in some room.
+    """
     parts = path.split("/")
+    if parts[0] == "tests":
+        room = parts[1].split("_")[0]
+        return room if (ROOT / "src" / "moorage" / room).is_dir() else "tests"
     if parts[0] == "src":
         return parts[2].removesuffix(".py")
     return parts[0] if len(parts) == 2 else "/".join(parts[:2])
@@ -74,6 +83,13 @@ def names(text: str) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg == "id":
+            yield from _text_of(node.value)
+
+
+def _text_of(value: ast.expr) -> list[str]:
+    """Return the id of a row of a table, if it is written out."""
+    return [value.value] if isinstance(value, ast.Constant) and isinstance(value.value, str) else []
 
 
 def _comments_and_docstrings(text: str) -> Iterator[str]:
@@ -116,15 +132,24 @@ def occurrences(path: str, text: str) -> Iterator[tuple[str, str]]:
         yield from ((word_of[match[0]], name) for match in pattern.finditer(split))
 
 
+def is_allowed(word: str, path: str) -> bool:
+    """Return whether a word to avoid means something else in a file."""
+    places = allowed().get(word, ())
+    if path.startswith("tests/"):
+        return "tests" in places or place_of(path) in (*places, "tests" if places else "")
+    return place_of(path) in places
+
+
 def found(path: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield each word to avoid where it is not allowed."""
     for word, where in occurrences(path, text):
-        if place_of(path) not in allowed().get(word, ()):
+        if not is_allowed(word, path):
             yield word, where
 
 
 def _files() -> list[str]:
-    paths = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    modules = (path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
+    paths = [*modules, *(ROOT / "docs").rglob("*.md")]
     texts = (path.relative_to(ROOT).as_posix() for path in paths)
     return sorted(path for path in texts if not path.startswith(_LEFT_OUT))
 
@@ -140,9 +165,7 @@ def everything() -> list[tuple[str, str, str]]:
 
 def test_no_word_to_avoid_occurs(everything) -> None:
     lines = [
-        f"{path}: {word}: {where}"
-        for path, word, where in everything
-        if place_of(path) not in allowed().get(word, ())
+        f"{path}: {word}: {where}" for path, word, where in everything if not is_allowed(word, path)
     ]
     assert lines == [], "\n".join(["", *lines])
 
@@ -155,7 +178,10 @@ def test_the_words_to_avoid_are_read_from_the_glossary() -> None:
 
 
 def test_no_allowance_is_needless(everything) -> None:
-    needed = {(word, place_of(path)) for path, word, _ in everything}
+    needed = {
+        (word, "tests" if path.startswith("tests/") else place_of(path))
+        for path, word, _ in everything
+    }
     given = {(word, place) for word, places in allowed().items() for place in places}
     assert sorted(given - needed) == []
 
@@ -182,6 +208,11 @@ def test_no_allowance_is_needless(everything) -> None:
         pytest.param("docs/a.md", "```\nthe story\n```\n", [], id="a code block"),
         pytest.param("src/moorage/sandbox/a.py", "def kill(): ...\n", [], id="where it is allowed"),
         pytest.param(ENGINE, "def kill(): ...\n", ["kill"], id="where it is not"),
+        pytest.param(TESTS, 'param(1, id="a story")\n', ["story"], id="the id of a row"),
+        pytest.param(TESTS, "def test_a_kill(): ...\n", ["kill"], id="the name of a test"),
+        pytest.param("tests/sandbox/a.py", "# a kill\n", [], id="in tests of an allowed room"),
+        pytest.param("tests/scenarios/a.py", "# a kill\n", [], id="in tests of several rooms"),
+        pytest.param("tests/scenarios/a.py", "# a story\n", ["story"], id="a word never allowed"),
     ],
 )
 def test_a_word_is_found(path: str, text: str, words: list[str]) -> None:

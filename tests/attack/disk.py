@@ -2,7 +2,7 @@
 
 It implements `moorage.apiserver.journal.files.Files`. What has been written is in the cache of the
 system; what was synced is on the platter. A killed process leaves both, a power cut the platter
-and whatever of the cache a `Survivors` says.
+and whatever of the cache `surviving` says.
 """
 
 from __future__ import annotations
@@ -171,12 +171,12 @@ class FaultyDisk:
         """Return the disk as the next process finds it: the system has lost nothing."""
         return self._restarted(self._names)
 
-    def after_power_cut(self, survivors: str, seed: int = 0) -> FaultyDisk:
+    def after_power_cut(self, surviving: str, seed: int = 0) -> FaultyDisk:
         """Return the disk as it is after a power cut.
 
         Parameters
         ----------
-        survivors
+        surviving
             What of the cache is on the platter: ``nothing``, ``all``, the ``first half`` of each
             write, or some ``sectors`` of each. Of changes of names, those are there that came
             first.
@@ -185,14 +185,14 @@ class FaultyDisk:
         """
         rng = Streams(seed).stream("power cut")
         steps = [self._durable_names, *self._pending_names]
-        names = steps[{"nothing": 0, "all": -1}.get(survivors, rng.randrange(len(steps)))]
+        names = steps[{"nothing": 0, "all": -1}.get(surviving, rng.randrange(len(steps)))]
 
         def keep(offset: int, data: bytes) -> list[tuple[int, bytes]]:
-            if survivors == "nothing":
+            if surviving == "nothing":
                 return []
-            if survivors == "first half":
+            if surviving == "first half":
                 return [(offset, data[: len(data) // 2])]
-            if survivors == "sectors":
+            if surviving == "sectors":
                 return _some_sectors(offset, data, rng)
             return [(offset, data)]
 

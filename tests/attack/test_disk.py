@@ -141,10 +141,10 @@ def _restarts(run: Run) -> Iterator[tuple[str, FaultyDisk]]:
     """Yield the disk as the next server may find it."""
     # A power cut changes the platter, so each is of a run of its own.
     yield "killed", run.disk.after_kill()
-    for survivors in ("nothing", "all", "first half", "sectors", "sectors"):
-        for seed in range(2 if survivors == "sectors" else 1):
+    for surviving in ("nothing", "all", "first half", "sectors", "sectors"):
+        for seed in range(2 if surviving == "sectors" else 1):
             again = _run(run.disk.fault)
-            yield f"{survivors} {seed}", again.disk.after_power_cut(survivors, seed)
+            yield f"{surviving} {seed}", again.disk.after_power_cut(surviving, seed)
 
 
 def _check(run: Run, disk: FaultyDisk, what: str) -> None:
@@ -331,10 +331,10 @@ def test_a_write_that_the_disk_loses_is_found():
     assert set(outcomes) == {"whole", "refused"}
 
 
-@pytest.mark.parametrize("survivors", ["nothing", "first half", "sectors"])
+@pytest.mark.parametrize("surviving", ["nothing", "first half", "sectors"])
 @pytest.mark.parametrize("calls", [2, 5, 12, 20])
 def test_no_version_comes_twice_when_a_disk_loses_what_it_said_it_had(
-    survivors, calls, monkeypatch
+    surviving, calls, monkeypatch
 ):
     # Half of these are more than what is written within so many calls.
     monkeypatch.setattr(kept_module, "VERSIONS_AHEAD", 60)
@@ -345,7 +345,7 @@ def test_no_version_comes_twice_when_a_disk_loses_what_it_said_it_had(
         # A server that has just begun has told nothing that its mark does not cover.
         if run.ended != "killed" or not 0 < run.opened < step:
             continue
-        for seed in range(3 if survivors == "sectors" else 1):
-            disk = _run(fault).disk.after_power_cut(survivors, seed)
-            outcomes.add(_found_or_salvaged(run, disk, f"{fault} {survivors} {seed}"))
+        for seed in range(3 if surviving == "sectors" else 1):
+            disk = _run(fault).disk.after_power_cut(surviving, seed)
+            outcomes.add(_found_or_salvaged(run, disk, f"{fault} {surviving} {seed}"))
     assert outcomes & {"refused", "older"}

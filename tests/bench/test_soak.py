@@ -1,6 +1,6 @@
-"""The soak's plan and verdict, and one with real processes, too small to tell of more than wiring.
+"""The plan and the result of the soak, and one short soak with real processes.
 
-What the load brings about is tested in ``tests/stories/test_several_schedulers.py``.
+What the load brings about is tested in ``tests/scenarios/test_several_schedulers.py``.
 """
 
 from __future__ import annotations

@@ -55,9 +55,9 @@ def get_json(typed: Type, *words: str) -> Any:
 
 def until_running(typed: Type, namespace: str) -> None:
     """Look until the pod runs; the sandbox takes its time, the test's own timeout is the bound."""
-    pause = threading.Event()
+    wakened = threading.Event()
     while get_json(typed, "pod", "web", "-n", namespace)["status"]["phase"] != "Running":
-        pause.wait(0.05)
+        wakened.wait(0.05)
 
 
 def test_apply_creates_changes_and_leaves_alone(typed: Type, namespace: str) -> None:
@@ -193,7 +193,7 @@ def test_waiting_for_a_graceful_end(typed: Type, namespace: str) -> None:
         ),
     ],
 )
-def test_refusals_go_to_standard_error(
+def test_errors_go_to_standard_error(
     typed: Type, words: tuple[str, ...], stdin: str | None, code: int, error: str
 ) -> None:
     result = typed(*words, stdin=stdin)

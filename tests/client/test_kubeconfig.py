@@ -330,7 +330,7 @@ def test_none_of_several_files_exists(home):
 # --- rotation ------------------------------------------------------------------------------------
 
 
-async def test_a_token_file_is_read_again_after_a_minute_and_after_a_refusal(home):
+async def test_a_token_file_is_read_again_after_a_minute_and_after_a_401(home):
     clock = ManualClock()
     path = write(home / "config", config(user={"tokenFile": "secrets/token"}))
     source = find_access(str(path), clock=clock, environ={}).credentials

@@ -88,16 +88,16 @@ def change_feasible(line):
 
 def change_reason(line):
     row = next(row for row in line["expected"]["pods"] if row.get("filter"))
-    node, verdict = next(iter(row["filter"].items()))
-    verdict["reasons"].append("one more reason")
+    node, filter_result = next(iter(row["filter"].items()))
+    filter_result["reasons"].append("one more reason")
     return row["pod"], "filter", f"{node}.reasons"
 
 
 def change_code_of_one_plugin(line):
     row = next(row for row in line["expected"]["pods"] if row.get("filterPlugins"))
     plugin, nodes = next(iter(row["filterPlugins"].items()))
-    node, verdict = next(iter(nodes.items()))
-    verdict["code"] = "Error"
+    node, filter_result = next(iter(nodes.items()))
+    filter_result["code"] = "Error"
     return row["pod"], "filterPlugins", f"{plugin}.{node}.code"
 
 

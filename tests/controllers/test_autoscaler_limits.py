@@ -10,7 +10,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.controllers.autoscaler_limits import ScalingMemory
 
 
-def story(
+def replicas_over_time(
     wanted: list[int], *, current: int = 10, every: int = 15, **behavior: Any
 ) -> list[tuple[int, str]]:
     """Replicas after each period, and what limited them; the number follows what is allowed."""
@@ -40,56 +40,60 @@ def rules(policies: list[tuple[str, int, int]], **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(story([12]), [(12, READY)], id="a small step up"),
+        pytest.param(replicas_over_time([12]), [(12, READY)], id="a small step up"),
         pytest.param(
-            story([60, 60, 60]),
+            replicas_over_time([60, 60, 60]),
             [(20, "ScaleUpLimit"), (40, "ScaleUpLimit"), (60, READY)],
             id="twice the replicas in a period",
         ),
-        pytest.param(story([9], current=1), [(4, "ScaleUpLimit")], id="four at least"),
-        pytest.param(story([150], current=90), [(100, "TooManyReplicas")], id="the maximum"),
+        pytest.param(replicas_over_time([9], current=1), [(4, "ScaleUpLimit")], id="four at least"),
         pytest.param(
-            story([3], scaleDown={"stabilizationWindowSeconds": 0}),
+            replicas_over_time([150], current=90), [(100, "TooManyReplicas")], id="the maximum"
+        ),
+        pytest.param(
+            replicas_over_time([3], scaleDown={"stabilizationWindowSeconds": 0}),
             [(3, READY)],
             id="down at once without a window",
         ),
         pytest.param(
-            story([10, 3, 3], every=160),
+            replicas_over_time([10, 3, 3], every=160),
             [(10, READY), (10, "ScaleDownStabilized"), (3, READY)],
             id="down only when all recommendations of five minutes agree",
         ),
         pytest.param(
-            story([1], current=5, scaleDown={"stabilizationWindowSeconds": 0}),
+            replicas_over_time([1], current=5, scaleDown={"stabilizationWindowSeconds": 0}),
             [(2, "TooFewReplicas")],
             id="the minimum",
         ),
         pytest.param(
-            story([30, 30, 30], scaleUp={"stabilizationWindowSeconds": 20}),
+            replicas_over_time([30, 30, 30], scaleUp={"stabilizationWindowSeconds": 20}),
             [(20, "ScaleUpLimit"), (30, READY), (30, READY)],
             id="a window for growing",
         ),
         pytest.param(
-            story([30, 30, 30, 30], scaleUp=rules([("Pods", 4, 60)])),
+            replicas_over_time([30, 30, 30, 30], scaleUp=rules([("Pods", 4, 60)])),
             [(14, "ScaleUpLimit")] * 4,
             id="four pods a minute",
         ),
         pytest.param(
-            story([30] * 5, scaleUp=rules([("Pods", 4, 60)])),
+            replicas_over_time([30] * 5, scaleUp=rules([("Pods", 4, 60)])),
             [(14, "ScaleUpLimit")] * 4 + [(18, "ScaleUpLimit")],
             id="four more in the next minute",
         ),
         pytest.param(
-            story([30], scaleUp=rules([("Pods", 1, 60), ("Percent", 50, 60)], selectPolicy="Min")),
+            replicas_over_time(
+                [30], scaleUp=rules([("Pods", 1, 60), ("Percent", 50, 60)], selectPolicy="Min")
+            ),
             [(11, "ScaleUpLimit")],
             id="the policy that allows least",
         ),
         pytest.param(
-            story([30], scaleUp={"selectPolicy": "Disabled"}),
+            replicas_over_time([30], scaleUp={"selectPolicy": "Disabled"}),
             [(10, "ScaleUpLimit")],
             id="no growth",
         ),
         pytest.param(
-            story(
+            replicas_over_time(
                 [2, 2],
                 scaleDown=rules([("Percent", 25, 15)], stabilizationWindowSeconds=0),
             ),
@@ -97,7 +101,9 @@ def rules(policies: list[tuple[str, int, int]], **more: Any) -> dict[str, Any]:
             id="a quarter less in a period",
         ),
         pytest.param(
-            story([2], scaleDown={"selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}),
+            replicas_over_time(
+                [2], scaleDown={"selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}
+            ),
             [(10, "ScaleDownLimit")],
             id="no shrinking",
         ),

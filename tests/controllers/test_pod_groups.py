@@ -1,4 +1,4 @@
-"""The status of coscheduling's pod groups: the phase by what its pods do, and the whole story."""
+"""The status of coscheduling's pod groups: the phase by what the pods do, and its order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moorage.controllers.views import Whole
 from moorage.testing.builders import pod
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, stored
-from tests.stories.gangs import of_object, pod_group
+from tests.scenarios.gangs import of_object, pod_group
 
 NOW_NS = 1_000 * 10**9
 RUNS, ENDED, BROKE = ("n", "Running"), ("n", "Succeeded"), ("n", "Failed")
@@ -101,7 +101,7 @@ def test_the_group_of_a_pod(labels: dict[str, str], expected: str | None):
     assert group_of(pod("p", labels=labels)) == (None if expected is None else ("default", "g"))
 
 
-def test_the_story_of_a_group():
+def test_the_phases_of_a_group_from_creation_to_its_end():
     """The scheduler of this cluster has no Coscheduling: a status is about pods."""
 
     def status(cluster: VirtualCluster) -> Any:

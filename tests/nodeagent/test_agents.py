@@ -348,7 +348,7 @@ def crash_loop(api: MemoryApi) -> tuple[str, int, str, int | None]:
     return status["phase"], told["restartCount"], detail.get("reason", state), last
 
 
-def test_a_container_that_fails_runs_again_after_ever_longer_pauses():
+def test_a_container_that_fails_runs_again_after_ever_longer_backoffs():
     seen: list[Any] = []
 
     async def scene(api: MemoryApi) -> None:
@@ -395,7 +395,7 @@ def test_agents_that_come_back_know_how_often_a_container_was_restarted():
         # The clock of this test begins anew, and the container ended 10 s after its beginning.
         await aio.sleep(12)
 
-    # A kubelet that restarts forgets the pause, too.
+    # A kubelet that restarts forgets the backoff, too.
     assert crash_loop(play(second, api=play(first))) == ("Running", 2, "running", 3)
 
 

@@ -12,7 +12,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.nodeagent.container_run import ContainerRun, Ending, restarts, taken_up
 
 
-def pauses(run_lengths: list[int]) -> list[int]:
+def backoffs(run_lengths: list[int]) -> list[int]:
     """The seconds between each end and the next start, for runs of these lengths."""
     run, now_ns, found = ContainerRun(), 1_000 * NS_PER_SECOND, []
     for seconds in run_lengths:
@@ -33,7 +33,7 @@ def pauses(run_lengths: list[int]) -> list[int]:
         pytest.param(
             [5] * 9,
             [0, 10, 20, 40, 80, 160, 300, 300, 300],
-            id="the pause doubles from 10 seconds to 5 minutes",
+            id="the backoff doubles from 10 seconds to 5 minutes",
         ),
         pytest.param(
             [5, 5, 5, 601, 5, 5],
@@ -44,7 +44,7 @@ def pauses(run_lengths: list[int]) -> list[int]:
     ],
 )
 def test_crash_loop_backoff(run_lengths, expected):
-    assert pauses(run_lengths) == expected
+    assert backoffs(run_lengths) == expected
 
 
 @pytest.mark.parametrize(

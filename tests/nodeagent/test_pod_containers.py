@@ -22,7 +22,7 @@ def pod(spec: dict[str, Any], **say: str) -> Pod:
     return from_dict(Pod, {"metadata": {"annotations": annotations}, "spec": spec})
 
 
-def story(played: Pod, *, until: int) -> list[tuple[int, str, str]]:
+def timeline(played: Pod, *, until: int) -> list[tuple[int, str, str]]:
     """Second, phase and one letter for each container, whenever that changes.
 
     ``.`` never ran, ``r`` runs, ``R`` is ready, ``c`` waits for its next run; ``+`` ended with 0
@@ -43,7 +43,7 @@ def story(played: Pod, *, until: int) -> list[tuple[int, str, str]]:
 
 
 def letter(played: Pod, seat: Seat, now_ns: int) -> str:
-    """Where a container stands, see `story`."""
+    """Where a container stands, see `timeline`."""
     if seat.run.is_waiting:
         return "."
     if seat.run.is_running:
@@ -142,4 +142,4 @@ SIDECAR = {"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"nam
     ],
 )
 def test_containers_over_time(played, expected):
-    assert story(played, until=60) == expected
+    assert timeline(played, until=60) == expected

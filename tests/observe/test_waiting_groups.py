@@ -9,7 +9,7 @@ from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
 from moorage.observe.waiting_groups import WaitingGroups
 from moorage.service.metrics import exposition_of
-from tests.stories.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
+from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
 
 
 def shown(live: Cluster) -> dict[str, float]:
@@ -22,8 +22,8 @@ def shown(live: Cluster) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
-def test_a_stuck_group_shows_from_its_first_refusal_until_it_goes():
-    async def story(live: Cluster) -> None:
+def test_a_stuck_group_shows_from_its_first_rejection_until_it_goes():
+    async def scenario(live: Cluster) -> None:
         assert shown(live) == {
             "moorage_pod_groups_waiting": 0,
             "moorage_pod_group_longest_wait_seconds": 0,
@@ -42,10 +42,10 @@ def test_a_stuck_group_shows_from_its_first_refusal_until_it_goes():
         await aio.sleep(2)
         assert shown(live)["moorage_pod_groups_waiting"] == 0
 
-    play(story, cluster=nodes(3), config=coscheduling())
+    play(scenario, cluster=nodes(3), config=coscheduling())
 
 
-def test_waits_count_from_the_first_refusal_and_end_with_a_place_or_the_group():
+def test_waits_count_from_the_first_rejection_and_end_with_a_place_or_the_group():
     clock = ManualClock()
     waiting = WaitingGroups(clock)
     for at, name in enumerate(("a", "b", "c")):

@@ -26,7 +26,7 @@ from moorage.snapshot.snapshot import Snapshot
 SUMS = ("filter_sees_sums", "filter_room", "filter_row")
 """Capabilities by which preemption tries many rows at once."""
 
-Verdicts = dict[str, tuple[str, tuple[str, ...]]]
+Rejections = dict[str, tuple[str, tuple[str, ...]]]
 """By node name, for failing nodes only: code and reasons."""
 
 ROOM = {"cpu": "4", "memory": "8Gi", "pods": "10"}
@@ -98,7 +98,9 @@ def without(name: str, *capabilities: str) -> Iterator[None]:
         yield
 
 
-def verdicts(name: str, snapshot: Snapshot, asked: Pod, *, args: Any = None, rows=None) -> Verdicts:
+def rejections(
+    name: str, snapshot: Snapshot, asked: Pod, *, args: Any = None, rows=None
+) -> Rejections:
     """Run PreFilter and Filter; a Skip passes every node."""
     plugin, reasons = make(name, snapshot, args=args)
     state, info = CycleState(), PodInfo(asked)

@@ -26,7 +26,7 @@ from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from tests.plugins import reference
-from tests.plugins.builders import Verdicts, cluster, make, scores, verdicts
+from tests.plugins.builders import Rejections, cluster, make, rejections, scores
 from tests.plugins.strategies import added_affinities, clusters, pods
 
 Cluster = list[tuple[Node, list[Pod]]]
@@ -59,9 +59,9 @@ def build(random_cluster: Cluster) -> Snapshot:
     )
 
 
-def failing(random_cluster: Cluster, judge: Judge) -> Verdicts:
+def failing(random_cluster: Cluster, judge: Judge) -> Rejections:
     found = {node.name: judge(node, placed) for node, placed in random_cluster}
-    return {name: verdict for name, verdict in found.items() if verdict is not None}
+    return {name: rejection for name, rejection in found.items() if rejection is not None}
 
 
 FILTERS = [
@@ -79,10 +79,10 @@ FILTERS = [
 def test_filter_equals_reference(name, judge, random_cluster, asked):
     snapshot = build(random_cluster)
     expected = failing(random_cluster, lambda node, placed: judge(asked, node, placed))
-    assert verdicts(name, snapshot, asked) == expected
+    assert rejections(name, snapshot, asked) == expected
     last = snapshot.num_nodes - 1
     only = {k: v for k, v in expected.items() if k == snapshot.names[last]}
-    assert verdicts(name, snapshot, asked, rows=[last]) == only
+    assert rejections(name, snapshot, asked, rows=[last]) == only
 
 
 @FEW
@@ -115,7 +115,7 @@ def test_ignored_resources_equal_reference(random_cluster, asked):
         random_cluster,
         lambda node, placed: reference.fit(asked, node, placed, ignored, groups),
     )
-    assert verdicts("NodeResourcesFit", build(random_cluster), asked, args=args) == expected
+    assert rejections("NodeResourcesFit", build(random_cluster), asked, args=args) == expected
 
 
 def fit_args(kind: str, resources: Weights, points: Any = None) -> NodeResourcesFitArgs:

@@ -75,7 +75,7 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
     clock = ManualClock()
     found: list[tuple[str, tuple[str, str, str]]] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with VirtualCluster(clock, nodes=NODES) as cluster:
             bad = pod_manifest("bad", labels={"app": "x"})
             bad["spec"] |= spec
@@ -86,7 +86,7 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
             assert cluster.node_of("bad") == ""
             found.append((cluster.node_of("good"), cluster.condition_of("bad")))
 
-    run_virtual(story(), clock)
+    run_virtual(scenario(), clock)
     return found[0]
 
 

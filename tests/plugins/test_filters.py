@@ -1,4 +1,4 @@
-"""Filter plugins one rule at a time: verdict of every node, with code and reasons."""
+"""Filter plugins one rule at a time: rejection of every node, with code and reasons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, unresolvable
 from moorage.snapshot.pod_info import PodInfo
-from tests.plugins.builders import cluster, make, node, pod, verdicts
+from tests.plugins.builders import cluster, make, node, pod, rejections
 
 HARD = "UnschedulableAndUnresolvable"
 SOFT = "Unschedulable"
@@ -32,9 +32,9 @@ FEATURES = (HARD, ("node(s) didn't match Pod's required features",))
 )
 def test_node_name(wanted, expected):
     snapshot = cluster(node("a"), node("b"))
-    assert verdicts("NodeName", snapshot, pod(nodeName=wanted)) == expected
-    only_a = {name: verdict for name, verdict in expected.items() if name == "a"}
-    assert verdicts("NodeName", snapshot, pod(nodeName=wanted), rows=[0]) == only_a
+    assert rejections("NodeName", snapshot, pod(nodeName=wanted)) == expected
+    only_a = {name: rejection for name, rejection in expected.items() if name == "a"}
+    assert rejections("NodeName", snapshot, pod(nodeName=wanted), rows=[0]) == only_a
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_node_name(wanted, expected):
 def test_node_unschedulable(toleration, expected):
     snapshot = cluster(node("open"), node("cordoned", unschedulable=True))
     asked = pod(tolerations=[toleration] if toleration else [])
-    assert verdicts("NodeUnschedulable", snapshot, asked) == expected
+    assert rejections("NodeUnschedulable", snapshot, asked) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_node_unschedulable(toleration, expected):
 def test_taint_toleration(effect, toleration, expected):
     snapshot = cluster(node(taints=[{"key": "k", "value": "v", "effect": effect}]))
     asked = pod(tolerations=[toleration] if toleration else [])
-    assert verdicts("TaintToleration", snapshot, asked) == expected
+    assert rejections("TaintToleration", snapshot, asked) == expected
 
 
 def port(number: int, ip: str = "", protocol: str = "TCP") -> dict[str, list[dict[str, object]]]:
@@ -111,7 +111,7 @@ def port(number: int, ip: str = "", protocol: str = "TCP") -> dict[str, list[dic
 def test_node_ports(wanted, taken, fails):
     snapshot = cluster(node("n1"), pods={"n1": [pod("there", container=taken)]})
     expected = {"n1": PORTS} if fails else {}
-    assert verdicts("NodePorts", snapshot, pod(container=wanted)) == expected
+    assert rejections("NodePorts", snapshot, pod(container=wanted)) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,27 +146,27 @@ def test_node_resources_fit(requests, expected):
     wanted = dict(requests)
     there = [pod("there", requests={"cpu": wanted.pop("there")})] if "there" in wanted else []
     snapshot = cluster(node("n1"), pods={"n1": there})
-    found = verdicts("NodeResourcesFit", snapshot, pod(requests=wanted))
+    found = rejections("NodeResourcesFit", snapshot, pod(requests=wanted))
     assert found == ({} if expected is None else {"n1": expected})
 
 
 def test_too_many_pods_is_resolvable_and_comes_first():
     small = node("n1", allocatable={"cpu": "1", "pods": "1"})
     snapshot = cluster(small, pods={"n1": [pod("there")]})
-    found = verdicts("NodeResourcesFit", snapshot, pod(requests={"cpu": "1"}))
+    found = rejections("NodeResourcesFit", snapshot, pod(requests={"cpu": "1"}))
     assert found == {"n1": (SOFT, ("Too many pods",))}
-    full = verdicts("NodeResourcesFit", snapshot, pod(requests={"cpu": "2"}))
+    full = rejections("NodeResourcesFit", snapshot, pod(requests={"cpu": "2"}))
     assert full == {"n1": (HARD, ("Too many pods", "Insufficient cpu"))}
 
 
 def test_a_node_without_allocatable_takes_nothing():
     snapshot = cluster(node("n1", allocatable={}))
-    assert verdicts("NodeResourcesFit", snapshot, pod()) == {"n1": (SOFT, ("Too many pods",))}
+    assert rejections("NodeResourcesFit", snapshot, pod()) == {"n1": (SOFT, ("Too many pods",))}
 
 
 def test_an_overcommitted_node_takes_pods_that_ask_for_something_else():
     snapshot = cluster(node("n1"), pods={"n1": [pod("there", requests={"cpu": "9"})]})
-    assert verdicts("NodeResourcesFit", snapshot, pod(requests={"memory": "1Gi"})) == {}
+    assert rejections("NodeResourcesFit", snapshot, pod(requests={"memory": "1Gi"})) == {}
 
 
 def test_many_combinations_of_reasons_are_distinguished():
@@ -177,7 +177,7 @@ def test_many_combinations_of_reasons_are_distinguished():
     there = {"n0": [pod("t", requests=dict.fromkeys(names, "1"))]}
     for placed in there["n0"]:
         snapshot.table.add_pod(placed, "n0")
-    found = verdicts("NodeResourcesFit", snapshot, pod(requests=dict.fromkeys(names, "1")))
+    found = rejections("NodeResourcesFit", snapshot, pod(requests=dict.fromkeys(names, "1")))
     assert found == {
         "n0": (SOFT, tuple(f"Insufficient {name}" for name in names)),
         "n1": (HARD, ("Insufficient r.io/a",)),
@@ -200,7 +200,7 @@ def test_many_combinations_of_reasons_are_distinguished():
 )
 def test_node_declared_features(declared, asked, expected):
     snapshot = cluster(node("n1", declaredFeatures=declared))
-    assert verdicts("NodeDeclaredFeatures", snapshot, pod(**asked)) == expected
+    assert rejections("NodeDeclaredFeatures", snapshot, pod(**asked)) == expected
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def test_node_affinity_pre_filter(spec, status, names):
 def test_node_affinity_compares_whole_numbers(labels, fails):
     snapshot = cluster(node("n1", labels=labels))
     expected = {"n1": AFFINITY} if fails else {}
-    assert verdicts("NodeAffinity", snapshot, pod(**required(gt("4")))) == expected
+    assert rejections("NodeAffinity", snapshot, pod(**required(gt("4")))) == expected
 
 
 def test_node_affinity_follows_nodes_that_come_and_change_labels():

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.config.own import LoadedConfiguration
-from tests.stories.gangs import (
+from tests.scenarios.gangs import (
     Cluster,
     coscheduling,
     nodes,
@@ -29,7 +29,7 @@ SOURCES = [
 
 @pytest.mark.parametrize("member", SOURCES)
 def test_a_group_that_fits_starts_and_one_that_does_not_holds_nothing(member):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         if member is not of_labels:
             await live.create(pod_group(least=4), pod_group("h", least=3))
         await live.create(*(member(f"p{i}", least=4) for i in range(4)))
@@ -39,24 +39,24 @@ def test_a_group_that_fits_starts_and_one_that_does_not_holds_nothing(member):
         await live.create(*(member(f"h{i}", of="h", least=3) for i in range(3)))
         await live.until(lambda: live.bound("h0", "h1", "h2") == 3)
 
-    play(story, cluster=nodes(3), config=coscheduling())
+    play(scenario, cluster=nodes(3), config=coscheduling())
 
 
 @pytest.mark.parametrize("member", SOURCES)
 def test_the_minimum_may_be_below_the_size(member):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         if member is not of_labels:
             await live.create(pod_group(least=3))
         await live.create(*(member(f"p{i}", least=3) for i in range(5)))
         await aio.sleep(20)
         assert live.bound(*(f"p{i}" for i in range(5))) == 4
 
-    play(story, cluster=nodes(4), config=coscheduling())
+    play(scenario, cluster=nodes(4), config=coscheduling())
 
 
 def test_without_the_plugin_labels_mean_nothing():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(of_labels("p0", least=4), of_object("p1", of="missing"))
         await live.until(lambda: live.bound("p0", "p1") == 2)
 
-    play(story, cluster=nodes(2), config=LoadedConfiguration())
+    play(scenario, cluster=nodes(2), config=LoadedConfiguration())

@@ -61,7 +61,7 @@ def play(
     monkeypatch: pytest.MonkeyPatch,
     settings: str,
     answers: Answers,
-    story: Callable[[VirtualCluster], Awaitable[None]],
+    scenario: Callable[[VirtualCluster], Awaitable[None]],
 ) -> Extender:
     extender = Extender(answers)
     monkeypatch.setattr(service_extenders, "OneTryTransport", extender)
@@ -71,7 +71,7 @@ def play(
     async def main() -> None:
         nodes = [node_manifest("n1"), node_manifest("n2")]
         async with VirtualCluster(clock, nodes=nodes, config=config) as cluster:
-            await story(cluster)
+            await scenario(cluster)
             cluster.scheduler.core.queue.validate()
             cluster.scheduler.core.cache.validate()
 
@@ -89,7 +89,7 @@ def test_the_extender_sees_whole_objects_and_decides(monkeypatch):
     async def answers(verb: str, body: Any) -> Any:
         return [{"Host": "n2", "Score": 10}] if verb == "score" else {"Nodes": body["Nodes"]}
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         manifest = pod_manifest("p")
         manifest["spec"]["containers"][0]["env"] = [{"name": "A", "value": "b"}]
         await cluster.create(manifest)
@@ -97,7 +97,7 @@ def test_the_extender_sees_whole_objects_and_decides(monkeypatch):
         assert await node_of(cluster, "p") == "n2"
 
     settings = "filterVerb: filter, prioritizeVerb: score, weight: 100"
-    seen = play(monkeypatch, settings, answers, story).bodies
+    seen = play(monkeypatch, settings, answers, scenario).bodies
     assert [verb for verb, _ in seen] == ["filter", "score"]
     body = seen[0][1]
     assert body["Pod"]["spec"]["containers"][0]["env"] == [{"name": "A", "value": "b"}]
@@ -115,13 +115,13 @@ def test_filters_are_asked_in_order_and_scores_all_at_once(monkeypatch):
         told.append(f"{verb} answered")
         return {"Nodes": body["Nodes"]} if verb.startswith("filter") else []
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("p"))
         await aio.sleep(5)
         assert await node_of(cluster, "p")
 
     verbs = [f"filterVerb: filter{n}, prioritizeVerb: score{n}, weight: 1" for n in (1, 2)]
-    play(monkeypatch, f"}}, {{urlPrefix: '{PREFIX}', ".join(verbs), answers, story)
+    play(monkeypatch, f"}}, {{urlPrefix: '{PREFIX}', ".join(verbs), answers, scenario)
     assert told == [
         *("filter1 asked", "filter1 answered", "filter2 asked", "filter2 answered"),
         *("score1 asked", "score2 asked", "score1 answered", "score2 answered"),
@@ -133,7 +133,7 @@ def test_a_pod_deleted_while_the_extender_thinks_leaves_nothing_behind(monkeypat
         await aio.sleep(3)
         return {"NodeNames": body["NodeNames"]}
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("p"))
         await aio.sleep(1)
         await cluster.client.delete(PODS, "p", namespace="default")
@@ -143,7 +143,7 @@ def test_a_pod_deleted_while_the_extender_thinks_leaves_nothing_behind(monkeypat
         assert cluster.scheduler.compare().empty
         assert cluster.scheduler.core.queue.pop() is None
 
-    play(monkeypatch, "filterVerb: filter, nodeCacheCapable: true", answers, story)
+    play(monkeypatch, "filterVerb: filter, nodeCacheCapable: true", answers, scenario)
 
 
 def test_the_extender_binds(monkeypatch):
@@ -156,13 +156,13 @@ def test_the_extender_binds(monkeypatch):
         await clusters[0].client.bind(target, node_name=body["Node"])
         return {"Error": ""}
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         clusters.append(cluster)
         await cluster.create(pod_manifest("p"))
         await aio.sleep(5)
         assert await node_of(cluster, "p") in ("n1", "n2")
 
-    seen = play(monkeypatch, "bindVerb: bind", answers, story).bodies
+    seen = play(monkeypatch, "bindVerb: bind", answers, scenario).bodies
     assert [verb for verb, _ in seen] == ["bind"]
 
 
@@ -173,7 +173,7 @@ def test_a_pod_the_extender_rejects_is_tried_again_when_something_happens(monkey
         left = [name for name in body["NodeNames"] if name not in busy]
         return {"NodeNames": left, "FailedNodes": dict.fromkeys(busy, "busy")}
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("p"))
         await aio.sleep(5)
         found: Any = await cluster.client.get(PODS, "p", namespace="default")
@@ -184,7 +184,7 @@ def test_a_pod_the_extender_rejects_is_tried_again_when_something_happens(monkey
         await aio.sleep(15)
         assert await node_of(cluster, "p") == "n3"
 
-    play(monkeypatch, "filterVerb: filter, nodeCacheCapable: true", answers, story)
+    play(monkeypatch, "filterVerb: filter, nodeCacheCapable: true", answers, scenario)
 
 
 def test_a_certificate_that_cannot_be_read_is_a_fault():

@@ -60,21 +60,21 @@ class Cluster(VirtualCluster):
 
 
 def play(
-    story: Callable[[Cluster], Any], *, cluster: list[Manifest], gates: tuple[str, ...] = GANGS
+    scenario: Callable[[Cluster], Any], *, cluster: list[Manifest], gates: tuple[str, ...] = GANGS
 ) -> None:
     clock = ManualClock()
     config = LoadedConfiguration(gates=feature_gates(dict.fromkeys(gates, True)))
 
     async def main() -> None:
         async with Cluster(clock, nodes=cluster, config=config) as live:
-            await story(live)
+            await scenario(live)
             live.members()
 
     run_virtual(main(), clock)
 
 
 def test_members_that_fit_are_bound_together_and_the_group_says_so():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=3), *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.bound("p0", "p1", "p2"))
         await live.until(lambda: live.condition() == ("True", "Scheduled", ""))
@@ -85,11 +85,11 @@ def test_members_that_fit_are_bound_together_and_the_group_says_so():
         assert told.results == {("scheduled", "default-scheduler"): 1}
         assert told.algorithm.count == told.durations["scheduled", "default-scheduler"].count == 1
 
-    play(story, cluster=nodes(3))
+    play(scenario, cluster=nodes(3))
 
 
 def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
         await live.until(lambda: live.condition()[0] == "False")
         assert live.condition()[1:] == ("Unschedulable", "pod group is unschedulable")
@@ -106,11 +106,11 @@ def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
             "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
         )
 
-    play(story, cluster=nodes(3))
+    play(scenario, cluster=nodes(3))
 
 
 def test_two_gangs_that_fit_alone_run_one_after_the_other():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         for name in ("a", "b"):
             await live.create(group(name, least=4))
             await live.create(*(member(f"{name}{i}", of=name) for i in range(4)))
@@ -122,7 +122,7 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other():
             await live.client.delete(PODS, name, namespace="default")
         await live.until(lambda: live.bound(*other), seconds=120)
 
-    play(story, cluster=nodes(6))
+    play(scenario, cluster=nodes(6))
 
 
 @pytest.mark.parametrize(
@@ -134,16 +134,16 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other():
     ],
 )
 def test_when_members_start(least, created, expected):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=least), *(member(f"p{i}") for i in range(created)))
         await aio.sleep(20)
         assert sum(bool(live.node_of(f"p{i}")) for i in range(created)) == expected
 
-    play(story, cluster=nodes(4))
+    play(scenario, cluster=nodes(4))
 
 
 def test_members_wait_for_their_group_and_for_each_other():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(member("p0"))
         await aio.sleep(5)
         await live.create(group(least=2))
@@ -152,11 +152,11 @@ def test_members_wait_for_their_group_and_for_each_other():
         await live.create(member("p1"))
         await live.until(lambda: live.bound("p0", "p1"), seconds=5)
 
-    play(story, cluster=nodes(2))
+    play(scenario, cluster=nodes(2))
 
 
 def test_a_member_that_comes_late_joins_those_that_run_and_the_condition_stays():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=2), member("p0"), member("p1"))
         await live.until(lambda: live.condition()[0] == "True")
         await live.create(member("p2", cpu="5"))
@@ -165,11 +165,11 @@ def test_a_member_that_comes_late_joins_those_that_run_and_the_condition_stays()
         await live.until(lambda: live.bound("p3"))
         assert live.condition() == ("True", "Scheduled", "")
 
-    play(story, cluster=nodes(3))
+    play(scenario, cluster=nodes(3))
 
 
 def test_a_member_deleted_while_the_group_waits_leaves_it_waiting():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=2), member("p0", cpu="5"), member("p1"))
         await live.until(lambda: live.condition()[0] == "False")
         await live.client.delete(PODS, "p0", namespace="default")
@@ -178,22 +178,22 @@ def test_a_member_deleted_while_the_group_waits_leaves_it_waiting():
         await live.create(member("p2"))
         await live.until(lambda: live.bound("p1", "p2"))
 
-    play(story, cluster=nodes(2))
+    play(scenario, cluster=nodes(2))
 
 
 def test_members_that_name_different_schedulers_fail_with_both_names():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=2), member("p0"), member("p1", schedulerName="other"))
         await live.create(member("p2"))
         await aio.sleep(5)
         # The pod of a scheduler that is not ours is not ours to count either.
         assert live.bound("p0", "p2")
 
-    play(story, cluster=nodes(3))
+    play(scenario, cluster=nodes(3))
 
 
 def test_a_gang_preempts_pods_of_lower_priority_only_if_that_makes_room_for_it():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
@@ -212,11 +212,11 @@ def test_a_gang_preempts_pods_of_lower_priority_only_if_that_makes_room_for_it()
         await live.until(lambda: live.bound("h0", "h1"), seconds=90)
         await live.until(lambda: live.condition("h")[0] == "True")
 
-    play(story, cluster=nodes(2))
+    play(scenario, cluster=nodes(2))
 
 
 def test_with_workload_aware_preemption_the_group_preempts_as_a_whole():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
         await live.until(lambda: live.bound("low0", "low1"))
         await live.create(group(least=2, priority=100), member("p0"), member("p1"))
@@ -225,7 +225,7 @@ def test_with_workload_aware_preemption_the_group_preempts_as_a_whole():
         uid = live.group()["metadata"]["uid"]
         assert event["message"] == f"Preempted by podgroup {uid} on node cluster"
 
-    play(story, cluster=nodes(2), gates=(*GANGS, "WorkloadAwarePreemption"))
+    play(scenario, cluster=nodes(2), gates=(*GANGS, "WorkloadAwarePreemption"))
 
 
 def test_a_topology_constraint_keeps_a_group_in_one_domain():
@@ -233,19 +233,19 @@ def test_a_topology_constraint_keeps_a_group_in_one_domain():
     for index, each in enumerate(zoned):
         each["metadata"]["labels"] = {"zone": "a" if index == 0 else "b"}
 
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         zoned_group = group(least=3, schedulingConstraints={"topology": [{"key": "zone"}]})
         await live.create(zoned_group, *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.bound("p0", "p1", "p2"))
         assert sorted(live.node_of(f"p{i}") for i in range(3)) == ["n1", "n2", "n3"]
 
-    play(story, cluster=zoned, gates=(*GANGS, "TopologyAwareWorkloadScheduling"))
+    play(scenario, cluster=zoned, gates=(*GANGS, "TopologyAwareWorkloadScheduling"))
 
 
 def test_without_the_gates_a_group_means_nothing():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(group(least=4), member("p0"))
         await live.until(lambda: live.bound("p0"))
         assert live.condition() == ("", "", "")
 
-    play(story, cluster=nodes(1), gates=())
+    play(scenario, cluster=nodes(1), gates=())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.base import aio
-from tests.stories.gangs import (
+from tests.scenarios.gangs import (
     Cluster,
     coscheduling,
     nodes,
@@ -31,7 +31,7 @@ def names(count: int, prefix: str = "p") -> list[str]:
 
 @pytest.mark.parametrize("member", SOURCES)
 def test_members_wait_until_enough_have_a_node_and_start_together(member):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         if member is of_object:
             await live.create(pod_group(least=3))
         core = live.scheduler.core
@@ -48,12 +48,12 @@ def test_members_wait_until_enough_have_a_node_and_start_together(member):
 
     # 100 percent may be missing: the group is kept when a member finds no node.
     args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
-    play(story, cluster=nodes(3), config=coscheduling("permit", args=args))
+    play(scenario, cluster=nodes(3), config=coscheduling("permit", args=args))
 
 
 @pytest.mark.parametrize("member", SOURCES)
 def test_a_timeout_frees_everything(member):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         if member is of_object:
             await live.create(pod_group(least=3))
         core = live.scheduler.core
@@ -74,11 +74,11 @@ def test_a_timeout_frees_everything(member):
         assert sum(timeouts) == 2
 
     args = "{permitWaitingTimeSeconds: 10, podGroupRejectPercentage: 100}"
-    play(story, cluster=nodes(2), config=coscheduling("permit", args=args))
+    play(scenario, cluster=nodes(2), config=coscheduling("permit", args=args))
 
 
 def test_when_one_that_waits_goes_the_others_are_turned_away():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=3))
         await live.create(*(of_object(name) for name in names(2)))
         await live.create(of_object("p2", nodeSelector={"no": "such"}))
@@ -88,11 +88,11 @@ def test_when_one_that_waits_goes_the_others_are_turned_away():
         await live.until(lambda: "rejection in Unreserve" in live.message_of("p1"))
 
     args = "{podGroupRejectPercentage: 100}"
-    play(story, cluster=nodes(2), config=coscheduling("permit", args=args))
+    play(scenario, cluster=nodes(2), config=coscheduling("permit", args=args))
 
 
 def test_a_group_says_itself_how_long_its_members_wait():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=2, scheduleTimeoutSeconds=3))
         await live.create(of_object("p0"), of_object("p1", nodeSelector={"no": "such"}))
         await live.until(lambda: len(live.scheduler.core.waiting) == 1)
@@ -101,11 +101,11 @@ def test_a_group_says_itself_how_long_its_members_wait():
         assert 2 < live.seconds - began <= 3.5
 
     args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
-    play(story, cluster=nodes(2), config=coscheduling("permit", args=args))
+    play(scenario, cluster=nodes(2), config=coscheduling("permit", args=args))
 
 
 def test_members_are_rejected_together_when_one_of_too_many_finds_no_node():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=4))
         await live.create(*(of_object(name) for name in names(4)))
         await live.until(
@@ -117,11 +117,11 @@ def test_members_are_rejected_together_when_one_of_too_many_finds_no_node():
         events = [e for n in names(3) for e in await live.events(n, reason="FailedScheduling")]
         assert any("optimistic rejection in PostFilter" in e["message"] for e in events)
 
-    play(story, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+    play(scenario, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
 
 
-def test_a_group_that_was_rejected_pauses_for_its_backoff():
-    async def story(live: Cluster) -> None:
+def test_a_rejected_group_waits_for_its_backoff():
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=4))
         await live.create(*(of_object(name) for name in names(4)))
         await live.until(
@@ -131,33 +131,33 @@ def test_a_group_that_was_rejected_pauses_for_its_backoff():
         assert "podGroup default/g failed recently" in "".join(map(live.message_of, names(4)))
 
     config = coscheduling("permit", args="{podGroupBackoffSeconds: 30}")
-    play(story, cluster=nodes(3), config=config)
+    play(scenario, cluster=nodes(3), config=config)
 
 
 def test_with_three_places_six_replicas_of_a_minimum_of_three_run_three():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*(of_labels(name, least=3) for name in names(6)))
         await live.until(lambda: live.bound(*names(6)) == 3)
         await aio.sleep(30)
         assert live.bound(*names(6)) == 3
 
-    play(story, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+    play(scenario, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
 
 
 def test_with_three_places_a_minimum_of_four_runs_none_and_others_get_the_room_in_between():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*(of_labels(name, least=4) for name in names(6)))
         await live.until(lambda: len(live.scheduler.core.waiting) == 3)
         await aio.sleep(60)
         assert live.bound(*names(6)) == 0
 
-    play(story, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+    play(scenario, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
 
 
 def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():
     """The default scheduler would leave three of each running for ever."""
 
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group("a", least=4), pod_group("b", least=4))
         for i in range(4):
             await live.create(of_object(f"a{i}", of="a"), of_object(f"b{i}", of="b"))
@@ -168,14 +168,14 @@ def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():
         await live.delete(*done)
         await live.until(lambda: live.bound(*other) == 4, seconds=300)
 
-    play(story, cluster=nodes(6), config=coscheduling("permit", args=WAIT))
+    play(scenario, cluster=nodes(6), config=coscheduling("permit", args=WAIT))
 
 
 def test_a_pod_whose_group_does_not_exist_is_told_so_and_starts_with_it():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(of_object("p0"))
         await live.until(lambda: "PodGroup not found" in live.message_of("p0"))
         await live.create(pod_group(least=1))
         await live.until(lambda: live.bound("p0") == 1)
 
-    play(story, cluster=nodes(1), config=coscheduling("permit"))
+    play(scenario, cluster=nodes(1), config=coscheduling("permit"))

@@ -138,13 +138,13 @@ class Election:
         )
 
 
-def play(story: Callable[[Election], Coroutine[Any, Any, None]], rule: LeaseRule = RULE) -> None:
+def play(scenario: Callable[[Election], Coroutine[Any, Any, None]], rule: LeaseRule = RULE) -> None:
     clock = ManualClock()
 
     async def main() -> None:
         election = Election(clock, rule)
         try:
-            await story(election)
+            await scenario(election)
         finally:
             await election.tasks.cancel_all()
             election.server.close()
@@ -187,7 +187,7 @@ def test_how_long_a_renewal_allows_writing(
 
 
 def test_the_first_creates_the_lease_and_says_so() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(1)
         spec = await election.lease()
@@ -206,11 +206,11 @@ def test_the_first_creates_the_lease_and_says_so() -> None:
         ]
         assert told == [("LeaderElection", "one became leader", "default-scheduler", "Lease")]
 
-    play(story)
+    play(scenario)
 
 
 def test_the_holder_renews_every_retry_period_and_keeps_the_time_of_its_acquisition() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         election.join("one")
         await aio.sleep(60.5)
         spec = await election.lease()
@@ -218,21 +218,21 @@ def test_the_holder_renews_every_retry_period_and_keeps_the_time_of_its_acquisit
         assert spec["renewTime"].startswith("2026-01-01T00:01:00")
         assert spec["leaseTransitions"] == 0
 
-    play(story)
+    play(scenario)
 
 
 def test_a_second_one_waits_as_long_as_the_first_renews() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
         await aio.sleep(300)
         assert (one.log, two.log) == ([(0, "leads")], [])
         assert (one.elector.leading, two.elector.leading) == (True, False)
 
-    play(story)
+    play(scenario)
 
 
 def test_a_holder_that_is_cut_off_stops_before_another_starts() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
         await aio.sleep(31)  # the last renewal was sent just after 30 s
         one.line.cut = True
@@ -249,11 +249,11 @@ def test_a_holder_that_is_cut_off_stops_before_another_starts() -> None:
         assert 45 <= when <= 50
         assert (await election.lease())["leaseTransitions"] == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_a_holder_that_was_stopped_writes_nothing_when_it_goes_on() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         one.elector.check()
@@ -262,11 +262,11 @@ def test_a_holder_that_was_stopped_writes_nothing_when_it_goes_on() -> None:
         with pytest.raises(NotLeadingError, match="does not hold lease"):
             one.elector.check()
 
-    play(story)
+    play(scenario)
 
 
 def test_a_suspended_machine_is_noticed_by_the_wall_clock() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         one.clock.ahead_ns = 60 * NS_PER_SECOND  # while the monotonic clock stood still
@@ -275,11 +275,11 @@ def test_a_suspended_machine_is_noticed_by_the_wall_clock() -> None:
         assert one.elector.leading
         assert one.log == [(0, "leads")]
 
-    play(story)
+    play(scenario)
 
 
 def test_a_stolen_lease_stops_writing_at_once_and_ends_the_holder() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         await election.edit(holderIdentity="thief", leaseDurationSeconds=3600)
@@ -289,11 +289,11 @@ def test_a_stolen_lease_stops_writing_at_once_and_ends_the_holder() -> None:
         assert one.log == [(0, "leads"), (16, "stops"), (16, "lost")]
         assert (await election.lease())["holderIdentity"] == "thief"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_holder_whose_lease_is_touched_by_others_renews_on_the_new_version() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         for edited in range(10):  # one renewal after each finds a version it did not write
             await aio.sleep(5)
@@ -302,11 +302,11 @@ def test_a_holder_whose_lease_is_touched_by_others_renews_on_the_new_version() -
         assert one.log == [(0, "leads")]
         assert (await election.lease())["leaseTransitions"] == 0
 
-    play(story)
+    play(scenario)
 
 
 def test_a_holder_whose_lease_is_deleted_makes_it_anew() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         await election.admin.delete(LEASES, "kube-scheduler", namespace="kube-system")
@@ -314,18 +314,18 @@ def test_a_holder_whose_lease_is_deleted_makes_it_anew() -> None:
         assert one.log == [(0, "leads")]
         assert (await election.lease())["holderIdentity"] == "one"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_lost_answer_is_no_lost_lease() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
         for _ in range(10):
             await aio.sleep(7)
             one.line.lost_answers = 1
         assert (one.log, two.log) == ([(0, "leads")], [])
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_lost_answer_is_no_lost_lease() -> None:
     ],
 )
 def test_a_server_that_is_silent(seconds: float, expected: list[tuple[int, str]]) -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         one.line.silent = True
@@ -349,11 +349,11 @@ def test_a_server_that_is_silent(seconds: float, expected: list[tuple[int, str]]
         await aio.sleep(30)
         assert one.log == expected
 
-    play(story)
+    play(scenario)
 
 
 def test_a_released_lease_is_taken_at_the_next_look() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
         await aio.sleep(10)
         await one.end()
@@ -367,11 +367,11 @@ def test_a_released_lease_is_taken_at_the_next_look() -> None:
         spec = await election.lease()
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
 
-    play(story)
+    play(scenario)
 
 
 def test_release_without_the_lease_writes_nothing() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         election.join("one")
         two = election.join("two")
         await aio.sleep(10)
@@ -379,36 +379,36 @@ def test_release_without_the_lease_writes_nothing() -> None:
         await two.end()
         assert before == (await election.lease())["holderIdentity"] == "one"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_lease_changed_meanwhile_is_not_released() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         await election.edit(holderIdentity="thief")
         await one.end()
         assert (await election.lease())["holderIdentity"] == "thief"
 
-    play(story)
+    play(scenario)
 
 
 def test_releasing_gives_up_on_a_silent_server() -> None:
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
         one.line.silent = True
         await one.end()
         assert election.seconds == pytest.approx(6)
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_at_no_moment_two_may_write_whatever_fails(seed: int) -> None:
     """Lines are cut, silenced and mended, the lease is touched; leading never overlaps."""
 
-    async def story(election: Election) -> None:
+    async def scenario(election: Election) -> None:
         rng = Streams(seed).stream("faults")
         replicas = [election.join(f"r{n}") for n in range(3)]
         led = set[str]()
@@ -425,4 +425,4 @@ def test_at_no_moment_two_may_write_whatever_fails(seed: int) -> None:
             led.update(leading)
         assert len(led) > 1  # the faults were bad enough to matter
 
-    play(story)
+    play(scenario)

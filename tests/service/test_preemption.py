@@ -21,24 +21,24 @@ from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 
-Story = Callable[[VirtualCluster], Awaitable[None]]
+Scenario = Callable[[VirtualCluster], Awaitable[None]]
 # Below the half minute after which waiting pods may be looked at again without an event.
 SOON = 25.0
 
 
 def play(
-    story: Story,
+    scenario: Scenario,
     *,
     nodes: Sequence[Manifest] = (node_manifest("n1"),),
     around: Callable[[Transport], Transport] | None = None,
 ) -> None:
-    """Run a story in a new cluster with two priority classes."""
+    """Run a scenario in a new cluster with two priority classes."""
     clock = ManualClock()
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=nodes, around=around) as cluster:
             await cluster.create(*[priority(*each) for each in (("low", -5), ("high", 1000))])
-            await story(cluster)
+            await scenario(cluster)
             cluster.scheduler.core.queue.validate()
 
     run_virtual(main(), clock)
@@ -99,7 +99,7 @@ class Watched:
 
 
 def test_a_pod_of_higher_priority_gets_the_place_of_a_lower_one() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(low("victim"))
         await running(cluster, "victim")
         await cluster.create(high("preemptor"))
@@ -124,7 +124,7 @@ def test_a_pod_of_higher_priority_gets_the_place_of_a_lower_one() -> None:
         assert told["message"] == f"Preempted by pod {uid} on node n1"
         assert told["related"]["name"] == "preemptor"
 
-    play(story)
+    play(scenario)
 
 
 def test_no_more_pods_are_evicted_than_needed_and_the_others_stay() -> None:
@@ -132,7 +132,7 @@ def test_no_more_pods_are_evicted_than_needed_and_the_others_stay() -> None:
     lows = [f"low-{i}" for i in range(8)]
     highs = [f"high-{i}" for i in range(3)]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(*[low(name, cpu="2") for name in lows])
         await running(cluster, *lows)
         await cluster.create(*[high(name, cpu="2") for name in highs])
@@ -142,7 +142,7 @@ def test_no_more_pods_are_evicted_than_needed_and_the_others_stay() -> None:
         assert {cluster.phase_of(name) for name in left} == {"Running"}
         assert cluster.seconds < SOON
 
-    play(story, nodes=nodes)
+    play(scenario, nodes=nodes)
 
 
 def test_the_least_important_victim_is_deleted_last_and_all_are_marked_first() -> None:
@@ -152,7 +152,7 @@ def test_the_least_important_victim_is_deleted_last_and_all_are_marked_first() -
         made.append(Watched(inner, "", ()))
         return made[0]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(priority("middle", 10))
         await cluster.create(pod_manifest("m", cpu="2", priorityClassName="middle"))
         await running(cluster, "m")
@@ -164,34 +164,34 @@ def test_the_least_important_victim_is_deleted_last_and_all_are_marked_first() -
         about_victims = [call for call in made[0].calls if "preemptor" not in call]
         assert about_victims == ["PATCH m/status", "DELETE m", "PATCH l/status", "DELETE l"]
 
-    play(story, around=around)
+    play(scenario, around=around)
 
 
 REFUSED = Answer(500, {}, b'{"kind":"Status","reason":"Unknown","message":"no","code":500}')
 
 
-@pytest.mark.parametrize("refusals", [1, 3])
-def test_a_refused_eviction_is_tried_again_without_another_event(refusals: int) -> None:
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_refused_eviction_is_tried_again_without_another_event(failures: int) -> None:
     made: list[Watched] = []
 
     def around(inner: Transport) -> Transport:
-        made.append(Watched(inner, "DELETE", [REFUSED] * refusals))
+        made.append(Watched(inner, "DELETE", [REFUSED] * failures))
         return made[0]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(low("victim"))
         await running(cluster, "victim")
         await cluster.create(high("preemptor"))
         await running(cluster, "preemptor")
-        assert made[0].calls.count("DELETE victim") == refusals + 1
+        assert made[0].calls.count("DELETE victim") == failures + 1
         assert cluster.seconds < SOON
         assert len(await cluster.events("victim", reason="Preempted")) == 1
 
-    play(story, around=around)
+    play(scenario, around=around)
 
 
 def test_a_preemptor_deleted_while_victims_stop_leaves_its_place_to_others() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         slow = {"moorage.dev/stop-seconds": "5"}
         await cluster.create(low("victim", annotations=slow))
         await running(cluster, "victim")
@@ -203,11 +203,11 @@ def test_a_preemptor_deleted_while_victims_stop_leaves_its_place_to_others() -> 
         assert cluster.pod("victim") is None
         assert len(cluster.scheduler.core.queue.nominator) == 0
 
-    play(story)
+    play(scenario)
 
 
 def test_lower_nominations_of_the_node_are_cleared() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         slow = {"moorage.dev/stop-seconds": "8"}
         await cluster.create(priority("middle", 10))
         await cluster.create(low("a", cpu="2", annotations=slow), low("b", cpu="2"))
@@ -220,11 +220,11 @@ def test_lower_nominations_of_the_node_are_cleared() -> None:
         await running(cluster, "preemptor")
         assert cluster.node_of("hopeful") == ""
 
-    play(story)
+    play(scenario)
 
 
 def test_a_pod_that_never_preempts_waits() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(low("resident"))
         await running(cluster, "resident")
         await cluster.create({**priority("polite", 5000), "preemptionPolicy": "Never"})
@@ -237,7 +237,7 @@ def test_a_pod_that_never_preempts_waits() -> None:
         assert nominated(cluster, "p") == ""
         assert cluster.phase_of("resident") == "Running"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_preemptor_is_held_at_the_gate_while_its_victims_are_told() -> None:
@@ -247,7 +247,7 @@ def test_a_preemptor_is_held_at_the_gate_while_its_victims_are_told() -> None:
                 await aio.sleep(3)
             return await super().request(call)
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         queue = cluster.scheduler.core.queue
         await cluster.create(low("a", cpu="2"), low("b", cpu="2"), low("c", cpu="1"))
         await running(cluster, "a", "b")
@@ -267,7 +267,7 @@ def test_a_preemptor_is_held_at_the_gate_while_its_victims_are_told() -> None:
         await running(cluster, "preemptor")
         assert cluster.seconds < SOON
 
-    play(story, around=lambda inner: Slow(inner, "", ()))
+    play(scenario, around=lambda inner: Slow(inner, "", ()))
 
 
 @pytest.mark.parametrize("every", [2, 3])
@@ -289,7 +289,7 @@ def test_a_wave_of_preemptors_lands_though_calls_fail_now_and_then(every: int) -
                     return Answer(status, {}, REFUSED.body.replace(b"500", b"%d" % status))
             return await super().request(call)
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(*[low(name, cpu="2") for name in lows])
         await running(cluster, *lows)
         await cluster.create(*[high(name, cpu="2") for name in highs])
@@ -300,4 +300,4 @@ def test_a_wave_of_preemptors_lands_though_calls_fail_now_and_then(every: int) -
         assert len(left) == len(lows) - len(highs)
         assert len(cluster.scheduler.core.queue.nominator) == 0
 
-    play(story, nodes=nodes, around=lambda inner: Flaky(inner, "", ()))
+    play(scenario, nodes=nodes, around=lambda inner: Flaky(inner, "", ()))

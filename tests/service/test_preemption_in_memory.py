@@ -34,7 +34,7 @@ from moorage.testing.virtual_loop import run_virtual
 from tests.service.test_preemption import Watched, high, low, priority
 
 Where = Literal["permit", "pre_bind", "pre_bind and deaf"]
-Story = Callable[[VirtualCluster, Watched], Awaitable[None]]
+Scenario = Callable[[VirtualCluster, Watched], Awaitable[None]]
 
 SOON = 20.0  # before the pods held would be let go by a timeout or a flush
 
@@ -68,8 +68,8 @@ class Holding:
         return SUCCESS
 
 
-def play(where: Where, story: Story) -> None:
-    """Run a story on one node of four cores, with the plugin in the default profile."""
+def play(where: Where, scenario: Scenario) -> None:
+    """Run a scenario on one node of four cores, with the plugin in the default profile."""
     clock = ManualClock()
     registry = in_tree_registry()
     registry.register(PluginEntry("Holding", type("Holding", (Holding,), {"where": where})))
@@ -91,7 +91,7 @@ def play(where: Where, story: Story) -> None:
             around=around,
         ) as cluster:
             await cluster.create(*[priority(*each) for each in (("low", -5), ("high", 1000))])
-            await story(cluster, made[0])
+            await scenario(cluster, made[0])
             cluster.scheduler.core.queue.validate()
             cluster.scheduler.core.cache.validate()
 
@@ -127,7 +127,7 @@ async def held(cluster: VirtualCluster, *names: str) -> None:
     ],
 )
 def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message: str) -> None:
-    async def story(cluster: VirtualCluster, watched: Watched) -> None:
+    async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
         await cluster.create(low("victim"))
         await held(cluster, "victim")
         before: Any = cluster.pod("victim")
@@ -147,11 +147,11 @@ def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message
         failed = await cluster.events("victim", reason="FailedScheduling")
         assert failed[0]["message"] == message
 
-    play(where, story)
+    play(where, scenario)
 
 
 def test_several_victims_some_waiting_some_bound() -> None:
-    async def story(cluster: VirtualCluster, watched: Watched) -> None:
+    async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
         await cluster.create(priority("middle", 10))
         await cluster.create(low("waits", cpu="2"))
         await held(cluster, "waits")
@@ -165,11 +165,11 @@ def test_several_victims_some_waiting_some_bound() -> None:
         assert cluster.pod("waits") is not None
         assert [call for call in watched.calls if call.startswith("DELETE")] == ["DELETE runs"]
 
-    play("permit", story)
+    play("permit", scenario)
 
 
 def test_a_victim_that_waits_no_more_when_its_turn_comes_is_deleted() -> None:
-    async def story(cluster: VirtualCluster, watched: Watched) -> None:
+    async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
         await cluster.create(low("victim"))
         await held(cluster, "victim")
         victim: Any = cluster.pod("victim")
@@ -181,4 +181,4 @@ def test_a_victim_that_waits_no_more_when_its_turn_comes_is_deleted() -> None:
         assert cluster.pod("victim") is None
         assert "DELETE victim" in watched.calls
 
-    play("permit", story)
+    play("permit", scenario)

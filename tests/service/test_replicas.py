@@ -125,7 +125,7 @@ class World:
         return found
 
 
-def play(story: Callable[[World], Coroutine[Any, Any, None]], *, delayed: bool = False) -> None:
+def play(scenario: Callable[[World], Coroutine[Any, Any, None]], *, delayed: bool = False) -> None:
     clock = ManualClock()
 
     async def main() -> None:
@@ -135,7 +135,7 @@ def play(story: Callable[[World], Coroutine[Any, Any, None]], *, delayed: bool =
             agents = NodeAgents(world.client, [node], clock=clock, streams=world.streams)
             world.tasks.spawn(agents.run(), name="agents")
             await agents.registered.wait()
-            await story(world)
+            await scenario(world)
         finally:
             await world.tasks.cancel_all()
             world.server.close()
@@ -144,7 +144,7 @@ def play(story: Callable[[World], Coroutine[Any, Any, None]], *, delayed: bool =
 
 
 def test_the_one_with_the_lease_binds_and_the_other_writes_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.start("one")
         await aio.sleep(1)
         world.start("two")
@@ -153,12 +153,12 @@ def test_the_one_with_the_lease_binds_and_the_other_writes_nothing() -> None:
         assert world.binders() == {"a": ["one"], "b": ["one"], "c": ["one"]}
         assert {who for _, who, _ in world.written} == {"one"}
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("delayed", [False, True], ids=["watching", "delayCacheUntilActive"])
 def test_one_that_ends_in_good_order_hands_over_within_a_look(delayed: bool) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.start("one")
         await world.create("a")
         await world.until_bound(1, seconds=5)
@@ -171,11 +171,11 @@ def test_one_that_ends_in_good_order_hands_over_within_a_look(delayed: bool) -> 
         assert world.seconds - stopped < 4.5
         assert world.binders() == {"a": ["one"], "b": ["two"]}
 
-    play(story, delayed=delayed)
+    play(scenario, delayed=delayed)
 
 
 def test_one_that_is_cut_off_ends_and_the_other_takes_over_when_the_lease_is_over() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _, line = world.start("one")
         await world.create("a")
         await world.until_bound(1, seconds=5)
@@ -190,7 +190,7 @@ def test_one_that_is_cut_off_ends_and_the_other_takes_over_when_the_lease_is_ove
         assert 13 <= world.seconds - cut <= 15 + 2 * 4.4 + 1
         assert world.binders() == {"a": ["one"], "b": ["two"]}
 
-    play(story)
+    play(scenario)
 
 
 def test_a_write_that_comes_after_the_lease_is_over_is_not_sent() -> None:
@@ -199,7 +199,7 @@ def test_a_write_that_comes_after_the_lease_is_over_is_not_sent() -> None:
     Its line is cut, so that it cannot renew the lease; a binding that it sends would be lost.
     """
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         scheduler, line = world.start("one")
         await world.create("a")
         await world.until_bound(1, seconds=5)
@@ -213,12 +213,12 @@ def test_a_write_that_comes_after_the_lease_is_over_is_not_sent() -> None:
         assert scheduler.facts.decisions == 2  # a binding of b is due
         assert line.lost == []
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_pod_is_bound_by_two_leaders_whatever_fails(seed: int) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         rng = Streams(seed).stream("faults")
         lines: dict[str, Line] = {}
         for number in range(80):
@@ -242,7 +242,7 @@ def test_no_pod_is_bound_by_two_leaders_whatever_fails(seed: int) -> None:
         assert {pod: who for pod, who in world.binders().items() if len(set(who)) > 1} == {}
         assert len({who for _, who, _ in world.written}) > 1
 
-    play(story)
+    play(scenario)
 
 
 class Silent:

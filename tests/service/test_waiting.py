@@ -226,7 +226,7 @@ class Waiting(Binding):
         super().__init__(**{"permit": (WAIT, 30.0), **answers})
         self.waiting = self.core.waiting
 
-    def story(self, then: Callable[[], Any]) -> list[str]:
+    def log_after(self, then: Callable[[], Any]) -> list[str]:
         """Hold the pod, let something happen, and see it to its end; returns the log from there."""
 
         async def main() -> None:
@@ -256,7 +256,7 @@ BOUND = [DONE, "earlier writes settled", "bind", "event Scheduled", "post", "slo
 
 def test_a_pod_that_is_allowed_is_bound() -> None:
     world = Waiting()
-    assert world.story(lambda: world.waiting.allow(UID, "Gate")) == BOUND
+    assert world.log_after(lambda: world.waiting.allow(UID, "Gate")) == BOUND
     assert world.facts.bound == 1
 
 
@@ -309,14 +309,14 @@ def test_a_pod_that_is_turned_away_goes_back(
     then: Callable[[Waiting], Any], log: list[str], place: str, told: tuple[str, str, str]
 ) -> None:
     world = Waiting()
-    assert world.story(lambda: then(world)) == log
+    assert world.log_after(lambda: then(world)) == log
     assert (world.place("p"), world.told) == (place, told)
     assert world.cache.counts().pods == 0
 
 
 def test_a_pod_deleted_while_it_waits_is_undone_and_forgotten() -> None:
     world = Waiting()
-    log = world.story(world.delete)
+    log = world.log_after(world.delete)
     assert log == [FREED, *UNDONE, DONE, f"{FREED} only other"]
     assert (world.place("p"), world.cache.counts().pods) == ("", 0)
     assert world.cache.lifecycle.state(UID) is PodState.GONE
@@ -325,7 +325,7 @@ def test_a_pod_deleted_while_it_waits_is_undone_and_forgotten() -> None:
 def test_a_pod_that_begins_to_stop_while_it_waits_goes_back() -> None:
     world = Waiting()
     stopping = pod(version="2", deleted=True)
-    log = world.story(lambda: world.pods.on_update(world.queued.pod, stopping))
+    log = world.log_after(lambda: world.pods.on_update(world.queued.pod, stopping))
     assert log == [FREED, *UNDONE, *UNSCHEDULABLE, f"{FREED} only other"]
     assert world.told[1] == "0/1 nodes are available: 1 removed."
     assert world.place("p") == "backoff"  # nobody's event could wake it
@@ -333,7 +333,7 @@ def test_a_pod_that_begins_to_stop_while_it_waits_goes_back() -> None:
 
 def test_a_pod_somebody_else_bound_while_it_waited_stays_bound() -> None:
     world = Waiting()
-    log = world.story(lambda: world.confirm("n2"))
+    log = world.log_after(lambda: world.confirm("n2"))
     assert log == ["move AssignedPodAdd - p", *UNDONE, DONE, "event FailedScheduling"]
     assert world.cache.get_pod(UID).spec.node_name == "n2"
     assert world.place("p") == ""

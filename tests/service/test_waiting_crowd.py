@@ -54,10 +54,10 @@ class Crowd(Attempt):
         for each in self.core.waiting.all():
             self.core.waiting.allow(each.pod.uid, "X")
 
-    def play(self, story: Callable[[], Any]) -> None:
+    def play(self, scenario: Callable[[], Any]) -> None:
         async def main() -> None:
             self.tasks.spawn(self.pump.run(), name="pump")
-            await story()
+            await scenario()
             await self.tasks.cancel_all()
 
         run_virtual(main(), self.clock)
@@ -70,7 +70,7 @@ class Crowd(Attempt):
 def test_a_crowd_that_waits_stops_nobody(hold_at: str) -> None:
     world = Crowd(hold_at)
 
-    async def story() -> None:
+    async def scenario() -> None:
         for i in range(CROWD):
             world.pods.on_add(pod(f"w{i:04}"))
         await aio.sleep(5)
@@ -83,7 +83,7 @@ def test_a_crowd_that_waits_stops_nobody(hold_at: str) -> None:
         await aio.sleep(3)
         assert sorted(world.bound[1:]) == [f"w{i:04}" for i in range(CROWD)]
 
-    world.play(story)
+    world.play(scenario)
     assert world.cache.counts().assumed_pods == 0
     assert world.most > 1
 
@@ -91,7 +91,7 @@ def test_a_crowd_that_waits_stops_nobody(hold_at: str) -> None:
 def test_while_a_crowd_that_was_let_go_is_bound_deciding_waits() -> None:
     world = Crowd()
 
-    async def story() -> None:
+    async def scenario() -> None:
         for i in range(CROWD):
             world.pods.on_add(pod(f"w{i:04}"))
         await aio.sleep(5)
@@ -105,17 +105,17 @@ def test_while_a_crowd_that_was_let_go_is_bound_deciding_waits() -> None:
         assert len(world.bound) == CROWD
         assert world.cache.is_assumed("uid-ordinary")
 
-    world.play(story)
+    world.play(scenario)
 
 
 def test_a_crowd_whose_time_is_up_goes_back_and_frees_everything() -> None:
     world = Crowd()
 
-    async def story() -> None:
+    async def scenario() -> None:
         for i in range(CROWD):
             world.pods.on_add(pod(f"w{i:04}"))
         await aio.sleep(61)
         assert (world.cache.counts().pods, len(world.core.waiting)) == (0, 0)
         assert len(world.queue.pending().unschedulable) == CROWD
 
-    world.play(story)
+    world.play(scenario)

@@ -82,11 +82,11 @@ class QueueAndCache(RuleBasedStateMachine):
         else:
             m.place = place
 
-    def requeue(self, m: Model, verdict: int) -> None:
-        if verdict == SKIP:
+    def requeue(self, m: Model, outcome: int) -> None:
+        if outcome == SKIP:
             if m.place != "gated":
                 m.place = "unschedulable"
-        elif verdict == AFTER and self.backing_off(m):
+        elif outcome == AFTER and self.backing_off(m):
             self.enter(m, "backoff")
         else:
             self.enter(m, "active")
@@ -149,13 +149,13 @@ class QueueAndCache(RuleBasedStateMachine):
         self.queue.move_all(event, None, None)
         for m in self.at("unschedulable", "gated"):
             if m.place == "unschedulable" or event == POD_DELETE:
-                verdict = self.verdict(m, event)
-                if verdict != SKIP:
-                    self.requeue(m, verdict)
+                outcome = self.outcome(m, event)
+                if outcome != SKIP:
+                    self.requeue(m, outcome)
         self.happened(event)
 
-    def verdict(self, m: Model, event: ClusterEvent) -> int:
-        return m.verdict(event)
+    def outcome(self, m: Model, event: ClusterEvent) -> int:
+        return m.outcome(event)
 
     def node_event(self, name: str) -> None:
         """A node appears, changes, or goes; its pods stay known."""
@@ -220,7 +220,7 @@ class QueueAndCache(RuleBasedStateMachine):
         m.rejected, m.pending = set(rejected), set(pending)
         own = NOW if "Own" in pending else AFTER if "Own" in rejected else SKIP
         m.meanwhile = [own if event == OWN else event for event in m.meanwhile]
-        verdict = self.verdict_on_return(m, known)
+        outcome = self.outcome_on_return(m, known)
         if not (rejected or pending):
             m.errors += 1
         else:
@@ -228,15 +228,15 @@ class QueueAndCache(RuleBasedStateMachine):
             m.errors = 0
         m.since_ns = self.world.clock.now_ns()
         m.in_flight = False
-        self.requeue(m, verdict)
+        self.requeue(m, outcome)
         queued = self.popped.pop(m.name)
         queued.update(m.pod())
         self.world.fail(queued, *rejected, pending=pending)
 
-    def verdict_on_return(self, m: Model, known: bool) -> int:
+    def outcome_on_return(self, m: Model, known: bool) -> int:
         if not (m.rejected or m.pending):
             return AFTER
-        return max(map(m.verdict, m.meanwhile), default=SKIP) if known else AFTER
+        return max(map(m.outcome, m.meanwhile), default=SKIP) if known else AFTER
 
     def fail(self, pick: int, rejected: set[str], pending: set[str]) -> None:
         m = self.one(pick, "in-flight")

@@ -72,8 +72,8 @@ class Model:
             node=self.node if self.place == "bound" else "",
         )
 
-    def verdict(self, event: int | ClusterEvent) -> int:
-        """What an event means to this pod; an int is a verdict already."""
+    def outcome(self, event: int | ClusterEvent) -> int:
+        """What an event means to this pod; an int is the outcome itself."""
         if isinstance(event, int):
             return event
         plugin = CURED_BY.get(event)
@@ -84,5 +84,5 @@ class Model:
     def ends_ns(self) -> int:
         if not self.errors and not self.rejections:
             return 0
-        pause = min(1 << ((self.errors or self.rejections) - 1), 10) * SECOND
-        return (self.since_ns + pause) // SECOND * SECOND
+        backoff = min(1 << ((self.errors or self.rejections) - 1), 10) * SECOND
+        return (self.since_ns + backoff) // SECOND * SECOND

@@ -1,4 +1,4 @@
-"""Backoff: how long a failed pod pauses, in which window it leaves, in what order."""
+"""Backoff: how long a failed pod backs off, in which window it leaves, in what order."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.state.build import NODE_ADD, SECOND, World, pod
     ("initial", "longest", "seconds"),
     [
         pytest.param(1, 10, [1, 2, 4, 8, 10, 10, 10], id="defaults double up to ten seconds"),
-        pytest.param(3, 10, [3, 6, 10, 10], id="the longest pause need not be a double"),
+        pytest.param(3, 10, [3, 6, 10, 10], id="the longest backoff need not be a double"),
         pytest.param(10, 10, [10, 10], id="initial equal to the longest"),
         pytest.param(20, 10, [10, 10], id="initial beyond the longest is cut"),
     ],
@@ -121,7 +121,7 @@ def test_which_failures_count(history, counts, seconds):
     assert queued.attempts == len(history)
 
 
-def test_no_backoff_at_all_when_the_longest_pause_is_zero():
+def test_no_pod_backs_off_when_the_longest_backoff_is_zero():
     world = World(settings=QueueSettings(backoff_max_ns=0))
     world.add(pod())
     world.fail(world.pop())
@@ -196,7 +196,7 @@ class TestPopFromBackoff:
         assert world.wakes == wakes + 1
 
 
-def test_an_update_keeps_place_and_pause_in_backoff():
+def test_an_update_keeps_the_place_in_backoff_q_and_the_end_of_backoff():
     world = World()
     world.waiting("a", priority=1)
     world.waiting("b", priority=2)

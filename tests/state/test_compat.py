@@ -33,7 +33,7 @@ from tests.state.build import (
 POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 POD_LABEL = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)
 
-Story = Callable[[World], None]
+Scenario = Callable[[World], None]
 
 
 def tolerating(waiting: Pod) -> Pod:
@@ -56,10 +56,10 @@ def backs_off(world: World) -> None:
     assert world.places() == {"a": "backoff"}
 
 
-def meets(*events: ClusterEvent, error: bool = False, before: bool = False) -> Story:
+def meets(*events: ClusterEvent, error: bool = False, before: bool = False) -> Scenario:
     """An attempt during which these happen (or just before which), then it fails."""
 
-    def story(world: World) -> None:
+    def scenario(world: World) -> None:
         world.add(pod())
         if before:
             for event in events:
@@ -70,22 +70,22 @@ def meets(*events: ClusterEvent, error: bool = False, before: bool = False) -> S
                 world.queue.move_all(event, None, None)
         world.fail(queued, *(() if error else ("Fit",)))
 
-    return story
+    return scenario
 
 
-def event(*events: ClusterEvent) -> Story:
-    def story(world: World) -> None:
+def event(*events: ClusterEvent) -> Scenario:
+    def scenario(world: World) -> None:
         for each in events:
             world.queue.move_all(each, None, None)
 
-    return story
+    return scenario
 
 
-def changed(change: Callable[[Pod], Pod]) -> Story:
-    def story(world: World) -> None:
+def changed(change: Callable[[Pod], Pod]) -> Scenario:
+    def scenario(world: World) -> None:
         world.queue.update(pod(), change(pod()))
 
-    return story
+    return scenario
 
 
 def status_only(waiting: Pod) -> Pod:
@@ -96,12 +96,12 @@ def status_only(waiting: Pod) -> Pod:
     return msgspec.structs.replace(waiting, metadata=metadata, status=status)
 
 
-def left_for(seconds: float) -> Story:
-    def story(world: World) -> None:
+def left_for(seconds: float) -> Scenario:
+    def scenario(world: World) -> None:
         world.at(seconds)
         world.queue.flush_unschedulable_leftover()
 
-    return story
+    return scenario
 
 
 def nothing(world: World) -> None:
@@ -226,7 +226,7 @@ def failed(attempts: int, rejections: int, errors: int) -> QueuedPod:
 @pytest.mark.parametrize(
     ("queued", "new", "old"),
     [
-        pytest.param(failed(0, 0, 0), 0, 0, id="never tried: no pause"),
+        pytest.param(failed(0, 0, 0), 0, 0, id="never tried: no backoff"),
         pytest.param(failed(1, 1, 0), 11, 11.5, id="the first rejection, at 10.5 s"),
         pytest.param(failed(3, 3, 0), 14, 14.5, id="the third"),
         pytest.param(failed(5, 5, 0), 20, 20.5, id="never more than ten seconds"),
@@ -239,12 +239,12 @@ def failed(attempts: int, rejections: int, errors: int) -> QueuedPod:
         ),
     ],
 )
-def test_the_end_of_a_pause(queued, new, old):
+def test_when_backoff_ends(queued, new, old):
     assert FailureBackoff(QueueSettings()).ends_ns(queued) / SECOND == new
     assert AttemptBackoff(V1_20.settings).ends_ns(queued) / SECOND == old
 
 
-def test_v1_20_has_no_pause_where_backoff_is_off():
+def test_v1_20_waits_for_nothing_where_backoff_is_off():
     settings = msgspec.structs.replace(V1_20.settings, backoff_max_ns=0)
     assert AttemptBackoff(settings).ends_ns(failed(3, 3, 0)) == 0
 

@@ -1,4 +1,4 @@
-"""PreEnqueue: when it is asked, what a refusal leaves behind, what opens a gate."""
+"""PreEnqueue: when it is asked, what a rejection leaves behind, what opens a gate."""
 
 from collections.abc import Sequence
 

@@ -64,7 +64,7 @@ def test_every_state_but_unknown_can_be_left_for_good_and_every_one_is_reached()
     assert ends == {S.UNKNOWN, S.GONE}
 
 
-def test_a_refused_move_tells_the_story():
+def test_a_refused_move_raises_with_the_history_of_the_pod():
     lifecycle = reach(S.IN_FLIGHT)
     lifecycle.move(pod(), S.GONE, cause="delete")
     with pytest.raises(InvalidTransitionError) as caught:
@@ -101,7 +101,7 @@ def test_the_end_of_an_unknown_pod_is_refused():
         Lifecycle(ManualClock()).end("uid-a", cause="test")
 
 
-def test_a_pods_whole_story():
+def test_the_history_of_a_pod_from_waiting_to_gone():
     world = World()
     cache = Cache(Table(), world.clock, lifecycle=world.lifecycle)
     world.waiting()
@@ -196,7 +196,7 @@ def test_a_second_copy_of_an_assumed_pod_does_not_change_its_state():
     cache.validate()
 
 
-class TestStories:
+class TestHistories:
     def test_are_filtered_by_pod_and_by_cause(self):
         histories = Histories(ManualClock(0))
         histories.record("1", ("ns", "a"), "waits", cause="X")
@@ -249,7 +249,7 @@ class TestStories:
             histories.finish(uid)
         assert [history.uid for history in histories] == ["1", "3"]
 
-    def test_a_pod_that_comes_back_keeps_its_story(self):
+    def test_a_pod_that_comes_back_keeps_its_history(self):
         clock = ManualClock(0)
         lifecycle = Lifecycle(clock, Histories(clock, finished_max=1))
         lifecycle.move(pod(), S.ACTIVE, cause="add")
@@ -279,7 +279,7 @@ class TestStories:
         assert len(lifecycle.histories) == 0
 
 
-def test_a_story_entry_reads_as_a_line():
+def test_an_entry_of_a_history_is_printed_as_one_line():
     assert str(HistoryEntry(1_500_000_000, "-> active", "NodeAdd")) == (
         "1970-01-01T00:00:01.500000Z -> active (NodeAdd)"
     )

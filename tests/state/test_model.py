@@ -55,8 +55,8 @@ class Old(QueueAndCache):
         self.moved = -1
 
     def ends_ns(self, m: Model) -> int:
-        pause = min(1 << (m.attempts - 1), 10) * SECOND if m.attempts else 0
-        return m.since_ns + pause if pause else 0
+        backoff = min(1 << (m.attempts - 1), 10) * SECOND if m.attempts else 0
+        return m.since_ns + backoff if backoff else 0
 
     def backing_off(self, m: Model) -> bool:
         return self.ends_ns(m) > self.world.clock.now_ns()
@@ -77,7 +77,7 @@ class Old(QueueAndCache):
         if m.place == "backoff" or (relabel and m.place in ("unschedulable", "gated")):
             self.enter(m, "active")
 
-    def verdict(self, m: Model, event: ClusterEvent) -> int:
+    def outcome(self, m: Model, event: ClusterEvent) -> int:
         return AFTER
 
     def happened(self, event: int | ClusterEvent) -> None:
@@ -88,7 +88,7 @@ class Old(QueueAndCache):
         if m.in_flight:
             self.moved = self.cycle
 
-    def verdict_on_return(self, m: Model, known: bool) -> int:
+    def outcome_on_return(self, m: Model, known: bool) -> int:
         return AFTER if self.moved >= self.cycle else SKIP
 
 

@@ -27,23 +27,23 @@ NODES_3 = [
 # half minute between two looks for such pods: what happens within it was woken by an event.
 SOON = 15.0
 
-Story = Callable[[VirtualCluster], Awaitable[None]]
+Scenario = Callable[[VirtualCluster], Awaitable[None]]
 
 
 def play(
-    story: Story,
+    scenario: Scenario,
     *,
     nodes: Sequence[Manifest] = NODES_3,
     around: Callable[[Transport], Transport] | None = None,
 ) -> VirtualCluster:
-    """Run a story in a new cluster."""
+    """Run a scenario in a new cluster."""
     clock = ManualClock()
     cluster: list[VirtualCluster] = []
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=nodes, around=around) as made:
             cluster.append(made)
-            await story(made)
+            await scenario(made)
 
     run_virtual(main(), clock)
     return cluster[0]
@@ -99,7 +99,7 @@ def test_pods_of_every_kind_find_their_places_and_run() -> None:
         pod_manifest("impossible", cpu="64"),
     ]  # fmt: skip
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(*pods)
         names = [each["metadata"]["name"] for each in pods[:-2]]
         await cluster.until(lambda: all(cluster.phase_of(name) == "Running" for name in names))
@@ -125,11 +125,11 @@ def test_pods_of_every_kind_find_their_places_and_run() -> None:
         assert [e["message"] for e in placed] == [f"Successfully assigned default/plain to {where}"]
         assert cluster.condition_of("plain")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_new_node_that_fits_wakes_the_pod_that_waits_for_it() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("big", cpu="64"))
         await cluster.until(lambda: cluster.condition_of("big")[0] == "False")
         # Long enough for backoff to be over, so that only an event can bring the pod back.
@@ -143,11 +143,11 @@ def test_a_new_node_that_fits_wakes_the_pod_that_waits_for_it() -> None:
         # One decision: the node that came is not tried twice, and nothing polled meanwhile.
         assert cluster.scheduler.facts.decisions - before == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_a_node_that_does_not_fit_wakes_nobody() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("big", cpu="64"))
         await cluster.until(lambda: cluster.condition_of("big")[0] == "False")
         before = cluster.scheduler.facts.decisions
@@ -157,11 +157,11 @@ def test_a_node_that_does_not_fit_wakes_nobody() -> None:
         assert cluster.scheduler.facts.decisions == before
 
     # Without the tainted node, whose rejection any node without taints could cure.
-    play(story, nodes=NODES_3[:2])
+    play(scenario, nodes=NODES_3[:2])
 
 
 def test_room_that_a_deleted_pod_leaves_is_taken_by_one_that_waits() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("first", cpu="3"))
         await cluster.until(lambda: cluster.phase_of("first") == "Running")
         await cluster.create(pod_manifest("second", cpu="3"))
@@ -173,11 +173,11 @@ def test_room_that_a_deleted_pod_leaves_is_taken_by_one_that_waits() -> None:
         assert cluster.pod("first") is None
         assert cluster.seconds - deleted < SOON
 
-    play(story, nodes=NODES_3[:1])
+    play(scenario, nodes=NODES_3[:1])
 
 
 def test_a_taint_taken_away_and_a_gate_opened_let_pods_go_on() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
             pod_manifest("waiting"), pod_manifest("gated", gates=["example.com/g"])
         )
@@ -190,7 +190,7 @@ def test_a_taint_taken_away_and_a_gate_opened_let_pods_go_on() -> None:
         await cluster.patch(PODS, "gated", opened, namespace="default")
         await cluster.until(lambda: cluster.node_of("gated") == "n3", seconds=SOON)
 
-    play(story, nodes=NODES_3[2:])
+    play(scenario, nodes=NODES_3[2:])
 
 
 def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
@@ -200,7 +200,7 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
         faults.append(Faults(inner, [0.5]))
         return faults[0]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("brief", cpu="3"))
         await cluster.until(lambda: faults[0].binds == 1)
         # Its binding is on the way for half a second.
@@ -215,11 +215,11 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
         assert (cache.counts().pods, cache.counts().assumed_pods) == (1, 0)
         assert cluster.scheduler.facts.bound == 1
 
-    play(story, nodes=NODES_3[:1], around=around)
+    play(scenario, nodes=NODES_3[:1], around=around)
 
 
 def test_pods_of_a_deleted_node_stay_and_new_ones_go_elsewhere() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("old", node_selector={"kubernetes.io/hostname": "n1"}))
         await cluster.until(lambda: cluster.phase_of("old") == "Running")
         await cluster.delete_node("n1")
@@ -229,11 +229,11 @@ def test_pods_of_a_deleted_node_stay_and_new_ones_go_elsewhere() -> None:
         assert {cluster.node_of(name) for name in names} == {"n2"}
         assert cluster.node_of("old") == "n1"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_new_image_is_reported_as_taken_in_by_the_node() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("p"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         changed = {"containers": [{"name": "main", "image": "registry.example/app:2"}]}
@@ -248,7 +248,7 @@ def test_a_new_image_is_reported_as_taken_in_by_the_node() -> None:
         await cluster.until(lambda: observed() == ("registry.example/app:2", {2}), seconds=SOON)
         assert cluster.phase_of("p") == "Running"
 
-    play(story)
+    play(scenario)
 
 
 def _status(code: int, reason: str, message: str) -> Answer:
@@ -272,16 +272,16 @@ def test_a_bind_that_fails_is_tried_again(fault: Any, binds: int) -> None:
         faults.append(Faults(inner, [fault]))
         return faults[0]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("p", cpu="1"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running", seconds=SOON)
         assert faults[0].binds == binds
 
-    play(story, around=around)
+    play(scenario, around=around)
 
 
 def test_a_pod_that_cannot_be_read_does_not_stop_the_others() -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         broken = pod_manifest("broken")
         record = {
             **broken,
@@ -294,19 +294,19 @@ def test_a_pod_that_cannot_be_read_does_not_stop_the_others() -> None:
         await cluster.until(lambda: cluster.phase_of("fine") == "Running", seconds=SOON)
         assert cluster.node_of("broken") == ""
 
-    play(story)
+    play(scenario)
 
 
 def test_the_same_seed_gives_the_same_placements_at_the_same_moments() -> None:
     seen = []
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(*[pod_manifest(f"p{i}", cpu="100m") for i in range(20)])
         await cluster.until(lambda: all(cluster.placements().values()))
         seen.append((cluster.seconds, cluster.placements()))
 
-    play(story)
-    play(story)
+    play(scenario)
+    play(scenario)
     assert seen[0] == seen[1]
 
 

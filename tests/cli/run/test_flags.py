@@ -144,7 +144,7 @@ def test_flags_without_effect_are_warned_of(flag: Any) -> None:
     assert list(warnings(given, has_config=False)) == [f"--{flag.name} has no effect: {flag.note}"]
 
 
-def test_all_refusals_are_told_at_once() -> None:
+def test_all_errors_of_flags_are_told_at_once() -> None:
     with pytest.raises(UsageError, match=r"--client-ca-file: .*; --tls-cipher-suites: "):
         typed("--tls-cipher-suites=x", "--client-ca-file=x")
 

@@ -43,7 +43,7 @@ def test_a_server_that_answers_is_not_waited_for(capsys: Any):
 
 
 def test_a_server_that_is_down_or_starting_is_waited_for_with_a_word_each_time(capsys: Any):
-    # Pauses double from 0.8 s, and each is stretched by up to its own length.
+    # The waits double from 0.8 s, and each wait is stretched by up to its own length.
     assert 5.6 <= _look(DOWN, TransportError("reset"), BUSY, VERSION) <= 11.2
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition("; trying again in ")[0] for line in lines] == [

@@ -1,4 +1,4 @@
-"""Refusals remembered for replicas: what asking anew would say, until something changes."""
+"""Rejections remembered for replicas: what a new attempt would answer, until something changes."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def counts(asked: Pod, cluster: Cluster, namespaces: Namespaces) -> tuple[Pairs,
     return existing, matching, avoided
 
 
-def verdict(asked: Pod, node: Node, cluster: Cluster, namespaces: Namespaces):
+def rejection(asked: Pod, node: Node, cluster: Cluster, namespaces: Namespaces):
     """Return (code, reasons) of one node, None where it passes."""
     existing, matching, avoided = counts(asked, cluster, namespaces)
     labels, terms = node.metadata.labels, required(near(asked))

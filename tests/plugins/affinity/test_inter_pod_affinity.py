@@ -23,7 +23,7 @@ from moorage.snapshot.snapshot import Snapshot
 from tests.plugins.affinity import reference
 from tests.plugins.affinity.reference import AFFINITY, ANTI, EXISTING
 from tests.plugins.affinity.strategies import clusters, namespaces, node, pods
-from tests.plugins.builders import cluster, make, scores, verdicts
+from tests.plugins.builders import cluster, make, rejections, scores
 
 NAME = "InterPodAffinity"
 MANY = settings(
@@ -44,22 +44,24 @@ def build(random_cluster: reference.Cluster, known: dict[str, dict[str, str]]) -
     return label(cluster(*(node for node, _ in random_cluster), pods=placed), known)
 
 
-def expected_verdicts(asked: Pod, random_cluster: reference.Cluster, known):
+def expected_rejections(asked: Pod, random_cluster: reference.Cluster, known):
     if reference.skips_filter(asked, random_cluster, known):
         return {}
-    found = {n.name: reference.verdict(asked, n, random_cluster, known) for n, _ in random_cluster}
-    return {name: verdict for name, verdict in found.items() if verdict is not None}
+    found = {
+        n.name: reference.rejection(asked, n, random_cluster, known) for n, _ in random_cluster
+    }
+    return {name: rejection for name, rejection in found.items() if rejection is not None}
 
 
 @MANY
 @given(random_cluster=clusters(), asked=pods(), known=namespaces)
 def test_filter_equals_reference(random_cluster, asked, known):
     snapshot = build(random_cluster, known)
-    expected = expected_verdicts(asked, random_cluster, known)
-    assert verdicts(NAME, snapshot, asked) == expected
+    expected = expected_rejections(asked, random_cluster, known)
+    assert rejections(NAME, snapshot, asked) == expected
     last = snapshot.num_nodes - 1
     only = {k: v for k, v in expected.items() if k == snapshot.names[last]}
-    assert verdicts(NAME, snapshot, asked, rows=[last]) == only
+    assert rejections(NAME, snapshot, asked, rows=[last]) == only
 
 
 @MANY
@@ -119,7 +121,7 @@ def test_following_a_trial_equals_asking_anew(random_cluster, asked, other, know
         plugin.remove_pod(changed, info, added, row=snapshot.num_nodes - 1)
     assert answers(plugin, changed, info, snapshot) == before
     assert answers(plugin, state, info, snapshot) == before
-    assert verdicts(NAME, snapshot, asked) == expected_verdicts(asked, random_cluster, known)
+    assert rejections(NAME, snapshot, asked) == expected_rejections(asked, random_cluster, known)
 
 
 # -- rule by rule ----------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ NOT_IN = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["t
 )
 def test_filter(asked, placed, expected):
     snapshot = label(zones(placed), {"a": {}, "b": {"env": "prod"}, "c": {"env": "test"}})
-    assert verdicts(NAME, snapshot, asked) == expected
+    assert rejections(NAME, snapshot, asked) == expected
 
 
 def test_a_relabelled_namespace_is_seen_at_once():
@@ -415,7 +417,7 @@ def test_invalid_terms_reject_the_pod(affinity, message):
 def test_invalid_terms_of_an_existing_pod_count_as_absent():
     neighbour = pod("p", affinity={**away(term(), BROKEN), **wishing(wish(4))})
     snapshot = zones({"n1": [neighbour]})
-    assert verdicts(NAME, snapshot, pod(app="x")) == {}
+    assert rejections(NAME, snapshot, pod(app="x")) == {}
     assert scores(NAME, snapshot, pod(app="x")) == ([4, 0, 0], [100, 0, 0])
 
 
@@ -443,5 +445,5 @@ def test_every_domain_of_a_large_cluster_is_counted_through_an_array():
     snapshot.table.remove_pod(members[2].uid)
     snapshot.table.add_node(node("new", {"host": "new"}))
     snapshot.table.add_pod(pod("late", affinity=away(term("host"))), "new")
-    found = verdicts(NAME, snapshot, pod(app="x"))
+    found = rejections(NAME, snapshot, pod(app="x"))
     assert found == {f"n{i}": EXISTING for i in (0, 1, *range(4, rows, 2))} | {"new": EXISTING}

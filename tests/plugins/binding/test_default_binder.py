@@ -31,9 +31,9 @@ async def test_the_binding_names_pod_uid_and_node():
     assert client.bound == [("default", "web", "uid-web", "n7")]
 
 
-async def test_a_refusal_is_an_error_with_the_servers_text():
-    refusal = ConflictError(409, "Conflict", 'pod "web" is already assigned to node "n1"')
-    plugin, _ = make("DefaultBinder", client=Recorder(refusal))
+async def test_an_error_of_the_server_is_an_error_status_with_the_servers_text():
+    conflict = ConflictError(409, "Conflict", 'pod "web" is already assigned to node "n1"')
+    plugin, _ = make("DefaultBinder", client=Recorder(conflict))
     found = await plugin.bind(CycleState(), PodInfo(pod("web")), "n7")
     assert found == error('pod "web" is already assigned to node "n1"')
 

@@ -156,7 +156,7 @@ class World:
         return done
 
 
-def story(
+def scenario(
     play: Callable[[World], Coroutine[Any, Any, None]],
     *slices: Any,
     nodes: tuple[str, ...] = ("a",),
@@ -214,7 +214,7 @@ def test_an_allocation_is_written_with_finalizer_time_and_reservation_and_believ
         assert device_of(await world.claim("d")) == "a1"
         assert (world.told.notes, world.told.work) == ([], [])
 
-    story(play)
+    scenario(play)
 
 
 def test_a_pod_that_shares_a_claim_is_only_added_to_reserved_for():
@@ -234,7 +234,7 @@ def test_a_pod_that_shares_a_claim_is_only_added_to_reserved_for():
         assert await world.bind(again) == SUCCESS
         assert (await world.claim())["metadata"]["resourceVersion"] == version
 
-    story(play)
+    scenario(play)
 
 
 def test_a_conflict_with_an_irrelevant_change_is_retried():
@@ -248,7 +248,7 @@ def test_a_conflict_with_an_irrelevant_change_is_retried():
         assert found["metadata"]["finalizers"] == [*PROTECTED, "example.com/f"]
         assert reserved_for(found) == ["uid-p"]
 
-    story(play)
+    scenario(play)
 
 
 ELSEWHERE = {
@@ -298,7 +298,7 @@ def test_a_conflict_with_a_relevant_change_ends_the_attempt(meanwhile, text):
         assert await world.bind(world.asked(using("d", name="q"))) == SUCCESS
         assert device_of(await world.claim("d")) == "a0"
 
-    story(play)
+    scenario(play)
 
 
 def test_a_claim_that_lost_its_devices_is_not_reserved():
@@ -312,7 +312,7 @@ def test_a_claim_that_lost_its_devices_is_not_reserved():
         text = "claim default/c got deallocated elsewhere in the meantime"
         assert await world.bind(late) == error(text)
 
-    story(play)
+    scenario(play)
 
 
 def test_a_failed_binding_removes_the_reservation():
@@ -327,7 +327,7 @@ def test_a_failed_binding_removes_the_reservation():
         assert reserved_for(found) == []
         assert device_of(found) == "a0"
 
-    story(play)
+    scenario(play)
 
 
 # -- devices that have to become ready ---------------------------------------------------------
@@ -381,7 +381,7 @@ def test_a_pod_is_bound_when_its_devices_are_ready(after_seconds, kind, status, 
         assert [(told, round(waited)) for told, waited in counts.waits] == [(labels, seconds)]
         await world.tasks.cancel_all()
 
-    story(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
+    scenario(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
 
 
 def test_a_claim_deleted_during_the_wait_for_devices_ends_the_wait():
@@ -397,7 +397,7 @@ def test_a_claim_deleted_during_the_wait_for_devices_ends_the_wait():
         assert await world.bind(world.asked(using("c"))) == error(text)
         assert world.seconds == 5
 
-    story(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
+    scenario(play, offered("a", "a0", bindsToNode=True, **CONDITIONS))
 
 
 # -- extended resources ------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def test_a_claim_is_made_for_extended_resources_and_its_pod_told():
         assert await world.work() == [f"deletion of ResourceClaim default/{name}"]
         assert await world.claims() == []
 
-    story(play)
+    scenario(play)
 
 
 def test_a_special_claim_of_an_earlier_attempt_is_deleted():
@@ -478,7 +478,7 @@ def test_a_special_claim_of_an_earlier_attempt_is_deleted():
         await world.work()
         assert await world.claims() == []
 
-    story(play)
+    scenario(play)
 
 
 # -- giving back -------------------------------------------------------------------------------
@@ -502,7 +502,7 @@ def test_devices_that_no_node_can_reach_are_deallocated():
         assert await world.work() == ["deallocation of ResourceClaim default/c"]
         assert (await world.claim()).get("status", {}) == {}
 
-    story(play)
+    scenario(play)
 
 
 def test_after_a_failed_deallocation_the_pod_is_activated_later():
@@ -517,4 +517,4 @@ def test_after_a_failed_deallocation_the_pod_is_activated_later():
         assert (world.told.activated, world.seconds) == (["p"], 10)
         assert (await world.claim())["status"]["allocation"]
 
-    story(play)
+    scenario(play)

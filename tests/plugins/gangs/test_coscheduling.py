@@ -1,6 +1,6 @@
 """Coscheduling's queue order and ``minResources``, by hand-made clusters; labels and arguments.
 
-What the plugin does in attempts is told in ``tests/service`` and ``tests/stories``.
+What the plugin does in attempts is told in ``tests/service`` and ``tests/scenarios``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the budgets remember between questions; their verdicts are held to the reference."""
+"""What the budgets remember between questions; their rejections are held to the reference."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def above_total(asked: Amounts, quotas: Quotas, pods: Sequence[Resident]) -> boo
     return over(everything, {}, lambda name: sum(quota.min_of(name) for quota in quotas.values()))
 
 
-def refusal(pod: Resident, quotas: Quotas, nodes: Sequence[Room]) -> str:
+def rejection(pod: Resident, quotas: Quotas, nodes: Sequence[Room]) -> str:
     """What PreFilter says, "" for nothing."""
     if pod.namespace not in quotas:
         return ""

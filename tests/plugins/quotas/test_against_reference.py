@@ -153,7 +153,7 @@ def test_rejections_victims_and_choice_equal_the_reference(
     profile = profile_with("CapacityScheduling", handle_of(snapshot))
     found = evaluate(profile, snapshot, info)
     validate(snapshot)
-    refused = reference.refusal(preemptor, bounded, nodes)
+    refused = reference.rejection(preemptor, bounded, nodes)
     status = found.pre_filter.status if found.pre_filter else None
     assert (status.message if status else "") == refused
     if not refused:

@@ -9,7 +9,7 @@ import pytest
 from moorage.plugins.claims.extended import ExtendedPart, special_claim
 from moorage.plugins.resources.device_classes import IMPLICIT_CLASS_PREFIX, DeviceClassNames
 from moorage.snapshot.pod_info import PodInfo
-from tests.plugins.builders import node, pod, verdicts
+from tests.plugins.builders import node, pod, rejections
 from tests.plugins.claims.builders import device_class, devices, offered
 from tests.plugins.claims.test_dynamic_resources import Asked
 
@@ -27,13 +27,13 @@ def test_fit_leaves_resources_a_node_does_not_offer_to_devices():
         ),
     )
     wanted = pod(requests={gpu: "1"})
-    fit = verdicts("NodeResourcesFit", snapshot, wanted)
+    fit = rejections("NodeResourcesFit", snapshot, wanted)
     assert fit == {}
     assert Asked(snapshot, wanted).filtered() == {"bare": "cannot allocate all claims"}
     two = pod(requests={gpu: "2"})
-    assert set(verdicts("NodeResourcesFit", snapshot, two)) == {"plugin"}
+    assert set(rejections("NodeResourcesFit", snapshot, two)) == {"plugin"}
     other = pod(requests={gpu: "1", "example.com/fpga": "1"})
-    assert set(verdicts("NodeResourcesFit", snapshot, other)) == {"a", "plugin", "bare"}
+    assert set(rejections("NodeResourcesFit", snapshot, other)) == {"a", "plugin", "bare"}
     assert Asked(snapshot, other).filtered() == dict.fromkeys(
         ("a", "plugin", "bare"), "cannot fit resource"
     )

@@ -123,7 +123,7 @@ def eligible(c: TopologySpreadConstraint, pod: Pod, node: Node) -> bool:
 def filtered(
     cluster: Cluster, pod: Pod, defaults: Any, listers: Listers, moves: Moves = ()
 ) -> dict[str, tuple[str, tuple[str, ...]]] | None:
-    """Return verdicts of failing nodes, or None for Skip."""
+    """Return rejections of failing nodes, or None for Skip."""
     hard = constraints(pod, HARD, defaults, listers)
     if not hard:
         return None
@@ -139,19 +139,19 @@ def filtered(
                     if name == node.name and moved.namespace == pod.namespace:
                         tally[value] += step * wanted.matches(moved.metadata.labels)
         tallies.append(tally)
-    verdicts: dict[str, tuple[str, tuple[str, ...]]] = {}
+    rejections: dict[str, tuple[str, tuple[str, ...]]] = {}
     for node, _ in cluster:
         for (c, wanted), tally in zip(hard, tallies, strict=True):
             own = node.metadata.labels.get(c.topology_key)
             if own is None:
                 reason = f"{REASON} (missing required label)"
-                verdicts[node.name] = (reference.UNRESOLVABLE, (reason,))
+                rejections[node.name] = (reference.UNRESOLVABLE, (reason,))
                 break
             least = min(tally.values(), default=0) if len(tally) >= (c.min_domains or 1) else 0
             if tally.get(own, 0) + wanted.matches(pod.metadata.labels) - least > c.max_skew:
-                verdicts[node.name] = ("Unschedulable", (REASON,))
+                rejections[node.name] = ("Unschedulable", (REASON,))
                 break
-    return verdicts
+    return rejections
 
 
 def scored(

@@ -116,7 +116,7 @@ def agree(asked: Asked, pod: Pod, now: Cluster, defaults: Any, feasible: list[st
 
 @SOME
 @given(data=st.data(), now=random.clusters(), args=arguments, explicit=st.booleans())
-def test_verdicts_and_scores_equal_the_reference(data, now, args, explicit):
+def test_rejections_and_scores_equal_the_reference(data, now, args, explicit):
     asked = Asked(build(now), args[0])
     for _ in range(data.draw(st.integers(0, 4))):
         random.put(asked.snapshot.listers, data.draw(random.services() | random.owning()))
@@ -168,13 +168,13 @@ def change(snapshot: Snapshot, now: dict[str, tuple[Node, list[Pod]]], what: tup
 @given(
     start=random.clusters(),
     pods=st.lists(random.asking() | random.asking(explicit=False), min_size=1, max_size=2),
-    story=st.lists(changes(), max_size=8),
+    events=st.lists(changes(), max_size=8),
     args=arguments,
 )
-def test_answers_stay_right_while_the_cluster_changes(start, pods, story, args):
+def test_answers_stay_right_while_the_cluster_changes(start, pods, events, args):
     asked = Asked(build(start), args[0])
     now = {node.name: (node, list(placed)) for node, placed in start}
-    for what in [None, *story]:
+    for what in [None, *events]:
         if what is not None:
             change(asked.snapshot, now, what)
         for pod in pods:
@@ -205,7 +205,7 @@ def test_a_trial_moves_pods_of_one_node_and_leaves_no_trace(data, now, pod):
         expected = reference.filtered(now, pod, reference.SYSTEM, listers, moves)
         assert expected is not None
         assert asked.filtered(twin, pod) == expected
-        only = {name: verdict for name, verdict in expected.items() if name == node.name}
+        only = {name: rejection for name, rejection in expected.items() if name == node.name}
         assert asked.filtered(twin, pod, [row]) == only
         for name, other, step in reversed(moves):
             back = asked.plugin.remove_pod if step > 0 else asked.plugin.add_pod

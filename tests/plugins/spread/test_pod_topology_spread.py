@@ -18,7 +18,7 @@ from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.cycle_state import CycleState, StateMissingError
 from moorage.framework.status import SKIP, error
 from moorage.snapshot.pod_info import PodInfo
-from tests.plugins.builders import cluster, make, scores, verdicts
+from tests.plugins.builders import cluster, make, rejections, scores
 from tests.plugins.spread.strategies import HOSTNAME, ZONE, put
 
 NAME = "PodTopologySpread"
@@ -142,7 +142,7 @@ NODES = [a_node("n1", "z1"), a_node("n2", "z1"), a_node("n3", "z2"), a_node("n4"
     ],
 )
 def test_filter(asked, pods, expected):
-    assert verdicts(NAME, cluster(*NODES, pods=pods), asked) == expected
+    assert rejections(NAME, cluster(*NODES, pods=pods), asked) == expected
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_filter(asked, pods, expected):
 def test_taints(policy, expected):
     nodes = [a_node("n1", "z1"), a_node("n2", "z2", taint="NoExecute")]
     asked = a_pod("p", WEB, rule(nodeTaintsPolicy=policy))
-    assert verdicts(NAME, cluster(*nodes, pods=webs(n1=1)), asked) == expected
+    assert rejections(NAME, cluster(*nodes, pods=webs(n1=1)), asked) == expected
 
 
 def test_terminating_pods_are_not_counted_but_their_removal_is():
@@ -342,7 +342,7 @@ def test_default_constraints(asked, known, expected):
     snapshot = cluster(*NODES, pods=webs(n1=1))
     for obj in known:
         put(snapshot.listers, obj)
-    assert verdicts(NAME, snapshot, asked, args=HARD_ZONE) == expected
+    assert rejections(NAME, snapshot, asked, args=HARD_ZONE) == expected
 
 
 def test_system_defaults_score_nodes_without_zone_too():
@@ -352,7 +352,7 @@ def test_system_defaults_score_nodes_without_zone_too():
     put(snapshot.listers, named(Service, WEB))
     # host: count * ln 6 + 2; zone, of three with "no zone": count * ln 5 + 4.
     assert scores(NAME, snapshot, asked) == ([13, 9, 6, 2], [15, 46, 69, 100])
-    assert verdicts(NAME, snapshot, asked) == {}
+    assert rejections(NAME, snapshot, asked) == {}
 
 
 def test_listed_defaults_need_every_key():

@@ -19,7 +19,7 @@ from tests.plugins.reference import term_matches
 UU = "UnschedulableAndUnresolvable"
 U = "Unschedulable"
 
-Verdict = tuple[str, tuple[str, ...]] | None
+Rejection = tuple[str, tuple[str, ...]] | None
 SELECTED = "volume.kubernetes.io/selected-node"
 
 
@@ -59,7 +59,7 @@ def reaches(volume: Any, node: Node) -> bool:
     )
 
 
-def binding(pod: Pod, node: Node, listers: Listers) -> Verdict:
+def binding(pod: Pod, node: Node, listers: Listers) -> Rejection:
     """Judge a pod whose claims are bound or wait for it."""
     mine = claims(pod, listers)
     reasons: set[str] = set()
@@ -165,7 +165,7 @@ BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 REGION = "topology.kubernetes.io/region"
 
 
-def zone(pod: Pod, node: Node, listers: Listers) -> Verdict:
+def zone(pod: Pod, node: Node, listers: Listers) -> Rejection:
     labels = node.metadata.labels
     if not labels.keys() & {BETA_ZONE, ZONE, BETA_REGION, REGION}:
         return None
@@ -211,7 +211,7 @@ def clash(one: Volume, other: Volume) -> bool:
 
 def restrictions(
     pod: Pod, on_node: Sequence[Pod], everywhere: Sequence[Pod], listers: Listers
-) -> Verdict:
+) -> Rejection:
     for mine in pod.spec.volumes:
         if any(clash(mine, theirs) for other in on_node for theirs in other.spec.volumes):
             return (U, ("node(s) had no available disk",))
@@ -258,7 +258,7 @@ def attached(pod: Pod, listers: Listers, *, csi_node: bool) -> dict[tuple[str, s
     return found
 
 
-def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Verdict:
+def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Rejection:
     csi_node = listers.csi_nodes.get(node.name)
     new = attached(pod, listers, csi_node=csi_node is not None)
     if not new or csi_node is None:

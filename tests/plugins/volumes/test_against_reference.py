@@ -1,6 +1,6 @@
 """The volume plugins equal their scalar reference, fresh and kept up to date by increments.
 
-Covers verdicts and reasons of Filter on random clusters, before and after random changes and
+Covers rejections and reasons of Filter on random clusters, before and after random changes and
 inside trials. PreFilter's rejections are in the recordings and in test_volume_binding.
 """
 
@@ -28,7 +28,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from tests.plugins.builders import Verdicts, make, node
+from tests.plugins.builders import Rejections, make, node
 from tests.plugins.volumes import reference
 
 NAMES = ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
@@ -252,21 +252,21 @@ def changed(obj: Any, kind: type[Any], spec: dict[str, Any]) -> Any:
     return from_dict(kind, body)
 
 
-def expected(world: World, asked: Pod) -> dict[str, Verdicts]:
-    listers, found = world.listers, {name: Verdicts() for name in NAMES}
+def expected(world: World, asked: Pod) -> dict[str, Rejections]:
+    listers, found = world.listers, {name: Rejections() for name in NAMES}
     everywhere = [pod for pods in world.placed.values() for pod in pods]
     for row, name in enumerate(world.snapshot.names):
         here, on_node = world.snapshot.node(row), world.placed.get(name, [])
-        verdicts = {
+        rejections = {
             "VolumeBinding": reference.binding(asked, here, listers),
             "VolumeRestrictions": reference.restrictions(asked, on_node, everywhere, listers),
             "NodeVolumeLimits": reference.limits(asked, here, on_node, listers),
         }
         if all(v.name for v in bound_volumes(world, asked)):
-            verdicts["VolumeZone"] = reference.zone(asked, here, listers)
-        for plugin, verdict in verdicts.items():
-            if verdict is not None:
-                found[plugin][name] = verdict
+            rejections["VolumeZone"] = reference.zone(asked, here, listers)
+        for plugin, rejection in rejections.items():
+            if rejection is not None:
+                found[plugin][name] = rejection
     return found
 
 
@@ -276,12 +276,12 @@ def bound_volumes(world: World, asked: Pod) -> list[Any]:
     return [world.listers.persistent_volumes.get(name) for name in names]
 
 
-def answers(made: dict[str, Any], snapshot: Snapshot, asked: Pod) -> dict[str, Verdicts]:
+def answers(made: dict[str, Any], snapshot: Snapshot, asked: Pod) -> dict[str, Rejections]:
     found, info = {}, PodInfo(asked)
     for name, (plugin, reasons) in made.items():
         state = CycleState()
         _, status = plugin.pre_filter(state, info, snapshot)
-        found[name] = Verdicts()
+        found[name] = Rejections()
         if status.code is Code.SKIP:
             continue
         assert status.ok, status

@@ -21,16 +21,16 @@ from moorage.config.load import load_config
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.plugins.quotas.builders import quota_manifest
-from tests.stories.gangs import Cluster, coscheduling, of_object, play, pod_group
-from tests.stories.gangs import nodes as nodes_of_gangs
-from tests.stories.over_https import OverHttps, run_story
+from tests.scenarios.gangs import Cluster, coscheduling, of_object, play, pod_group
+from tests.scenarios.gangs import nodes as nodes_of_gangs
+from tests.scenarios.over_https import OverHttps, run_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-Story = Callable[[VirtualCluster], Awaitable[None]]
+Scenario = Callable[[VirtualCluster], Awaitable[None]]
 
 
-def tell(story: Story, *, https: bool, nodes: int = 2) -> None:
-    """Run a story on nodes of 4 cpus, with namespaces a and b."""
+def tell(scenario: Scenario, *, https: bool, nodes: int = 2) -> None:
+    """Run a scenario on nodes of 4 cpus, with namespaces a and b."""
     made_by = OverHttps if https else VirtualCluster
     config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
     made = [node_manifest(f"n{i}", cpu="4") for i in range(nodes)]
@@ -40,9 +40,9 @@ def tell(story: Story, *, https: bool, nodes: int = 2) -> None:
             for name in ("a", "b"):
                 namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 await cluster.create(namespace)
-            await story(cluster)
+            await scenario(cluster)
 
-    run_story(main, https=https)
+    run_scenario(main, https=https)
 
 
 async def give(cluster: VirtualCluster, namespace: str, *bounds: Mapping[str, Any] | None) -> None:
@@ -75,7 +75,7 @@ ABOVE_MAX = "is rejected in PreFilter because ElasticQuota b is more than Max"
 
 
 def test_borrowed_resources_return_to_the_namespace_with_the_guarantee(https: bool):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 4})
         await give(cluster, "b", {"cpu": 4})
         await start(cluster, "b", "b1", "b2", "b3", "b4")
@@ -92,11 +92,11 @@ def test_borrowed_resources_return_to_the_namespace_with_the_guarantee(https: bo
         await cluster.client.delete(PODS, "a1", namespace="a")
         await cluster.until(lambda: cluster.node_of("b5", "b") != "")  # and is borrowed again
 
-    tell(story, https=https)
+    tell(scenario, https=https)
 
 
 def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 2})
         await give(cluster, "b", {"cpu": 6})
         await start(cluster, "b", "b1", "b2", "b3", "b4")
@@ -108,13 +108,13 @@ def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):
         await aio.sleep(120)
         assert (placed(cluster, "a"), len(placed(cluster, "b"))) == (["a1"], 3)
 
-    tell(story, https=https)
+    tell(scenario, https=https)
 
 
 def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_is_raised(
     https: bool,
 ):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await give(cluster, "b", {"cpu": 8}, {"cpu": 8, "memory": "8Gi"})
         await start(cluster, "b", "b1", "b2", "b3")
         await cluster.until(lambda: len(placed(cluster, "b")) == 3)
@@ -132,7 +132,7 @@ def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_
         await cluster.patch(ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 7}}}, namespace="b")
         await cluster.until(lambda: cluster.node_of("b4", "b") != "", seconds=20)
 
-    tell(story, https=https)
+    tell(scenario, https=https)
 
 
 def _max_cpu(quota: Any) -> object:
@@ -140,7 +140,7 @@ def _max_cpu(quota: Any) -> object:
 
 
 def test_without_the_definition_pods_are_scheduled_as_without_quotas(https: bool):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.client.delete(
             CUSTOM_RESOURCE_DEFINITIONS, "elasticquotas.scheduling.x-k8s.io"
         )
@@ -149,11 +149,11 @@ def test_without_the_definition_pods_are_scheduled_as_without_quotas(https: bool
         await start(cluster, "b", "b1", "b2")
         await cluster.until(lambda: all(cluster.placements().values()))
 
-    tell(story, https=https)
+    tell(scenario, https=https)
 
 
 def test_a_gang_under_a_quota_below_its_use_is_told_so_and_starts_when_it_is_raised():
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         bounds = {"cpu": 3}, {"cpu": 3, "memory": "8Gi"}
         await give(live, "default", *bounds)
         await live.create(pod_manifest("a", cpu="1"))
@@ -172,4 +172,4 @@ def test_a_gang_under_a_quota_below_its_use_is_told_so_and_starts_when_it_is_rai
         await live.patch(ELASTIC_QUOTAS, "quota", raised, namespace="default")
         await live.until(lambda: live.bound("a", "g0", "g1") == 3, seconds=30)
 
-    play(story, cluster=nodes_of_gangs(3), config=coscheduling(extra="CapacityScheduling"))
+    play(scenario, cluster=nodes_of_gangs(3), config=coscheduling(extra="CapacityScheduling"))

@@ -1,4 +1,4 @@
-"""Where a story is told: in virtual time, and over HTTPS with its parts apart."""
+"""Where a scenario is told: in virtual time, and over HTTPS with its parts apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tests.stories.gangs import Play, play, play_over_https
+from tests.scenarios.gangs import Play, play, play_over_https
 
 
 @pytest.fixture(

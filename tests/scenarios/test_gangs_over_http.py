@@ -28,7 +28,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.server import SandboxServer
 from moorage.sandbox.settings import ServerSettings
 from moorage.testing.schedulers import scheduler_over
-from tests.stories.gangs import coscheduling, nodes, of_object, pod_group
+from tests.scenarios.gangs import coscheduling, nodes, of_object, pod_group
 
 QUICK = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
 PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
@@ -56,7 +56,12 @@ def test_two_gangs_for_three_places_one_after_the_other(tmp_path: Path):
         own = open_transport(access, clock=clock)
         client = Client(transport, rng=Streams(1).stream("test"))
         scheduler = scheduler_over(
-            own, coscheduling(), in_tree_registry(), clock=clock, streams=Streams(1), host="story"
+            own,
+            coscheduling(),
+            in_tree_registry(),
+            clock=clock,
+            streams=Streams(1),
+            host="scenario",
         )
 
         async def until(reached: Callable[[dict[str, list[Any]]], bool]) -> None:

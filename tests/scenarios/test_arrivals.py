@@ -13,7 +13,7 @@ import pytest
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.bench.gang_arrivals import ArrivalRun, Job, plan
-from tests.stories.over_https import OverHttps, run_scaled
+from tests.scenarios.over_https import OverHttps, run_scaled
 
 
 class ArrivalsOverHttps(ArrivalRun):

@@ -1,6 +1,6 @@
-"""Stories of gangs, as they happen in the field, on a whole cluster in virtual time.
+"""Scenarios of gangs, as they happen in the field, on a whole cluster in virtual time.
 
-Server, node agents, scheduler and controllers. The stories are told again over HTTPS, all but the
+Server, node agents, scheduler and controllers. The scenarios are told again over HTTPS, all but the
 tables of bad input and what is only about when something happens. What single attempts decide is
 in ``tests/engine/groups/test_cycle.py``, members that wait for each other in
 ``tests/service/test_group_permit.py``.
@@ -31,7 +31,7 @@ from moorage.framework.status import SUCCESS, Status, error
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
 from moorage.testing.builders import Manifest, pod_manifest
-from tests.stories.gangs import (
+from tests.scenarios.gangs import (
     Cluster,
     Play,
     coscheduling,
@@ -96,7 +96,7 @@ def rejections(live: Cluster, name: str = "g") -> list[str]:
 
 
 def test_a_job_of_four_with_room_for_three_waits_and_others_run(anywhere: Play):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         async with controllers(live):
             await live.create(pod_group(least=4), *job("g", 4))
             await live.until(lambda: live.condition_of("g3")[0] == "False")
@@ -112,14 +112,14 @@ def test_a_job_of_four_with_room_for_three_waits_and_others_run(anywhere: Play):
             )
             await live.until(lambda: any(each.startswith(text) for each in rejections(live)))
 
-    anywhere(story, cluster=nodes(3), config=coscheduling())
+    anywhere(scenario, cluster=nodes(3), config=coscheduling())
 
 
 def two_jobs_for_six(anywhere: Play, config: LoadedConfiguration, *, seconds: float) -> list[int]:
     """Two jobs of four compete for six places, members in turn; return how many of each run."""
     found: list[int] = []
 
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group("a", least=4), pod_group("b", least=4))
         for one, other in zip(job("a", 4), job("b", 4), strict=True):
             await live.create(one, other)
@@ -130,7 +130,7 @@ def two_jobs_for_six(anywhere: Play, config: LoadedConfiguration, *, seconds: fl
             await live.delete(*names(done, 4))
             await live.until(lambda: live.bound(*names(waits, 4)) == 4, seconds=120)
 
-    anywhere(story, cluster=nodes(6), config=config)
+    anywhere(scenario, cluster=nodes(6), config=config)
     return found
 
 
@@ -147,14 +147,14 @@ def test_nor_do_they_in_ten_minutes():
 
 
 def test_a_group_preempts_a_lower_group_that_runs(anywhere: Play):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*LOW_AND_HIGH)
         await live.create(pod_group("low", least=3), *job("low", 3, priorityClassName="low"))
         await live.until(lambda: live.bound(*names("low", 3)) == 3)
         await live.create(pod_group("high", least=3), *job("high", 3, priorityClassName="high"))
         await live.until(lambda: live.bound(*names("high", 3)) == 3, seconds=120)
 
-    anywhere(story, cluster=nodes(3), config=coscheduling())
+    anywhere(scenario, cluster=nodes(3), config=coscheduling())
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_group_preempts_a_lower_group_that_runs(anywhere: Play):
 def test_the_victims_of_one_pod_of_higher_priority(
     config: LoadedConfiguration, left: int, anywhere: Play
 ):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*LOW_AND_HIGH)
         await live.create(pod_group("low", least=3), *job("low", 3, priorityClassName="low"))
         await live.until(lambda: live.bound(*names("low", 3)) == 3)
@@ -176,11 +176,11 @@ def test_the_victims_of_one_pod_of_higher_priority(
         await aio.sleep(60)
         assert live.bound(*names("low", 3)) == left
 
-    anywhere(story, cluster=nodes(3), config=config)
+    anywhere(scenario, cluster=nodes(3), config=config)
 
 
 def test_with_a_minimum_below_the_size_the_rest_joins_when_there_is_room(anywhere: Play):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         async with controllers(live):
             await live.create(pod_group(least=3), *job("g", 5))
             await live.until(lambda: live.bound(*names("g", 5)) == 4)
@@ -191,11 +191,11 @@ def test_with_a_minimum_below_the_size_the_rest_joins_when_there_is_room(anywher
             await live.until(lambda: live.bound(*names("g", 5)) == 5, seconds=30)
             await live.until(lambda: status(live).get("running") == 5)
 
-    anywhere(story, cluster=nodes(4), config=coscheduling())
+    anywhere(scenario, cluster=nodes(4), config=coscheduling())
 
 
 def test_a_member_deleted_while_the_group_waits_is_missed_until_another_comes(anywhere: Play):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         async with controllers(live):
             await live.create(pod_group(least=3), *job("g", 3))
             await live.until(lambda: live.condition_of("g2")[0] == "False")
@@ -211,7 +211,7 @@ def test_a_member_deleted_while_the_group_waits_is_missed_until_another_comes(an
             await live.create(of_object("new"))
             await live.until(lambda: live.bound("g0", "g2", "new") == 3)
 
-    anywhere(story, cluster=nodes(2), config=coscheduling())
+    anywhere(scenario, cluster=nodes(2), config=coscheduling())
 
 
 class RefusesOnce:
@@ -240,7 +240,7 @@ class RefusesOnce:
 def test_when_a_members_bind_fails_its_place_is_kept_and_the_group_is_degraded(
     anywhere: Play,
 ):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         async with controllers(live):
             await live.create(pod_group(least=3))
             await live.until(lambda: bool(status(live)))  # its watchers have been told of it
@@ -263,7 +263,7 @@ def test_when_a_members_bind_fails_its_place_is_kept_and_the_group_is_degraded(
             assert re.search(expected, event["message"]), event
 
     anywhere(
-        story,
+        scenario,
         cluster=nodes(3),
         config=coscheduling(),
         around=lambda inner: RefusesOnce(inner, "g1", 2),
@@ -296,20 +296,20 @@ def test_when_a_reserve_fails_nothing_of_the_group_is_left_behind(anywhere: Play
     registry = in_tree_registry()
     registry.register(PluginEntry("RefusesOneReserve", RefusesOneReserve))
 
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=3), *job("g", 3))
         await live.until(lambda: RefusesOneReserve.left == 0, seconds=60)
         assert live.bound(*names("g", 3)) == 0
         await live.until(lambda: live.bound(*names("g", 3)) == 3, seconds=60)
 
     config = coscheduling(extra="RefusesOneReserve")
-    anywhere(story, cluster=nodes(3), config=config, registry=registry)
+    anywhere(scenario, cluster=nodes(3), config=config, registry=registry)
 
 
 def test_a_large_group_that_cannot_start_does_not_starve_the_rest():
     """It is older and of the same priority, so it would be popped first each time."""
 
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(pod_group("big", least=32), *job("big", 32))
         await live.until(lambda: live.condition_of("big31")[0] == "False")
         waited: list[float] = []
@@ -330,7 +330,7 @@ def test_a_large_group_that_cannot_start_does_not_starve_the_rest():
         attempts = {each.attempts for each in (*queue.active, *queue.backoff)}
         assert attempts <= set(range(3, 10))
 
-    play(story, cluster=nodes(8, cpu="3"), config=coscheduling())
+    play(scenario, cluster=nodes(8, cpu="3"), config=coscheduling())
 
 
 BAD: list[Any] = [
@@ -405,7 +405,7 @@ BAD: list[Any] = [
 
 @pytest.mark.parametrize(("pods", "groups", "placed", "told"), BAD)
 def test_bad_input_is_told_and_nothing_is_stuck(pods, groups, placed, told):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*LOW_AND_HIGH, *groups, *pods)
         await aio.sleep(15)
         found = {name: node for name in ("p0", "p1") if (node := live.node_of(name))}
@@ -418,7 +418,7 @@ def test_bad_input_is_told_and_nothing_is_stuck(pods, groups, placed, told):
         await live.until(lambda: live.bound("other") == 1)
 
     config = coscheduling(names=("default-scheduler", "second"))
-    play(story, cluster=nodes(3), config=config)
+    play(scenario, cluster=nodes(3), config=config)
 
 
 CURES: list[Any] = [
@@ -444,7 +444,7 @@ CURES: list[Any] = [
 
 @pytest.mark.parametrize(("pods", "groups", "cure", "start"), CURES)
 def test_a_rejected_pod_starts_at_once_when_its_cause_is_mended(pods, groups, cure, start):
-    async def story(live: Cluster) -> None:
+    async def scenario(live: Cluster) -> None:
         await live.create(*groups, *pods)
         await aio.sleep(30)
         assert live.bound("p0", "p1") == 0
@@ -457,4 +457,4 @@ def test_a_rejected_pod_starts_at_once_when_its_cause_is_mended(pods, groups, cu
             await live.play([one])
         await live.until(lambda: live.bound(*start) == len(start), seconds=2)
 
-    play(story, cluster=nodes(3), config=coscheduling())
+    play(scenario, cluster=nodes(3), config=coscheduling())

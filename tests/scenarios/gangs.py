@@ -1,4 +1,4 @@
-"""What stories about gangs share: groups of each source, profiles, and a cluster to look at."""
+"""What scenarios about gangs share: groups of each source, profiles, and a cluster to look at."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from tests.stories.over_https import OverHttps, run_story
+from tests.scenarios.over_https import OverHttps, run_scenario
 
 _CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -128,11 +128,11 @@ class ClusterOverHttps(OverHttps, Cluster):
 
 
 class Play(Protocol):
-    """Runs a story and checks the books at its end."""
+    """Runs a scenario and checks the books at its end."""
 
     def __call__(
         self,
-        story: Callable[[Cluster], Awaitable[None]],
+        scenario: Callable[[Cluster], Awaitable[None]],
         *,
         cluster: Sequence[Manifest],
         config: LoadedConfiguration,
@@ -142,18 +142,18 @@ class Play(Protocol):
         """Run it on a cluster of these nodes; the rest is for `VirtualCluster`."""
 
 
-def play(story: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
-    """Run a story in virtual time (see `Play`)."""
-    _play(story, settings, https=False)
+def play(scenario: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
+    """Run a scenario in virtual time (see `Play`)."""
+    _play(scenario, settings, https=False)
 
 
-def play_over_https(story: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
-    """Run a story over HTTPS (see `Play`)."""
-    _play(story, settings, https=True)
+def play_over_https(scenario: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
+    """Run a scenario over HTTPS (see `Play`)."""
+    _play(scenario, settings, https=True)
 
 
 def _play(
-    story: Callable[[Cluster], Awaitable[None]],
+    scenario: Callable[[Cluster], Awaitable[None]],
     settings: dict[str, Any],
     *,
     https: bool,
@@ -163,7 +163,7 @@ def _play(
 
     async def main(clock: Clock) -> None:
         async with made_by(clock, nodes=nodes_of_it, **settings) as live:
-            await story(live)
+            await scenario(live)
             live.settled()
 
-    run_story(main, https=https)
+    run_scenario(main, https=https)

@@ -134,8 +134,8 @@ class World:
         return [uid for uid, times in accepted.items() if times > 1]
 
 
-def play(story: Callable[[World], Coroutine[Any, Any, None]], *, seed: int = 1) -> World:
-    """Run a story; whatever happened in it, belief and server agree at its end."""
+def play(scenario: Callable[[World], Coroutine[Any, Any, None]], *, seed: int = 1) -> World:
+    """Run a scenario; whatever happened in it, belief and server agree at its end."""
     clock = ManualClock()
     made: list[World] = []
 
@@ -143,7 +143,7 @@ def play(story: Callable[[World], Coroutine[Any, Any, None]], *, seed: int = 1) 
         world = World(clock, seed)
         made.append(world)
         try:
-            await story(world)
+            await scenario(world)
             assert world.failures == []
             assert world.bound_more_than_once() == []
             assert [name for name in world.schedulers if not world.agrees(name)] == []
@@ -156,7 +156,7 @@ def play(story: Callable[[World], Coroutine[Any, Any, None]], *, seed: int = 1) 
 
 
 def test_each_places_its_own_pods_and_counts_those_of_the_other() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.play(node_manifest("n1", cpu="4"), node_manifest("n2", cpu="4"))
         await world.start(ONE, TWO)
         # Four fill a node: placed without looking at the other's, they would not all fit.
@@ -167,13 +167,13 @@ def test_each_places_its_own_pods_and_counts_those_of_the_other() -> None:
         assert [pod.status.phase for pod in pods] == ["Running"] * 8
         assert {who for _, who, _ in world.bindings} == {ONE, TWO}
 
-    play(story)
+    play(scenario)
 
 
 def test_two_that_want_the_same_room_are_told_apart_by_the_kubelet() -> None:
     """Neither knows of the other's choice; who comes second is refused, and its successor fits."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.play(node_manifest("n1", cpu="4"))
         await world.start(ONE, TWO)
         await asyncio.gather(world.create("a", ONE, cpu="3"), world.create("b", TWO, cpu="3"))
@@ -190,11 +190,11 @@ def test_two_that_want_the_same_room_are_told_apart_by_the_kubelet() -> None:
         await aio.sleep(5)
         assert world.pods()["c"].spec.node_name == "n2"
 
-    play(story)
+    play(scenario)
 
 
 def test_a_pod_that_somebody_else_bound_meanwhile_is_left_to_him() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.play(node_manifest("n1", cpu="4"), node_manifest("n2", cpu="2"))
         await world.start(ONE, TWO, latency_seconds=0.02)
         pod = await world.create("a", ONE, cpu="1500m")
@@ -208,11 +208,11 @@ def test_a_pod_that_somebody_else_bound_meanwhile_is_left_to_him() -> None:
             await aio.sleep(2)
         assert {pod.spec.node_name for name, pod in world.pods().items() if name != "a"} == {"n1"}
 
-    play(story)
+    play(scenario)
 
 
 def test_room_taken_by_a_foreign_binding_is_seen_by_both() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.play(node_manifest("n1", cpu="4"))
         await world.start(ONE, TWO)
         foreign = await world.create("f", "nobody", cpu="3")
@@ -228,7 +228,7 @@ def test_room_taken_by_a_foreign_binding_is_seen_by_both() -> None:
         placed = {name: pod.spec.node_name for name, pod in world.pods().items()}
         assert placed == {"a": "n1", "b": "n1"}
 
-    play(story)
+    play(scenario)
 
 
 SMALL = SoakPlan(
@@ -246,7 +246,7 @@ def test_everything_at_once_and_every_pod_runs_or_was_told_why(seed: int) -> Non
     """The bounded form of ``make soak``."""
     reports: list[SoakReport] = []
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         load = SoakLoad(world.client, SMALL, clock=world.clock, streams=Streams(seed))
         await load.start()
         await world.start(*SMALL.schedulers, latency_seconds=0.003)
@@ -258,7 +258,7 @@ def test_everything_at_once_and_every_pod_runs_or_was_told_why(seed: int) -> Non
         ]
         reports.append(msgspec.structs.replace(report, schedulers=tuple(ends)))
 
-    play(story, seed=seed)
+    play(scenario, seed=seed)
     (report,) = reports
     print("\n".join(report.as_lines()))  # noqa: T201 - told by pytest -s, and when it fails
     assert report.faults == []

@@ -275,7 +275,7 @@ def test_whatever_is_missed_doubled_or_answered_late_belief_is_mended(seed: int)
         return made[0]
 
     async def main() -> None:
-        # Nobody plays these nodes: a kubelet that refuses a pod is another story.
+        # Nobody plays these nodes: a kubelet that refuses a pod is not covered here.
         async with VirtualCluster(clock, around=around, seed=seed) as cluster:
             await cluster.create(*[node_manifest(name, cpu="4") for name in ("n1", "n2", "n3")])
             done.append(await shake(cluster, Streams(seed).stream("changes")))

@@ -26,9 +26,9 @@ from moorage.config.own import LoadedConfiguration
 from moorage.controllers.disruption import DisruptionController
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from tests.stories.over_https import OverHttps, run_story
+from tests.scenarios.over_https import OverHttps, run_scenario
 
-Story = Callable[[VirtualCluster], Awaitable[None]]
+Scenario = Callable[[VirtualCluster], Awaitable[None]]
 
 
 def priority(name: str, value: int, **fields: Any) -> Manifest:
@@ -133,7 +133,7 @@ class Faulty:
 
 
 def play(
-    story: Story,
+    scenario: Scenario,
     *,
     nodes: Sequence[Manifest],
     https: bool,
@@ -142,7 +142,7 @@ def play(
     kept: bool = True,
     config: LoadedConfiguration | None = None,
 ) -> None:
-    """Run a story in a cluster, whose budgets are kept unless told otherwise."""
+    """Run a scenario in a cluster, whose budgets are kept unless told otherwise."""
     made_by = OverHttps if https else VirtualCluster
 
     async def main(clock: Clock) -> None:
@@ -154,12 +154,12 @@ def play(
                     tasks.spawn(made.run(), name="disruption")
                     await made.ready.wait()
                 await cluster.create(*classes)
-                await story(cluster)
+                await scenario(cluster)
                 cluster.scheduler.core.queue.validate()
             finally:
                 await tasks.cancel_all()
 
-    run_story(main, https=https)
+    run_scenario(main, https=https)
 
 
 @asynccontextmanager
@@ -197,7 +197,7 @@ def test_a_wave_lands_where_it_was_nominated_and_leaves_protected_pods_alone(htt
     others = [f"low-{i}" for i in range(10)]
     wave = [f"high-{i}" for i in range(10)]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(budget("kept", of_app("kept"), 10))
         grace: dict[str, Any] = {"terminationGracePeriodSeconds": 5}
         stop = {"moorage.dev/stop-seconds": "3"}
@@ -217,11 +217,11 @@ def test_a_wave_lands_where_it_was_nominated_and_leaves_protected_pods_alone(htt
         assert {name: seen.nominated[name] for name in wave} == landed  # nominated once
         await cluster.until(lambda: len(cluster.scheduler.core.queue.nominator) == 0)
 
-    play(story, https=https, nodes=[node_manifest(f"n{i}") for i in range(10)])
+    play(scenario, https=https, nodes=[node_manifest(f"n{i}") for i in range(10)])
 
 
 def test_a_budget_is_broken_only_where_nothing_else_makes_room(https: bool):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(budget("all", {}, 2))
         await cluster.create(low("low-a", app="a"), low("low-b", app="a"))
         await running(cluster, "low-a", "low-b")
@@ -232,7 +232,7 @@ def test_a_budget_is_broken_only_where_nothing_else_makes_room(https: bool):
             await cluster.until(lambda: "high" in seen.bound)
         assert len(seen.gone) == 1
 
-    play(story, https=https, nodes=[node_manifest("n1")])
+    play(scenario, https=https, nodes=[node_manifest("n1")])
 
 
 @pytest.mark.parametrize(
@@ -245,18 +245,18 @@ def test_a_budget_is_broken_only_where_nothing_else_makes_room(https: bool):
     ],
 )
 def test_odd_budgets_keep_nobody_from_his_place(odd: Manifest, kept: bool, https: bool) -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(low("low-a", app="a"), low("low-b", app="a"), odd)
         await running(cluster, "low-a", "low-b")
         await cluster.create(high("high"))
         await running(cluster, "high")
         assert sum(cluster.pod(name) is None for name in ("low-a", "low-b")) == 1
 
-    play(story, https=https, nodes=[node_manifest("n1")], kept=kept)
+    play(scenario, https=https, nodes=[node_manifest("n1")], kept=kept)
 
 
 def test_a_preemptor_deleted_midway_frees_its_nomination_for_the_next(https: bool):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         stop = {"moorage.dev/stop-seconds": "8"}
         await cluster.create(low("low-a", cpu="4", annotations=stop))
         await running(cluster, "low-a")
@@ -269,7 +269,7 @@ def test_a_preemptor_deleted_midway_frees_its_nomination_for_the_next(https: boo
         await running(cluster, "next")
         assert cluster.pod("low-a") is None
 
-    play(story, https=https, nodes=[node_manifest("n1")])
+    play(scenario, https=https, nodes=[node_manifest("n1")])
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_wave_lands_whatever_happens_to_the_calls(seed: int, https: bool):
         faulty.append(Faulty(inner, Streams(seed).stream("faults"), 0.4))
         return faulty[0]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(*[low(name) for name in lows])
         await running(cluster, *lows)
         async with watched(cluster) as seen:
@@ -301,7 +301,7 @@ def test_a_wave_lands_whatever_happens_to_the_calls(seed: int, https: bool):
         assert not set(left) & seen.gone
         await cluster.until(lambda: len(cluster.scheduler.core.queue.nominator) == 0)
 
-    play(story, https=https, nodes=[node_manifest(f"n{i}") for i in range(8)], around=around)
+    play(scenario, https=https, nodes=[node_manifest(f"n{i}") for i in range(8)], around=around)
 
 
 # -- priority classes ------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_priority_comes_from_classes_and_never_means_waiting(https: bool):
         priority("high", 1000),
     ]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("plain", cpu="4"))
         await running(cluster, "plain")
         found: Any = cluster.pod("plain")
@@ -341,7 +341,7 @@ def test_priority_comes_from_classes_and_never_means_waiting(https: bool):
         await cluster.until(lambda: cluster.phase_of("critical", "kube-system") == "Running")
         assert cluster.pod("patient") is None
 
-    play(story, https=https, nodes=[node_manifest("n1")], classes=classes)
+    play(scenario, https=https, nodes=[node_manifest("n1")], classes=classes)
 
 
 # -- an autoscaler ---------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ class Autoscaler:
 
 
 def test_an_autoscaler_adds_nodes_for_those_who_wait_and_for_nobody_else(https: bool):
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         scaler, tasks = Autoscaler(cluster), TaskOwner()
         tasks.spawn(scaler.run(), name="autoscaler")
         try:
@@ -396,7 +396,7 @@ def test_an_autoscaler_adds_nodes_for_those_who_wait_and_for_nobody_else(https: 
         finally:
             await tasks.cancel_all()
 
-    play(story, https=https, nodes=[node_manifest("n1")])
+    play(scenario, https=https, nodes=[node_manifest("n1")])
 
 
 def test_condition_and_nomination_appear_in_one_write(https: bool):
@@ -411,7 +411,7 @@ def test_condition_and_nomination_appear_in_one_write(https: bool):
                     told = each["status"], pod["status"].get("nominatedNodeName", "")
                     shown.extend([told] if [told] != shown[-1:] else [])
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         tasks = TaskOwner()
         tasks.spawn(follow(cluster), name="follow")
         try:
@@ -422,7 +422,7 @@ def test_condition_and_nomination_appear_in_one_write(https: bool):
         finally:
             await tasks.cancel_all()
 
-    play(story, https=https, nodes=[node_manifest("n1")])
+    play(scenario, https=https, nodes=[node_manifest("n1")])
     assert shown == [("False", "n1"), ("True", "")]
 
 
@@ -448,7 +448,7 @@ def test_a_pod_that_tolerates_preemption_is_evicted_at_once_or_after_its_time():
     }
     classes = [*CLASSES, patient, priority("middle", 500)]
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         for name in ("a", "b"):
             await cluster.create(pod_manifest(name, cpu="1900m", priorityClassName="patient"))
         await cluster.create(high("tiny", cpu="100m"))
@@ -468,4 +468,4 @@ def test_a_pod_that_tolerates_preemption_is_evicted_at_once_or_after_its_time():
         assert cluster.pod("b") is None
 
     nodes = [node_manifest("n1")]
-    play(story, https=False, nodes=nodes, classes=classes, config=parse_config(_TOLERATION))
+    play(scenario, https=False, nodes=nodes, classes=classes, config=parse_config(_TOLERATION))

@@ -31,7 +31,7 @@ from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.test_preemption import Watched
 
-Story = Callable[[VirtualCluster], Awaitable[None]]
+Scenario = Callable[[VirtualCluster], Awaitable[None]]
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hold-pods.md"
 WAIT_SECONDS = 10.0  # as the plugin says
@@ -46,9 +46,9 @@ def plugin_of_the_page(folder: Path) -> PluginEntry:
 
 
 def play(
-    folder: Path, story: Story, *, around: Callable[[Transport], Transport] | None = None
+    folder: Path, scenario: Scenario, *, around: Callable[[Transport], Transport] | None = None
 ) -> None:
-    """Run a story on three nodes with room for one member each."""
+    """Run a scenario on three nodes with room for one member each."""
     clock = ManualClock()
     registry = in_tree_registry()
     registry.register(plugin_of_the_page(folder))
@@ -64,7 +64,7 @@ def play(
             registry=registry,
             around=around,
         ) as cluster:
-            await story(cluster)
+            await scenario(cluster)
             core = cluster.scheduler.core
             core.queue.validate()
             core.cache.validate()
@@ -83,7 +83,7 @@ def running(cluster: VirtualCluster, names: Sequence[str]) -> int:
 
 
 def test_members_start_together(tmp_path: Path) -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         first, second, third = members("a", 3, least=3)
         await cluster.create(first, second)
         await cluster.until(lambda: len(cluster.scheduler.core.waiting) == 2)
@@ -92,11 +92,11 @@ def test_members_start_together(tmp_path: Path) -> None:
         await cluster.until(lambda: running(cluster, ("a0", "a1", "a2")) == 3)
         assert cluster.seconds < WAIT_SECONDS
 
-    play(tmp_path, story)
+    play(tmp_path, scenario)
 
 
 def test_when_one_gives_up_all_do_and_nothing_is_held(tmp_path: Path) -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         core = cluster.scheduler.core
         await cluster.create(*members("a", 4, least=4))
         await cluster.until(lambda: len(core.waiting) == 3)
@@ -115,11 +115,11 @@ def test_when_one_gives_up_all_do_and_nothing_is_held(tmp_path: Path) -> None:
             await cluster.client.delete(PODS, f"a{i}", namespace="default")
         await cluster.until(lambda: len(core.waiting) == 0)
 
-    play(tmp_path, story)
+    play(tmp_path, scenario)
 
 
 def test_a_member_deleted_while_it_waits_turns_the_others_away(tmp_path: Path) -> None:
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         core = cluster.scheduler.core
         await cluster.create(*members("a", 2, least=3))
         await cluster.until(lambda: len(core.waiting) == 2)
@@ -132,7 +132,7 @@ def test_a_member_deleted_while_it_waits_turns_the_others_away(tmp_path: Path) -
         await cluster.until(lambda: len(core.waiting) == 0)
         assert core.cache.counts().pods == 0
 
-    play(tmp_path, story)
+    play(tmp_path, scenario)
 
 
 def test_a_member_whose_binding_fails_is_tried_again_and_those_bound_stay(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_member_whose_binding_fails_is_tried_again_and_those_bound_stay(tmp_pa
         made.append(carrier)
         return carrier
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(*members("a", 3, least=3))
         await cluster.until(lambda: running(cluster, ("a0", "a2")) == 2)
         bound: Any = cluster.pod("a0")
@@ -161,4 +161,4 @@ def test_a_member_whose_binding_fails_is_tried_again_and_those_bound_stay(tmp_pa
         (told,) = await cluster.events("a1", reason="FailedScheduling")
         assert told["message"] == 'running Bind plugin "DefaultBinder": no'
 
-    play(tmp_path, story, around=around)
+    play(tmp_path, scenario, around=around)

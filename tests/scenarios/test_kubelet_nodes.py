@@ -15,13 +15,13 @@ from moorage.client.requests import patch_body
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
-from tests.stories.test_preemption import Story, priority
+from tests.scenarios.test_preemption import Scenario, priority
 
 FOO = "scheduling.k8s.io/foo"
 CLASSES = [priority("low", 1), priority("medium", 100), priority("high", 1000)]
 
 
-def play(story: Story, *, nodes: int) -> None:
+def play(scenario: Scenario, *, nodes: int) -> None:
     clock = ManualClock()
     names = [f"n{number}" for number in range(1, nodes + 1)]
 
@@ -29,7 +29,7 @@ def play(story: Story, *, nodes: int) -> None:
         given = [node_manifest(name) for name in names]
         async with VirtualCluster(clock, nodes=given) as cluster:
             await cluster.create(*CLASSES)
-            await story(cluster)
+            await scenario(cluster)
 
     run_virtual(main(), clock)
 
@@ -62,7 +62,7 @@ async def allocatable(cluster: VirtualCluster, node: str) -> Any:
 def test_basic_preemption_by_a_resource_that_the_suite_adds_to_nodes():
     """preemption.go, "validates basic preemption works"."""
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         for node in ("n1", "n2", "n3"):
             await offer(cluster, node, "3")
         victims = [
@@ -85,13 +85,13 @@ def test_basic_preemption_by_a_resource_that_the_suite_adds_to_nodes():
         assert await allocatable(cluster, "n1") is None
         assert await allocatable(cluster, "n2") == "3"
 
-    play(story, nodes=3)
+    play(scenario, nodes=3)
 
 
 def test_a_victim_with_a_hook_keeps_its_node_for_its_grace_period():
     """A preStop hook of 79 seconds and a grace period of 80: the preemptor waits that long."""
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await offer(cluster, "n1", "1")
         hook = {"preStop": {"sleep": {"seconds": 79}}}
         await cluster.create(pod("victim", "low", foo="1", lifecycle=hook))
@@ -110,13 +110,13 @@ def test_a_victim_with_a_hook_keeps_its_node_for_its_grace_period():
         await cluster.until(lambda: cluster.phase_of("preemptor") == "Running")
         assert 80 <= cluster.seconds - began < 83
 
-    play(story, nodes=1)
+    play(scenario, nodes=1)
 
 
 def test_a_victim_with_a_finalizer_gives_its_room_back_when_it_has_stopped():
     """preemption.go, "validates pod disruption condition is added to the preempted pod"."""
 
-    async def story(cluster: VirtualCluster) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
         await offer(cluster, "n1", "1")
         victim = pod("victim", "low", foo="1")
         victim["metadata"]["finalizers"] = ["example.com/test-finalizer"]
@@ -130,4 +130,4 @@ def test_a_victim_with_a_finalizer_gives_its_room_back_when_it_has_stopped():
         target = [c for c in left["status"]["conditions"] if c["type"] == "DisruptionTarget"]
         assert [(c["status"], c["reason"]) for c in target] == [("True", "PreemptionByScheduler")]
 
-    play(story, nodes=1)
+    play(scenario, nodes=1)

@@ -1,8 +1,8 @@
-"""The clusters of stories, with real sockets, TLS and HTTP between their parts.
+"""The clusters of scenarios, with real sockets, TLS and HTTP between their parts.
 
-The same stories are told twice: in virtual time, where "within two seconds" means just that, and
+The same scenarios are told twice: in virtual time, where "within two seconds" means just that, and
 over HTTPS, where time runs 30 times faster and whoever waits is given minutes of it, so that a
-busy machine fails no story.
+busy machine fails no scenario.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moorage.testing.virtual_loop import run_virtual
 
 SPEED = 30.0
 _PATIENCE_SECONDS = 900.0  # half a real minute
-_TOKEN = "story"
+_TOKEN = "scenario"
 
 
 T = TypeVar("T")
@@ -106,14 +106,14 @@ def _without_lease(config: LoadedConfiguration) -> LoadedConfiguration:
 
 
 def run_scaled(main: Callable[[Clock], Coroutine[Any, Any, T]], *, speed: float = SPEED) -> T:
-    """Run a story in a loop whose time, and whose clock, run so many times faster."""
+    """Run a scenario in a loop whose time, and whose clock, run so many times faster."""
     clock = ScaledClock(speed, SystemClock().now_ns())
     with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
         return runner.run(main(clock))
 
 
-def run_story(main: Callable[[Clock], Coroutine[Any, Any, T]], *, https: bool) -> T:
-    """Run a story in the time that goes with where it is told."""
+def run_scenario(main: Callable[[Clock], Coroutine[Any, Any, T]], *, https: bool) -> T:
+    """Run a scenario in the time that goes with where it is told."""
     if https:
         return run_scaled(main)
     clock = ManualClock()
