@@ -3,8 +3,8 @@
 Selectors of devices (`moorage.plugins.claims.devices.cel`) and rules of custom resources
 (`moorage.apiserver.custom.rules`) use the functions. The table does not depend on a CEL runtime.
 
-CEL knows neither type. Both travel through it as bytes, ``q`` and the nano units, ``v`` and the
-version, which makes equal ones equal there too.
+CEL has no type for quantities or versions. Both are carried as bytes: ``q`` and the nano units,
+``v`` and the version. Equal quantities are equal bytes, and so are equal versions.
 
 Rules mirrored: kubernetes v1.36 ``apiserver/pkg/cel/library`` ``quantity.go`` and ``semverlib.go``.
 """

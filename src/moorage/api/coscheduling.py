@@ -15,7 +15,7 @@ from moorage.api.resources import ResourceType
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 """Names the PodGroup a pod belongs to."""
 OLD_GROUP_LABEL: Final = "pod-group.scheduling.sigs.k8s.io"
-"""The same until 2022; where a pod has both, the newer one counts."""
+"""The label of this meaning until 2022; where a pod has both, `GROUP_LABEL` counts."""
 NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
 """Names a group that has no object; used together with `MIN_AVAILABLE_LABEL`."""
 MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"

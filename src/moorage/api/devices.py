@@ -112,7 +112,7 @@ class ResourceSliceSpec(ApiStruct, frozen=True, kw_only=True):
     driver: str = ""
     pool: ResourcePool = ResourcePool()
     node_name: str = ""
-    """Exactly one of four fields, from here on, says which nodes; none with counters only."""
+    """Exactly one of the four fields from here on names the nodes; none in a slice of counters."""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     per_device_node_selection: bool = False

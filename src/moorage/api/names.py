@@ -69,7 +69,7 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def is_scheduling_resource(name: str) -> bool:
-    """Whether the scheduler keeps the resource; names it does not know are dropped silently.
+    """Whether the scheduler keeps the resource; unknown names are dropped silently.
 
     ``pods`` is kept too: it is a node's limit, never something a pod requests.
     """

@@ -1,4 +1,4 @@
-"""core/v1 Node: what the scheduler reads of it and the node agent writes to it."""
+"""core/v1 Node: the fields that the scheduler reads and the node agent writes."""
 
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations

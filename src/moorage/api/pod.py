@@ -182,14 +182,14 @@ class Volume(ApiStruct, frozen=True, kw_only=True):
 
 
 class PreferredSchedulingTerm(ApiStruct, frozen=True, kw_only=True):
-    """A wish about nodes; weight 1 to 100."""
+    """A preferred term about nodes; weight 1 to 100."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Demands and wishes about nodes; an absent list of wishes differs from an empty one."""
+    """Required and preferred terms about nodes; no list of preferred terms is not an empty list."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = (
@@ -213,14 +213,14 @@ class PodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class WeightedPodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
-    """A wish about neighbours; weight 1 to 100."""
+    """A preferred term about other pods; weight 1 to 100."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Demands and wishes about neighbours; as ``pod_anti_affinity`` they are to be avoided."""
+    """Required and preferred terms about other pods, to be near to or (anti-affinity) away from."""
 
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = []
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = []

@@ -37,7 +37,7 @@ class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """Exactly one of the two is set."""
+    """How the pods of a group are placed; exactly one of the two fields is set."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None

@@ -27,7 +27,7 @@ __all__ = [
 DEFAULT_CPU_NANO: Final = NANO // 10
 """The cpu that scoring assumes for a container without a cpu request: 100m."""
 DEFAULT_MEMORY_NANO: Final = 200 * 2**20 * NANO
-"""The same for memory: 200 MiB."""
+"""The memory that scoring assumes for a container without a memory request: 200 MiB."""
 
 _DEFAULTS: Final[Mapping[str, int]] = {CPU: DEFAULT_CPU_NANO, MEMORY: DEFAULT_MEMORY_NANO}
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
@@ -63,8 +63,8 @@ def pod_requests(
 def non_zero_requests(pod: Pod) -> tuple[int, int]:
     """Return (cpu in milli, memory in bytes) of a pod on a node, as the scorers count it.
 
-    Without pod-level requests every container gets the defaults. With them, a default applies only
-    to a resource missing from the total altogether: an explicit 0 anywhere is present.
+    Without pod-level requests every container gets the defaults. With pod-level requests, a default
+    applies only to a resource that is missing from the total. An explicit 0 counts as present.
     """
     defaults = _DEFAULTS
     if _has_pod_level_requests(pod):

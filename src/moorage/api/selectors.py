@@ -139,7 +139,8 @@ class NodeMatcher(msgspec.Struct, frozen=True, cache_hash=True):
 def compile_node_selector(selector: NodeSelector | None) -> NodeMatcher:
     """Compile a node selector; None and one without usable terms match no node.
 
-    Never raises: a term in error matches nothing and carries its error, while others still count.
+    Never raises: a term in error matches nothing and carries its error, while other terms still
+    count.
 
     Notes
     -----

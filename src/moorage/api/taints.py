@@ -47,7 +47,7 @@ def tolerated(
 def find_untolerated(
     taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str]
 ) -> Taint | None:
-    """Return the first taint, in order, with one of the effects that nothing tolerates."""
+    """Return the first taint that has one of the effects and that no toleration accepts."""
     for taint in taints:
         if taint.effect in effects and not tolerated(taint, tolerations):
             return taint

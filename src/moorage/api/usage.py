@@ -36,12 +36,12 @@ def container_usage(
     Parameters
     ----------
     annotations
-        Of its pod. ``moorage.dev/cpu-usage.NAME`` is about one container, without ``.NAME`` about
-        each of them.
+        Annotations of the pod. ``moorage.dev/cpu-usage.NAME`` is about one container; without
+        ``.NAME`` the annotation is about each container.
     container
-        Its name.
+        Name of the container.
     requests
-        Its requests; without a readable annotation it uses what it requests.
+        Requests of the container; without a readable annotation the container uses its requests.
 
     Returns
     -------

@@ -64,7 +64,7 @@ class CredentialSource(Protocol):
         Returns
         -------
         bool
-            Whether the next credential may be another one, so that trying again makes sense.
+            Whether the next credential may differ, so that trying again makes sense.
         """
         ...
 

@@ -22,7 +22,7 @@ class BackoffRule(msgspec.Struct, frozen=True):
     max_seconds
         Cap before jitter.
     reset_seconds
-        After this long without a failure the delays start anew.
+        After this long without a failure the delays start from the beginning.
     """
 
     start_seconds: float = 0.8
@@ -50,7 +50,7 @@ class Backoff:
         self._last_ns = clock.monotonic_ns()
 
     def next_seconds(self) -> float:
-        """Return the delay to wait now, and remember that there was a failure now."""
+        """Return the delay to wait now, and remember the failure."""
         now = self._clock.monotonic_ns()
         if now - self._last_ns > self._rule.reset_seconds * NS_PER_SECOND:
             self._next_seconds = self._rule.start_seconds

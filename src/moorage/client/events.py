@@ -37,7 +37,7 @@ _REFRESH_ROUNDS = 5  # of _FINISH_SECONDS: every 30 minutes
 
 
 class EventRecorder:
-    """Buffers notes and writes them as Events.
+    """Keeps notes in a buffer and writes each note as an Event.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class EventRecorder:
                 _log.exception("a series of events was not closed")
 
     async def _write(self, write: EventWrite) -> None:
-        """Write one Event: again if no answer came, never if the server refused it."""
+        """Write one Event; repeat the write only if no answer came."""
         for _ in range(_TRIES_MAX):
             try:
                 await self._send(write)
@@ -167,7 +167,7 @@ class EventRecorder:
                     namespace=write.namespace,
                 )
             except NotFoundError:
-                pass  # expired or deleted: it starts anew below
+                pass  # the Event expired or was deleted: it is created below
             else:
                 return
         await self._client.create(self._resource, write.body, namespace=write.namespace)

@@ -117,7 +117,7 @@ class ExecCredentials:
         self._check()
 
     async def credential(self) -> Credential:
-        """Return the credential, running the program if there is none that is valid."""
+        """Return the credential, running the program if no valid credential is kept."""
         async with self._running:
             expired = self._expires_ns is not None and self._clock.now_ns() >= self._expires_ns
             if self._current is None or expired:

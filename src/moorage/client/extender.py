@@ -2,7 +2,7 @@
 
 ``service`` makes one for each extender of the configuration and hands it to the engine, which
 knows it by the Protocol of ``framework.extender``. Every fault of an extender becomes an
-`ExtenderError`: no answer, an unexpected code or body, a node it was not asked about.
+`ExtenderError`: no answer, an unexpected code or body, a node that was not in the question.
 
 Mirrors kubernetes v1.36 ``pkg/scheduler/extender.go``, with one difference: nodes an extender
 returns as objects are taken by name, so that scoring sees them as they are, with their pods.
@@ -48,17 +48,17 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
     url
         The URL prefix, as configured.
     filter_verb, prioritize_verb, preempt_verb, bind_verb
-        Last part of the URL of each verb; "" for a verb it does not have.
+        Last part of the URL of each verb; "" for a verb that the extender does not have.
     weight
-        Multiplier of its scores.
+        Multiplier of the extender's scores.
     timeout_seconds
         Limit of one call.
     names_only
-        Whether nodes are told by name and victims by uid, because the extender knows the cluster.
+        Whether nodes are sent by name and victims by uid, because the extender knows the cluster.
     resources
         The extender is asked about pods that request one of these; empty: about every pod.
     ignorable
-        Attempts go on without it when it fails.
+        Attempts go on without the extender when it fails.
     """
 
     url: str
@@ -163,7 +163,7 @@ class HttpExtender:
         Raises
         ------
         ExtenderError
-            The extender failed, said so, or names a node it was not asked about.
+            The extender failed, said so, or names a node that was not in the question.
         """
         asked, sent = self._about(self._settings.filter_verb, nodes)
         body = wire.nodes_body(self._whole(pod), asked, sent)

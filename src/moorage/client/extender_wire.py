@@ -24,7 +24,7 @@ Whole = Callable[[ApiObject], bytes]
 Victims = Mapping[str, tuple[Sequence[Pod], int]]
 
 
-# Errors of reading bytes in one step; a second look tells nonsense from another spelling.
+# Errors of reading bytes in one step; a second look separates nonsense from another spelling.
 _UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -35,7 +35,7 @@ _ITEMS = b'"items":['
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """An answer to the filter verb; None where it names no nodes in that form."""
+    """An answer to the filter verb; None where the answer names no nodes in that form."""
 
     names: list[str] | None
     node_names: list[str] | None
@@ -224,7 +224,7 @@ def _scores(body: bytes) -> list[_Score]:
 
 
 def read_victims(body: bytes) -> dict[str, tuple[list[str], int]]:
-    """Read an answer to preempt: node to the uids of its victims, and protected ones among them.
+    """Read an answer to preempt: by node, the uids of its victims and the number of protected ones.
 
     Raises
     ------

@@ -27,9 +27,9 @@ class Handler(Protocol[HandledT_contra]):
         ...
 
     def on_synced(self) -> None:
-        """Take in that every object of the first list has been told; called once."""
+        """Take in that every object of the first list has been reported; called once."""
         ...
 
     def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Take in that the newest version cannot be read; an older one, if any, stays known."""
+        """Take in that the newest version cannot be read; an older version, if any, stays known."""
         ...

@@ -26,7 +26,7 @@ _ALWAYS = ("lastProbeTime", "lastTransitionTime", "status", "type")
 def changed_condition(
     conditions: Sequence[Condition], wanted: Condition, *, now: str
 ) -> Condition | None:
-    """Return the condition to write, or None if the list says it already.
+    """Return the condition to write, or None if the list has it already.
 
     Parameters
     ----------

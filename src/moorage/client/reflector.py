@@ -84,9 +84,9 @@ class Reflector(Generic[ObjectT]):
     field_selector
         Restricts list and watch alike.
     whole
-        Where the bytes of the objects are kept; None where the bytes are not needed.
+        Keeps the bytes of the objects; None where the bytes are not needed.
     optional
-        Whether a server may be one that does not serve this resource type.
+        Whether the server may lack this resource type.
 
     Attributes
     ----------

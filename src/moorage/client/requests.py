@@ -96,7 +96,7 @@ def watch(
     Parameters
     ----------
     resource_version
-        Version to continue from; with `initial_events` the oldest one acceptable.
+        Version to continue from; with `initial_events` the oldest acceptable version.
     timeout_seconds
         How long the server should keep the stream open.
     """
@@ -127,7 +127,7 @@ def create(resource: ResourceType, body: bytes, *, namespace: str = "") -> Call:
 def replace(
     resource: ResourceType, name: str, body: bytes, *, namespace: str = "", subresource: str = ""
 ) -> Call:
-    """Replace an object, or a subresource, by the one in the body."""
+    """Replace an object, or a subresource, by the object in the body."""
     return Call("PUT", _path(resource, namespace, name, subresource), body=body)
 
 

@@ -42,7 +42,7 @@ _STATUS = msgspec.json.Decoder(Status)
 
 
 def read_status(body: bytes) -> Status | None:
-    """Decode a ``Status`` body; None if the bytes are something else."""
+    """Decode a ``Status`` body; None if the bytes are no ``Status``."""
     try:
         return _STATUS.decode(body)
     except msgspec.MsgspecError:
@@ -82,7 +82,7 @@ async def refuse_failed(stream: LineStream) -> None:
 def error_from_status(
     status: Status, *, code: int = 0, retry_after: float | None = None
 ) -> ApiError:
-    """Build the exception for a ``Status``; `code` wins over the one inside if it is not 0."""
+    """Build the exception for a ``Status``; a `code` other than 0 replaces the code inside."""
     if retry_after is None and status.details and status.details.retry_after_seconds:
         retry_after = float(status.details.retry_after_seconds)
     return api_error(
@@ -107,6 +107,6 @@ def too_large_resource_version(error: ApiError) -> bool:
     Notes
     -----
     Mirrors kubernetes v1.36 client-go tools/cache/reflector.go, which for servers before 1.17
-    reads the message; the message has kept its wording, so reading it serves all.
+    reads the message; the message has kept its wording, so reading the message serves all versions.
     """
     return error.code == 504 and "too large resource version" in error.message.lower()

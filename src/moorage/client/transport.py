@@ -33,7 +33,7 @@ class Call(msgspec.Struct, frozen=True):
         Request body, whole or in pieces, or None. Joining a large text that is sent again and again
         would cost more than sending it.
     content_type
-        Media type of the body; sent only if there is one.
+        Media type of the body; sent only with a body.
     accept
         Media types accepted for the answer.
     timeout_seconds

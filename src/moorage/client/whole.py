@@ -57,8 +57,8 @@ class WholeObjects:
     def whole(self, obj: ApiObject) -> bytes:
         """Return an object's JSON as Go's scheduler has it: whole, but without managed fields.
 
-        The JSON is that of the newest version, perhaps newer than `obj`. The fields read of `obj`
-        have to do when nothing is kept, or another object of that name.
+        The JSON is that of the newest version, perhaps newer than `obj`. When nothing is kept, or
+        another object of that name, the fields read of `obj` are used.
         """
         kept = self._kept.get(key_of(obj))
         if kept is None or kept.uid != obj.metadata.uid:

@@ -109,7 +109,7 @@ class Client:
     async def delete_pod(
         self, pod: ObjectReference, *, grace_seconds: int | None = None, check_uid: bool = False
     ) -> bool:
-        """Delete a pod; one that is gone already counts as deleted.
+        """Delete a pod; a missing pod counts as deleted.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Client:
         Raises
         ------
         NotFoundError
-            There is none of that name.
+            There is no object of that name.
         """
         return _object(await self._send(requests.get(resource, name, namespace=namespace)))
 
@@ -181,7 +181,7 @@ class Client:
         Raises
         ------
         ConflictError
-            There is one of that name.
+            The name is taken.
         """
         call = requests.create(resource, encode(obj), namespace=namespace)
         return _object(await self._send(call))
@@ -243,7 +243,7 @@ class Client:
         Raises
         ------
         NotFoundError
-            There is none of that name.
+            There is no object of that name.
         """
         call = requests.delete(
             resource,

@@ -19,13 +19,13 @@ _KINDS: Final[Mapping[str, ArgsKind]] = {**ARGS_KINDS, **OPTIONAL_ARGS_KINDS}
 
 
 def args_type(plugin: str) -> type[Args] | None:
-    """Return the type of an in-tree plugin's arguments; None if it takes none."""
+    """Return the type of an in-tree plugin's arguments; None for a plugin without arguments."""
     kind = _KINDS.get(plugin)
     return None if kind is None else kind.type
 
 
 def default_args(plugin: str) -> Args | None:
-    """Return the arguments a plugin has when none are configured; None if it takes none."""
+    """Return a plugin's arguments when none are configured; None for a plugin without arguments."""
     kind = _KINDS.get(plugin)
     return None if kind is None else _with_defaults(kind.type())
 

@@ -31,14 +31,14 @@ class ExtenderTLSConfig(
     """How the scheduler verifies an extender, and the scheduler's own certificate."""
 
     insecure: bool = False
-    """Do not check its certificate."""
+    """Do not check the extender's certificate."""
     server_name: str = ""
     """Name to check the certificate against; empty: the host of the URL."""
     cert_file: str = ""
     key_file: str = ""
     ca_file: str = ""
     cert_data: str = ""
-    """Base64 of PEM, as `key_data` and `ca_data`; they win over the files."""
+    """Base64 of PEM, as `key_data` and `ca_data`; these fields take precedence over the files."""
     key_data: str = ""
     ca_data: str = ""
 
@@ -50,7 +50,7 @@ class ManagedResource(
 
     name: str = ""
     ignored_by_scheduler: bool = False
-    """NodeResourcesFit leaves it out, in every profile."""
+    """NodeResourcesFit leaves the resource out, in every profile."""
 
 
 class Extender(
@@ -63,18 +63,18 @@ class Extender(
     preempt_verb: str = ""
     prioritize_verb: str = ""
     weight: int = 0
-    """Multiplier of its scores; positive where it prioritizes."""
+    """Multiplier of the extender's scores; positive where the extender prioritizes."""
     bind_verb: str = ""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = msgspec.field(default=None, name="tlsConfig")
     http_timeout: str = msgspec.field(default="", name="httpTimeout")
     """Go duration of one call; unset and 0 mean 5 s."""
     node_cache_capable: bool = False
-    """Nodes are told by name, not as whole objects."""
+    """Nodes are sent by name, not as whole objects."""
     managed_resources: list[ManagedResource] = []
     """The extender is asked about pods that request one of these; empty: about every pod."""
     ignorable: bool = False
-    """The attempt goes on without it when it fails."""
+    """The attempt goes on without the extender when the extender fails."""
 
     @property
     def timeout_seconds(self) -> float:

@@ -49,7 +49,7 @@ class KnownPlugin(Protocol):
 
     @property
     def args_type(self) -> type[Any] | None:
-        """Type of the plugin's arguments, None when it takes none."""
+        """Type of the plugin's arguments; None for a plugin without arguments."""
         ...
 
 
@@ -77,7 +77,7 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     score_weights
         Weight of each plugin at the point score.
     plugin_args
-        Arguments by plugin name, defaulted; plugins that take none are absent.
+        Arguments by plugin name, defaulted; plugins without arguments are absent.
     percentage_of_nodes_to_score
         How many of the nodes are searched for feasible ones: 1 to 100, or 0 for a share that
         falls as the cluster grows. Unset means 100 (kube-scheduler: 0).

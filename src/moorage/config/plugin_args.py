@@ -110,9 +110,9 @@ class InterPodAffinityArgs(Args, frozen=True, kw_only=True):
     """How terms of existing pods score."""
 
     hard_pod_affinity_weight: int = 1
-    """Weight of existing pods' required affinity terms that mean the pod, 0 to 100; 0 for none."""
+    """Weight of existing pods' required affinity terms that select the pod, 0 to 100."""
     ignore_preferred_terms_of_existing_pods: bool = False
-    """Whether preferred terms of existing pods do not score for a pod that has none of its own."""
+    """Whether preferred terms of existing pods do not score for a pod without preferred terms."""
 
 
 class NodeAffinityArgs(Args, frozen=True, kw_only=True):
@@ -136,13 +136,13 @@ class NodeResourcesFitArgs(Args, frozen=True, kw_only=True):
     ignored_resources: tuple[str, ...] = ()
     """Extended resources Filter does not look at, by full name such as ``example.com/gpu``."""
     ignored_resource_groups: tuple[str, ...] = ()
-    """The same by the part of the name before ``/``, such as ``example.com``."""
+    """Extended resources Filter does not look at, by the name before ``/``: ``example.com``."""
     scoring_strategy: ScoringStrategy | None = ScoringStrategy()
     """How nodes score; unset means LeastAllocated over cpu and memory."""
 
 
 class PodTopologySpreadArgs(Args, frozen=True, kw_only=True):
-    """Constraints of pods that bring none."""
+    """Constraints for pods without constraints of their own."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     """Constraints without ``labelSelector``: it comes from the pod's services and owner. Only with

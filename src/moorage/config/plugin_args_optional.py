@@ -53,17 +53,17 @@ class NodeResourcesAllocatableArgs(Args, frozen=True, kw_only=True):
 class CoschedulingArgs(Args, frozen=True, kw_only=True):
     """How long members of a group wait for each other, and how a group that failed is treated.
 
-    All of it is about ``groupMode: permit``; in a trial nobody waits.
+    The settings are used with ``groupMode: permit`` only; in a trial no pod waits.
     """
 
     permit_waiting_time_seconds: int = 60
-    """How long a member with a node is held for the others, unless its PodGroup says; 0 means
-    60."""
+    """How long a member with a node is held for the other members, unless its PodGroup says how
+    long; 0 means 60."""
     pod_group_backoff_seconds: int = 0
-    """How long no member is tried after its group was rejected; 0 means it may be at once."""
+    """Seconds in which no member is tried after its group was rejected; 0 for none."""
     pod_group_reject_percentage: int = 10
     """A group of which at most so many percent are missing is kept waiting when a member finds no
-    node; of any other all members are rejected. 0 to 100."""
+    node; of any other group all members are rejected. 0 to 100."""
 
 
 class PreemptionTolerationArgs(DefaultPreemptionArgs, frozen=True, kw_only=True):

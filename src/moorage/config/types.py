@@ -26,7 +26,7 @@ class LeaderElection(
     leader_elect: bool = True
     """Whether to schedule only while holding the lease."""
     lease_duration: str = "15s"
-    """Go duration; how long others respect a lease that is not renewed."""
+    """Go duration; how long other replicas respect a lease that is not renewed."""
     renew_deadline: str = "10s"
     """Go duration; how long the leader tries to renew before it gives up."""
     retry_period: str = "2s"
@@ -134,7 +134,7 @@ class KubeSchedulerConfiguration(
     enable_contention_profiling: bool | None = None
     """None: as `enable_profiling`."""
     percentage_of_nodes_to_score: int | None = None
-    """None: every node is scored (kube-scheduler: as 0). 0: an adaptive part of them."""
+    """None: every node is scored (kube-scheduler: as 0). 0: an adaptive part of the nodes."""
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     profiles: list[Profile] = []

@@ -86,7 +86,7 @@ class Controller(ABC):
         Returns
         -------
         float or None
-            Seconds after which to look again though nothing changes; None for never.
+            Seconds after which to look again although nothing has changed; None for never.
 
         Raises
         ------

@@ -111,7 +111,7 @@ class DaemonSetController(Controller):
         await self._control.create(found, bodies)
 
     def _may_replace(self, found: Whole, pod: Pod) -> bool:
-        """Whether a failed pod may be replaced now; each failure there lengthens the pause."""
+        """Whether a failed pod may be replaced now; each failure on a node lengthens the pause."""
         where = (found.metadata.uid, pod.spec.node_name)
         count, until_ns, uid = self._failures.get(where, (0, 0, ""))
         now_ns = self.clock.monotonic_ns()

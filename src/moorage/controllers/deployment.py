@@ -193,7 +193,7 @@ class DeploymentController(Controller):
             self._note_size(deployment, name, 0, replicas)
 
     async def _count_collision(self, deployment: Whole, name: str) -> None:
-        """Have the next try take another name, where this one is somebody else's."""
+        """Have the next try take another name, where another owner has this name."""
         found: Any = await self.client.get(REPLICA_SETS, name, namespace=deployment.namespace)
         owners = found["metadata"].get("ownerReferences") or []
         if any(each.get("uid") == deployment.metadata.uid for each in owners):

@@ -150,12 +150,12 @@ def _deadline_ns(deployment: Whole, found: Json) -> int:
 
 
 def overdue_in(deployment: Whole, status: Json, now_ns: int) -> float | None:
-    """Return the seconds until a roll-out that gets on no more is overdue; None if it is not."""
+    """Return the seconds until a roll-out without progress is overdue; None if it cannot be."""
     found = _find(status.get("conditions") or [], PROGRESSING)
     waits = ("ReplicaSetUpdated", "NewReplicaSetCreated", "FoundNewReplicaSet", "DeploymentResumed")
     if not _has_deadline(deployment) or found is None or found["reason"] not in waits:
         return None
-    # Times are whole seconds, and a moment too early would be looked at for nothing.
+    # Times are whole seconds: a look a moment too early would be in vain.
     return max(0.0, (_deadline_ns(deployment, found) - now_ns) / NS_PER_SECOND) + 1.0
 
 

@@ -41,7 +41,7 @@ class PodControl:
     owners, pods
         Views of the owners and of the pods.
     said
-        Texts of the Events about a created pod and a deleted pod.
+        Texts of the Events about a created and about a deleted pod.
     """
 
     def __init__(

@@ -318,8 +318,9 @@ def capabilities_of(name: str, plugin: object) -> Capabilities:
 def is_reused(plugin: object, found: Capabilities) -> bool:
     """Whether a plugin's answers may be reused for replicas.
 
-    Answers may when the plugin says which parts of a pod it reads, and when no answer of its Filter
-    or Score depends on more than a row. Its PreFilter and PreScore follow those two.
+    Answers may be reused when the plugin says which parts of a pod it reads, and when no answer of
+    its Filter or Score depends on more than a row. The same then holds for its PreFilter and
+    PreScore.
     """
     declared = [
         reads

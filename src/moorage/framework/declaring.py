@@ -97,7 +97,7 @@ score: Decorator[ScoreFunction] = _decorator("score")
 pre_enqueue: Decorator[PodFunction] = _decorator("pre_enqueue")
 """May the pod be scheduled at all, yet? ``(pod) -> bool, text, Status or None``."""
 permit: Decorator[PermitFunction] = _decorator("permit")
-"""A last word on the chosen node: ``(pod, node_name) -> yes, no, or (wait, seconds)``."""
+"""May the pod be bound to the chosen node? ``(pod, node_name) -> yes, no, or (wait, seconds)``."""
 pre_bind: Decorator[PreBindFunction] = _decorator("pre_bind")
 """Work that must be done before the pod is bound: ``(pod, node_name)``; may be ``async def``."""
 post_bind: Decorator[BoundFunction] = _decorator("post_bind")

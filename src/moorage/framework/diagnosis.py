@@ -80,7 +80,7 @@ def of_one_node(node_name: str, status: Status) -> Diagnosis:
 
 
 def count_reasons(tuples: Iterable[tuple[tuple[str, ...], int]]) -> dict[str, int]:
-    """Sum (reasons of a node, number of such nodes) into nodes by single reason."""
+    """Count nodes by single reason, from pairs (reasons of a node, nodes with these reasons)."""
     counts: Counter[str] = Counter()
     for reasons, nodes in tuples:
         for reason in reasons:

@@ -17,9 +17,9 @@ def enable_unnamed(
     """Enable plugins in every profile, unless a profile names them.
 
     A plugin that any profile enables or disables anywhere is left to the configuration. Any other
-    is enabled through MultiPoint, with weight 1, after the default plugins. At Bind it comes before
-    the default binder, which never passes a pod on, and at QueueSort it takes the place of the
-    default, because there is only one.
+    plugin is enabled through MultiPoint, with weight 1, after the default plugins. At Bind the
+    plugin comes before the default binder, which never passes a pod on. At QueueSort the plugin
+    takes the place of the default, because a profile has only one.
 
     Returns
     -------

@@ -118,7 +118,7 @@ def register_installed(
     Parameters
     ----------
     registry
-        To add them to.
+        The registry that they are added to.
     found
         Entry points; those of the group `GROUP` when None.
 
@@ -139,7 +139,7 @@ def register_plugins(registry: Registry, references: Iterable[str]) -> tuple[str
     Raises
     ------
     UsageError
-        One cannot be loaded, is no plugin, or has the name of another.
+        A plugin cannot be loaded, is no plugin, or has the name of another plugin.
     """
     names = []
     for reference in references:
@@ -190,7 +190,7 @@ def _import_file(path: Path) -> ModuleType:
     assert spec is not None, f"{path} ends in .py"
     assert spec.loader is not None, f"{path} ends in .py"
     module = importlib.util.module_from_spec(spec)
-    # Known while it runs: annotations of structs are looked up there.
+    # The module is known while it runs, because annotations of structs are looked up there.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

@@ -100,7 +100,7 @@ class QueueSortPlugin(Plugin, Protocol):
     """Orders the active queue."""
 
     def sort_key(self, priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
-        """Return a key; smaller is popped first. Must be totally ordered and immutable."""
+        """Return a key, immutable and totally ordered; the pod with the smaller key comes first."""
         ...
 
 
@@ -119,8 +119,8 @@ class PreFilterPlugin(Plugin, Protocol):
 class PreFilterExtensions(Plugin, Protocol):
     """Keeps a PreFilter result right while pods are added to or removed from one row in a trial.
 
-    Both write a changed *copy* of their value into the state they are given, which is itself a
-    copy; the row's own columns change by the trial.
+    Both methods write a changed *copy* of the plugin's value into the given state, which is a copy
+    as well. The trial itself changes the columns of the row.
     """
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
@@ -195,7 +195,7 @@ class NormalizePlugin(Plugin, Protocol):
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
         """Return int64, same shape, values 0 to 100. Does not change its argument.
 
-        Where every raw score is the same, the result must not depend on how many there are.
+        Where all raw scores are the same, the result must not depend on their number.
         """
         ...
 
@@ -235,8 +235,8 @@ class PreBindPreFlightPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     """Does what must be done before the pod is bound (volumes, claims).
 
-    An ``async def`` may be cancelled at any of its awaits: when another of its group fails, when a
-    pod of higher priority takes the place, and when the scheduler ends.
+    An ``async def`` may be cancelled at any of its awaits: when another plugin of its group fails,
+    when a pod of higher priority takes the place, and when the scheduler ends.
     """
 
     def pre_bind(
@@ -251,7 +251,7 @@ class BindPlugin(Plugin, Protocol):
     """Binds the pod to the node through the API."""
 
     def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | Awaitable[Status]:
-        """Bind; Skip passes on to the next Bind plugin."""
+        """Bind the pod; after Skip the next Bind plugin is asked."""
         ...
 
 
@@ -260,5 +260,5 @@ class PostBindPlugin(Plugin, Protocol):
     """Told after a pod was bound."""
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[None] | None:
-        """Clean up; cannot fail the attempt any more."""
+        """Clean up; the attempt cannot fail any more."""
         ...

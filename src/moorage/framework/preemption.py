@@ -17,7 +17,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node on which the preemptor would fit after evictions, and the cost of these.
+    """A node on which the preemptor would fit after evictions, and the cost of the evictions.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Candidate(msgspec.Struct, frozen=True):
     victims
         The pods to evict, most important first; never empty.
     violations
-        How many of them a PodDisruptionBudget protects.
+        How many of the victims a PodDisruptionBudget protects.
     """
 
     node_name: str
@@ -46,7 +46,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     rejected
         Tried nodes that are no candidates, with the reason.
     ties
-        Names of the nodes equal under every criterion of the choice, the chosen one first.
+        Names of the nodes equal under every criterion of the choice, the chosen node first.
     """
 
     potential: tuple[str, ...] = ()
@@ -68,8 +68,8 @@ EXPLAIN: StateKey[bool] = StateKey("explain preemption")
 class Narrowing:
     """The exchange with extenders between finding candidates and choosing one.
 
-    The engine writes it before it runs PostFilter; the plugin that finds candidates leaves them in
-    `offered` instead of choosing. Once `answered` is set, the plugin is asked again and chooses
+    The engine writes the exchange before PostFilter; the plugin that finds candidates leaves them
+    in `offered` instead of choosing. Once `answered` is set, the plugin is asked again and chooses
     among `kept`.
     """
 
@@ -94,7 +94,7 @@ class EvictionsUnderWay(Protocol):
     """Tells whether room is being made for a pod right now."""
 
     def running_for(self, uid: str) -> bool:
-        """Whether evictions for this preemptor have not all been told to the API yet."""
+        """Whether some eviction for this preemptor has not been sent to the API yet."""
         ...
 
 

@@ -235,7 +235,7 @@ class Profile:
 
 
 def _group_holders(spec: ProfileSpec, registry: Registry) -> dict[str, str]:
-    """Return the enabled Permit plugins by the group sources they hold; the first one counts."""
+    """Return, by group source, the first enabled Permit plugin that holds members of its groups."""
     holders: dict[str, str] = {}
     for name in spec.points.get("permit", ()):
         for source in registry.group_sources(name):

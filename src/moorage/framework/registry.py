@@ -44,11 +44,11 @@ class PluginEntry(msgspec.Struct, frozen=True):
     Parameters
     ----------
     name
-        The name it is configured by.
+        The name by which the plugin is configured.
     plugin_class
         Class of the plugin; its methods say which points it extends.
     args_type
-        Type of its arguments, decoded from ``pluginConfig``; None when it takes none.
+        Type of the plugin's arguments, decoded from ``pluginConfig``; None without arguments.
     origin
         Where a plugin from outside comes from, for people; "" for in-tree plugins. A plugin with
         an origin is called through the registry's containment.
@@ -118,7 +118,7 @@ class Registry:
         Raises
         ------
         ConfigError
-            There is such a plugin, but it cannot be loaded.
+            The plugin is known, but cannot be loaded.
         """
         load = self._unloaded.get(name)
         if load is not None:
@@ -135,6 +135,6 @@ class Registry:
         return entry is not None and entry.extends(point)
 
     def group_sources(self, name: str) -> tuple[str, ...]:
-        """Return the group sources that a known plugin of this name opens; none for any other."""
+        """Return the group sources that a plugin of this name opens; empty for an unknown name."""
         entry = self.find(name)
         return () if entry is None else entry.group_sources

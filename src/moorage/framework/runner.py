@@ -254,7 +254,7 @@ def run_pre_score(
     *,
     only: frozenset[str] | None = None,
 ) -> Status:
-    """Run PreScore; a Skip takes the plugin out of scoring, anything else ends the cycle.
+    """Run PreScore; Skip takes the plugin out of scoring, a failure ends the cycle.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ class PermitOutcome(msgspec.Struct, frozen=True):
 
 
 def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
-    """Run Permit; plugins may ask to wait, the first rejection or error ends it."""
+    """Run Permit; plugins may ask to wait, the first rejection or error ends the point."""
     waits: dict[str, float] = {}
     reasons: tuple[str, ...] = ()
     for plugin in profile.permits:

@@ -24,15 +24,15 @@ _log = logging.getLogger(__name__)
 
 Work = Coroutine[Any, Any, Status]
 Together = Callable[[Sequence[Work]], Awaitable[Status]]
-"""Runs several works at once, until all have succeeded or one has failed; then the others are
-cancelled. Returns Success, or the status of the first in order among those that failed by then.
+"""Runs several pieces of work at once. When one of them fails, the others are cancelled. Returns
+Success, or the first failure in the order of the pieces of work.
 """
 
 
 def run_pre_bind_pre_flight(
     profile: Profile, state: CycleState, pod: PodInfo, node_name: str
 ) -> Status:
-    """Ask which PreBind plugins have work; Success when any has, Skip when none has."""
+    """Ask which PreBind plugins have work: Success when at least one plugin has, else Skip."""
     skipped: set[str] = set()
     for plugin in profile.pre_flights:
         began_ns = state.begins()
@@ -81,7 +81,7 @@ async def run_pre_bind(
 
 
 def _groups(profile: Profile) -> Iterator[Sequence[PreBindPlugin]]:
-    """Part the PreBind plugins into neighbours that may run at once, and single ones.
+    """Part the PreBind plugins into neighbours that may run at once, and single plugins.
 
     A plugin that must run alone parts its neighbours even when it is skipped.
     """

@@ -83,7 +83,7 @@ def parameter_faults(
     function
         The function.
     wanted
-        The arguments it will be given: by position, or by name where keyword-only.
+        The arguments of the call: by position, or by name where keyword-only.
     skip_first
         Whether the first parameter is ``self``.
     """

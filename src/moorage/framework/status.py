@@ -186,7 +186,7 @@ class FilterAnswer:
 
     @classmethod
     def of_checks(cls, *checks: Check) -> FilterAnswer:
-        """Return the answer of checks of which the first that fails decides a row.
+        """Return the answer of several checks: for each row, the first check that fails decides.
 
         The arrays are made when they are read: a pod that finds a node needs none.
         """

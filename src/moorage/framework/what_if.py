@@ -20,7 +20,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Room:
-    """The room on rows beside a pod; where it is below 0 the pod does not fit.
+    """The room left on rows beside a pod; where the room is below 0, the pod does not fit.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class RowsResult(Protocol):
 class RowsTrial(Protocol):
     """Many rows whose sums of requests can be shifted, each row for itself.
 
-    There is one only for attempts in which no Filter sees more of a row's pods than their sums.
+    Exists only for attempts in which no Filter sees more of a row's pods than their sums.
     """
 
     def shift(self, amounts: Mapping[str, NDArray[np.int64]], pods: NDArray[np.int64]) -> None:
@@ -191,10 +191,11 @@ class WhatIf(Protocol):
 
     @property
     def alike(self) -> object | None:
-        """An object equal for attempts whose Filters answer alike about a row, while that holds.
+        """A key that is equal for attempts whose Filters answer alike about a row.
 
-        Alike about a row that has the same node, the same pods and the same pods nominated first;
-        hashable, compared by identity. None where that is not known.
+        The answers are alike as long as the row has the same node, the same pods and the same pods
+        nominated first. The key is hashable and compared by identity. None where no such key is
+        known.
         """
         ...
 

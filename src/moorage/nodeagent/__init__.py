@@ -6,9 +6,9 @@ the API server only through `moorage.client`, so it works against a real one too
 - ``agents`` runs everything: it watches nodes and pods, keeps time, and writes (``writers``).
 - ``pod_life`` decides what happens to pods: ``admission`` at first sight, ``pod_containers`` and
   ``container_run`` while they run, ``stopping`` when they are deleted. ``kubelet_status`` builds
-  what is written about them, ``annotations`` reads what a pod says about itself.
+  the written status, ``annotations`` reads the annotations of a pod.
 - ``templates`` and ``node_bodies`` make nodes; ``extended_resources`` follows their capacity, and
-  ``pressure`` what their annotations say.
+``pressure`` their annotations.
 
 ``docs/reference/node-annotations.md`` describes the annotations for users.
 """

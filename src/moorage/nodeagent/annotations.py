@@ -33,7 +33,7 @@ _JOB_RUN_SECONDS: Final = 5.0
 
 
 def number(pod: Pod, annotation: str, default: float) -> float:
-    """Read an annotation that is one number of at least 0; the default if it is absent or none."""
+    """Read an annotation that is one number of at least 0; the default for any other annotation."""
     found = _numbers(pod.metadata.annotations.get(annotation, ""))
     return found[0] if found else default
 
@@ -116,7 +116,7 @@ def _of_run(
 
 
 def _numbers(text: str) -> list[float]:
-    """Read numbers of at least 0, separated by commas; none if one of them is no such number."""
+    """Read numbers of at least 0, separated by commas; empty if one of them is no such number."""
     if not text:
         return []
     try:

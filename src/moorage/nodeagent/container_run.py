@@ -58,7 +58,8 @@ class ContainerRun:
     kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff, and
     client-go/util/flowcontrol/backoff.go: the first restart comes at once, the next ones 10, 20,
     40, 80, 160 and then always 300 seconds after the end. When a run ends more than ten minutes
-    after its start, this begins anew. As with a kubelet, a restart of the agent forgets the delay.
+    after its start, the delays begin again. As with a kubelet, a restart of the agent forgets the
+    delay.
     """
 
     __slots__ = ("_backoff", "ended", "last", "restarts", "started_ns")

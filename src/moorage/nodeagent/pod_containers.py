@@ -181,7 +181,7 @@ def is_started(pod: Pod, seat: Seat, now_ns: int) -> bool:
 
 
 def is_ready(pod: Pod, seat: Seat, now_ns: int) -> bool:
-    """Whether a container is ready: it runs and its delay is over, or it is a finished init one."""
+    """Whether a container is ready: it runs after its delay, or is a finished init container."""
     delay = ready_seconds(pod, seat.container, init=seat.init)
     return seat.is_done or (seat.run.is_running and now_ns >= _after(seat.run, delay))
 

@@ -109,7 +109,7 @@ class PodLife:
         self._loads[node.name] = NodeLoad()
 
     def on_node(self, node: Node) -> None:
-        """Take in the newest version of one of our nodes; others are ignored."""
+        """Take in the newest version of one of our nodes; other nodes are ignored."""
         if node.name in self._nodes:
             self._nodes[node.name] = node
 

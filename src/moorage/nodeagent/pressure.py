@@ -84,7 +84,7 @@ def pressures_of(node: Node) -> list[Pressure]:
 
 
 def why_not_admitted(pod: Pod, node: Node) -> str:
-    """Return why a node under pressure does not take a pod; "" if it does.
+    """Return why a node under pressure does not take a pod; "" if the node takes it.
 
     Notes
     -----
@@ -101,7 +101,7 @@ def why_not_admitted(pod: Pod, node: Node) -> str:
 
 
 def victim_of(pressure: Pressure, pods: Iterable[Pod]) -> Pod | None:
-    """Return the pod that a node evicts first; None if it evicts none of them.
+    """Return the pod that a node evicts first; None if the node evicts no pod.
 
     Notes
     -----

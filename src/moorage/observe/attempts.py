@@ -37,7 +37,7 @@ class AttemptFacts:
         self.results: Counter[tuple[str, str]] = Counter()
         """Attempts by (result, profile)."""
         self.durations: dict[tuple[str, str], Histogram] = {}
-        """Of attempts, seconds, by (result, profile)."""
+        """Durations of attempts, seconds, by (result, profile)."""
         self.algorithm = _histogram("scheduling_algorithm_duration_seconds")
         self.attempts = _histogram("pod_scheduling_attempts")
         self.sli: dict[str, Histogram] = {}

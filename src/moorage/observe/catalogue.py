@@ -33,9 +33,9 @@ class Metric(msgspec.Struct, frozen=True):
     unused
         Why there is nothing to tell; such a metric is declared, and has no samples.
     gate
-        Feature gate without which it is not declared, as in kube-scheduler.
+        Feature gate without which the metric is not declared, as in kube-scheduler.
     own
-        Whether only moorage has it.
+        Whether only moorage has the metric.
     """
 
     name: str

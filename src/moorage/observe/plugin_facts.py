@@ -23,7 +23,7 @@ EVALUATED: Final = ("PreFilter", "Filter", "PreScore", "Score")
 """The points whose calls ``plugin_evaluation_total`` counts."""
 
 
-_SUCCESS: Final = Code.SUCCESS  # asking an enum for it takes longer than what is done with it
+_SUCCESS: Final = Code.SUCCESS  # finding it in the enum takes longer than using it
 _BEGINS: Final = ""
 # Four or five an attempt; sorting in 5000 at once made every thousandth decision wait 20 ms.
 _MARKS_MOST: Final = 200

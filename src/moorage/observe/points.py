@@ -44,7 +44,7 @@ class PointFacts:
         histogram.observe((self._clock.monotonic_ns() - since_ns) / NS_PER_SECOND)
 
     def waited(self, status: str, *, since_ns: int) -> None:
-        """Note that a pod was let go of at Permit."""
+        """Note that a pod stopped waiting at Permit."""
         histogram = self.waits.get((status,))
         if histogram is None:
             bounds = _BOUNDS["scheduler_permit_wait_duration_seconds"]

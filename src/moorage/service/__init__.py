@@ -1,4 +1,4 @@
-"""The running scheduler: the only room that awaits on its behalf and owns its tasks.
+"""The running scheduler: the only room that awaits for it and owns its tasks.
 
 `assembly` is the list of the parts, and `scheduler` runs them. The way of a pod: `ingest` takes in
 watch events; `pump` pops a pod and has the engine decide; `group_attempt` does so for pod groups;

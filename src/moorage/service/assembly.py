@@ -53,7 +53,7 @@ from moorage.service.slots import BindingSlots
 from moorage.service.waiting import CallOff
 
 POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
-"""Finished pods count for nothing; a pod that leaves the selection looks deleted."""
+"""Finished pods are not watched: a pod that finishes leaves the selection, and looks deleted."""
 
 
 class _Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,7 +255,7 @@ def _group_reports(core: Core, edge: _Edge) -> GroupReports:
 def _reflectors(
     core: Core, edge: _Edge, gates: FeatureGates
 ) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
-    """Return the reflector of nodes, and those of pods and of every other watched kind."""
+    """Return the reflector of nodes, and the reflectors of pods and every other watched kind."""
     facts = edge.facts
     nodes: Reflector[Node] = _reflector(
         edge,

@@ -123,8 +123,8 @@ class BindingCycles:
         -------
         Status
             Success: the pod's binding has begun. Wait: the pod is assumed and held at Permit; its
-            task binds the pod once Permit lets it go. Any other: everything is undone and the pod
-            went back to the queue.
+            task binds the pod once Permit lets it go. Any other status: everything is undone, and
+            the pod is back in the queue.
         """
         node_name, pod = decision.node_name, queued.pod
         try:
@@ -201,14 +201,14 @@ class BindingCycles:
             binding.uncount()
 
     async def _contained(self, binding: _Binding) -> _Failure | None:
-        """Run the binding cycle; an exception in it does not leave the pod assumed for ever."""
+        """Run the binding cycle; an exception does not leave the pod assumed for ever."""
         try:
             return await self._binding_cycle(binding)
         except asyncio.CancelledError:
             own = asyncio.current_task()
             if own is None or own.cancelling():
                 raise
-            # This task was not cancelled; something that a plugin awaited was.
+            # This task was not cancelled, but a task that a plugin awaited.
             return error("binding was cancelled by a plugin"), None
         except Exception as problem:
             _log.exception("binding of pod %s broke", binding.queued.pod.full_name)
@@ -219,7 +219,7 @@ class BindingCycles:
         profile, decision, uid = binding.profile, binding.decision, binding.queued.uid
         state, pod, node_name = decision.state, decision.pod, decision.node_name
         # 1. Is there anything to prepare? If so, or if the pod has to wait, report its node. A pod
-        # that was let go already, as the last members of a group are, needs no report.
+        # that Permit has let go already, like the last members of a group, needs no report.
         points = self._facts.points
         began_ns = points.now_ns()
         ahead = run_pre_bind_pre_flight(profile, state, pod, node_name)
@@ -248,7 +248,7 @@ class BindingCycles:
         if not status.ok:
             return status, None
         if self._writes is not None:
-            # Writes under way about the pod go first: they are not true any more after the binding.
+            # Writes under way about the pod go first: after the binding, their content is outdated.
             await self._writes.settled(uid)
         began_ns = points.now_ns()
         status = await run_bind(profile, state, pod, node_name)
@@ -288,7 +288,7 @@ class BindingCycles:
             first_attempt_ns=queued.initial_attempt_ns,
         )
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
-            self._queue.done(queued.uid)  # deleted meanwhile: nothing else ends it
+            self._queue.done(queued.uid)  # deleted meanwhile: no other part ends its lifecycle
         self._scheduled(queued, decision.node_name)
         if self._confirmations is not None:
             take_back = partial(self._take_back, binding)
@@ -342,8 +342,8 @@ class BindingCycles:
     def _is_missed(self, binding: _Binding) -> bool:
         """Whether a pod's group has too few bound members without the pod.
 
-        The bound members stay, so the pod is to be tried before others. Until then its node is
-        kept for it, as a nomination.
+        The bound members stay, so the pod is to be tried before others. Until then its node is kept
+        for the pod, as a nomination.
         """
         groups, pod = self._cache.groups, binding.queued.pod
         if binding.profile.handle.group_mode == "permit":

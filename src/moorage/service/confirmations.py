@@ -1,9 +1,9 @@
 """Looks for bindings that were answered with success and that the watch never tells of.
 
 The watch confirms a binding, not the reply (`binding_cycle`). A server or a proxy that answers and
-does not write, or a server that comes back without its last writes, would leave the pod assumed
-for ever. So a pod that is still assumed after a while is looked up, and tried again where it is
-not on its node.
+does not write, or a server that comes back without its last writes, would leave the pod assumed for
+ever. So a pod that is still assumed after a while is looked up. If the pod is not on its node, it
+is tried again.
 
 Notes
 -----
@@ -56,7 +56,7 @@ class Confirmations:
     clock
         Says how long a pod has been waiting.
     tasks
-        Owner of the task that looks, which lives while there is something to look for.
+        Owner of the looking task, which lives while bindings are unconfirmed.
     """
 
     def __init__(self, cache: Cache, client: Client, clock: Clock, tasks: TaskOwner) -> None:

@@ -1,6 +1,6 @@
 """The deciding half put together, without any I/O: state, snapshot, profiles, cycles.
 
-`scheduler` surrounds it with reflectors and writes; benchmarks and what-if use it alone.
+`scheduler` surrounds this half with reflectors and writes; benchmarks and what-if use no more.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ A victim that is not bound yet still waits in memory, so it is taken off its nod
 victim's own binding task returns it to the queue.
 
 Rules: scheduling spec, preemption section 5 (kubernetes v1.36
-``pkg/scheduler/framework/preemption/executor.go``). Where upstream stops the evictions still under
-way when one fails, here they end by themselves.
+``pkg/scheduler/framework/preemption/executor.go``). When an eviction fails, upstream stops the
+others under way; here the others end by themselves.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class EvictionLedger:
         self._last[uid] = victim
 
     def end(self, uid: str) -> None:
-        """Note that every call was made, or that one failed."""
+        """Note that every call was made, or that a call failed."""
         self._last.pop(uid, None)
 
     def took(self, nanoseconds: int, *, done: bool) -> None:
@@ -138,7 +138,7 @@ class Evictor:
     queue
         Holds the nominations, and takes back a preemptor whose evictions failed.
     call_off
-        Takes a pod that waits, or is in PreBind, off its node; False for any other.
+        Takes a pod that waits, or is in PreBind, off its node; False for any other pod.
     client, writes, recorder
         The API verbs, their order for each pod, and Events.
     tasks
@@ -278,7 +278,7 @@ class Evictor:
         return None if changed is None else status_patch(status, conditions=(changed,))
 
     async def _written(self, pod: Pod, write: Callable[[], Awaitable[None]], what: str) -> bool:
-        """Write after earlier writes about the pod; False when the server did not take it."""
+        """Write after earlier writes about the pod; False when the server refused the write."""
         failed = False
 
         async def contained() -> None:

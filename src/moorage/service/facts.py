@@ -48,7 +48,7 @@ class Facts:
     decisions, rejected, errors
         Attempts decided; rejected for want of a node; ended by an error.
     bound, bind_failures
-        Bindings the API server accepted, and the ones that failed.
+        Bindings that the API server accepted, and bindings that failed.
     undecodable
         Objects left alone because they cannot be read or their values make no sense.
     attempts, group_attempts, points, events

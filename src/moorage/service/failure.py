@@ -77,11 +77,11 @@ class FailureHandler:
         status
             Rejected or Error.
         diagnosis
-            Which plugins rejected it; None when the failure has no rejector.
+            Which plugins rejected the pod; None when the failure has no rejector.
         message
             Text for the Event and the condition.
         nomination
-            Change to its nomination; None leaves it alone.
+            Change to the pod's nomination; None leaves the nomination alone.
         waits
             Whether the pod waits for an event that may cure a rejection. Otherwise, and without a
             rejector, it comes back by backoff.

@@ -1,8 +1,8 @@
 """Attempts of pod groups: gathers the members from the queue, decides, and carries the outcome out.
 
 The first popped member takes the other members along, from any sub-queue. Either enough members are
-assumed, reserved and permitted, in one step without an await; each is then bound in a task of its
-own. Or no member is, and the group holds nothing while it waits.
+assumed, reserved and permitted, in one step without an await; each member is then bound in a task
+of its own. Or no member is assumed, and the group holds nothing while it waits.
 
 Rules: scheduling spec, gang section A4 and cycle section 9 (kubernetes v1.36
 ``pkg/scheduler/schedule_one_podgroup.go``). Departures: no pod is evicted for a group that would
@@ -105,13 +105,13 @@ class GroupAttempts:
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
         told = self._facts.group_attempts
         began_ns = told.now_ns()
-        # 2. Do they name one profile, and can it decide about them?
+        # 2. Do the members name one profile, and can the profile decide about them?
         cycle, problem = self._cycle_of(entries)
         if cycle is None:
             self._fail_all(entries, error(problem))
             told.ended("error", first.profile, since_ns=began_ns)
             return True
-        # 3. Where do they go?
+        # 3. Where do the members go?
         pods = [entry.info for entry in entries]
         try:
             found = self._cycles[cycle.profile.name].decide(key, pods)
@@ -122,7 +122,7 @@ class GroupAttempts:
             return True
         told.decided(since_ns=began_ns)
         self._facts.groups.attempted(key, placed=found.outcome is GroupOutcome.PLACED)
-        # 4. There, or back to the queue.
+        # 4. Carry the members there, or back to the queue.
         self._evict(key, found, entries)
         self._carry_out(cycle.profile, entries, pods, found)
         self._all_or_none(key)
@@ -188,7 +188,7 @@ class GroupAttempts:
     # -- outcomes ------------------------------------------------------------------------------
 
     def _evict(self, key: GroupKey, found: GroupDecision, entries: Sequence[QueuedPod]) -> None:
-        """Start evictions, before the pods go back, so that PreEnqueue knows of them."""
+        """Start evictions before the pods go back, so that PreEnqueue knows of the evictions."""
         if self._evictor is None or found.outcome is not GroupOutcome.PREEMPTING:
             return
         for member in found.members:
@@ -235,7 +235,7 @@ class GroupAttempts:
         return running(entry.uid) or (terms is not None and running(terms.uid))
 
     def _all_or_none(self, key: GroupKey) -> None:
-        """Turn away the members held at Permit if Reserve failed for so many that they wait."""
+        """Turn away the members held at Permit if too few others passed Reserve."""
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
         if terms is None or not terms.gang or members.placed >= terms.minimum:
             return

@@ -197,7 +197,7 @@ class GroupReports:
                 subresource="status",
             )
         except MoorageError as problem:
-            # The next attempt writes it again; a status is a report, not a decision.
+            # The next attempt writes the status again; a status is a report, not a decision.
             self._written.pop(group.metadata.uid, None)
             name = f"{group.metadata.namespace}/{group.metadata.name}"
             _log.warning("status of pod group %s was not written: %s", name, problem)

@@ -44,9 +44,9 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     address, port
-        Where to listen; port 0 means not at all.
+        Where to listen; port 0: do not listen.
     certificate_file, key_file
-        PEM; both or neither. Neither: a certificate is made in memory.
+        PEM; both or neither. Without them a certificate is made in memory.
     tls_version_min
         The oldest version of TLS spoken.
     open_paths

@@ -93,7 +93,7 @@ class _Changing(_Reporting):
     def _changed(
         self, events: Sequence[ClusterEvent], old: ApiObject, new: ApiObject, *, began_ns: int
     ) -> None:
-        """Tell the queue of every change; to each belongs the time until the queue is told."""
+        """Tell the queue of every change, and note how long that takes."""
         before_ns = self._events.now_ns() - began_ns
         for event in events:
             moves_ns = self._events.now_ns()
@@ -127,7 +127,7 @@ class PodStore:
         self._infos[info.namespace, info.name] = info
 
     def remove(self, pod: Pod) -> Pod | None:
-        """Forget a pod; return the version of it that was kept, None where there was none."""
+        """Forget a pod; return the kept version, None for an unknown pod."""
         found = self._infos.pop((pod.metadata.namespace, pod.metadata.name), None)
         return None if found is None else found.pod
 
@@ -156,7 +156,7 @@ class NodeIngest(_Changing):
         self._events.handled(NODE_ADD.label, since_ns=began_ns)
 
     def on_update(self, old: Node, new: Node) -> None:
-        """Take in a changed node; one that cannot be read leaves the version before in place."""
+        """Take in a changed node; an unreadable version leaves the version before in place."""
         if not self._readable(new):
             self._left_alone.setdefault(new.name, old)
             return
@@ -172,7 +172,7 @@ class NodeIngest(_Changing):
         self._changed(node_changes(before, new), before, new, began_ns=began_ns)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
-        """Take in that a node is gone; pods on it stay known until they are deleted."""
+        """Take in that a node is gone; pods on the node stay known until they are deleted."""
         if self._left_alone.pop(node.name, node) is None:
             return
         began_ns = self._events.now_ns()
@@ -250,7 +250,7 @@ class PodIngest(_Changing):
             self._events.handled(UNSCHEDULABLE_POD_ADD.label, since_ns=began_ns)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """Take in a changed pod; one that cannot be read leaves the version before in place."""
+        """Take in a changed pod; an unreadable version leaves the version before in place."""
         before = self._store.info(new.metadata.namespace, new.metadata.name)
         if not self._readable(new, before):
             return

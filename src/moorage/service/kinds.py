@@ -2,7 +2,7 @@
 
 Pods and nodes have handlers of their own (`moorage.service.ingest`); the rest goes to its lister,
 and to the queue where some plugin may wait for it. An API server of an older version may lack a
-kind; it is then taken for empty (`moorage.client.reflector`).
+kind; the kind is then taken for empty (`moorage.client.reflector`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WatchedKind(msgspec.Struct, frozen=True):
     type_
         The struct its objects are decoded into.
     lister
-        The attribute of `moorage.snapshot.listers.Listers` that keeps them.
+        The attribute of `moorage.snapshot.listers.Listers` that keeps the objects.
     since
         The first Kubernetes version that serves this API version of the kind by default.
     event

@@ -50,7 +50,7 @@ class LeaseRule(msgspec.Struct, frozen=True, kw_only=True):
     namespace, name
         Of the Lease object.
     lease_ns
-        How long others respect a lease that is not renewed, nanoseconds.
+        How long other replicas respect a lease that is not renewed, nanoseconds.
     renew_ns
         How long the holder tries to renew before it gives up, nanoseconds.
     retry_ns
@@ -130,7 +130,7 @@ class Elector:
         self._object: JsonObject = {}
         """The lease as last seen or written; empty while there is none."""
         self._changed_ns = 0
-        """Monotonic time at which its record was last seen to change."""
+        """Monotonic time at which the lease's record was last seen to change."""
         self._write_until_ns: tuple[int, int] | None = None
         """Monotonic and wall time up to which writes may go out; None: not leading."""
         self._told = ""
@@ -192,7 +192,7 @@ class Elector:
         self._on_leading(True)
 
     async def keep(self) -> None:
-        """Renew the lease until that fails for too long.
+        """Renew the lease until renewing fails for too long.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class Elector:
             _log.info("event about the lease was not written: %s", problem)
 
     async def _renew(self) -> None:
-        """Try until renewed, or too late."""
+        """Try until the lease is renewed, or until it is too late."""
         end_ns = self._clock.monotonic_ns() + self._rule.renew_ns
         while True:
             left_ns = end_ns - self._clock.monotonic_ns()

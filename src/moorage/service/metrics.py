@@ -38,7 +38,7 @@ def exposition_of(
     Parameters
     ----------
     calls
-        The reports of its transport.
+        The reports of the scheduler's transport.
     containment
         The failures of plugins from outside.
     gates

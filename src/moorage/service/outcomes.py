@@ -1,7 +1,7 @@
 """Where the outcome of an attempt goes: to the binding cycle, or back to the queue.
 
 `pump` hands every `Decision` over here. A decision to bind goes to `binding_cycle`. Any other
-goes to `failure`, after the evictions it asks for have begun.
+decision goes to `failure`, after its evictions have begun.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class PluginWatch:
     clock
         Measures it.
     hang_seconds
-        How long after that the process is ended; None: never, for tests that share a process.
+        How long after the budget the process is ended; None: never, for tests that share a process.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class PluginWatch:
         except BudgetExceededError:
             self._settle(before)
             raise
-        if running.is_late:  # it came back just before, or it swallowed the interruption
+        if running.is_late:  # the call ended just before, or the plugin swallowed the interruption
             raise self._exceeded(label)
         return answer
 

@@ -45,7 +45,7 @@ def sendable(text: str) -> str:
 
 
 class PodWrites:
-    """Sends writes about pods; each pod's own one after another.
+    """Sends writes about pods; the writes about one pod go out one after another.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class PodWrites:
         except NotFoundError:
             self._overlay.pop(target.uid, None)
         except MoorageError as problem:
-            # The next attempt writes it again; a status is a report, not a decision.
+            # The next attempt writes the status again; a status is a report, not a decision.
             self._overlay.pop(target.uid, None)
             _log.warning(
                 "status of pod %s/%s was not written: %s", target.namespace, target.name, problem

@@ -53,7 +53,7 @@ def build_queue(
     config
         Chooses the version and the times.
     profiles
-        The profiles whose plugins are asked; the first one's QueueSort orders the queue.
+        The profiles whose plugins are asked; the QueueSort of the first profile orders the queue.
     clock
         Source of the current time.
     nominator

@@ -82,7 +82,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reflectors(self) -> tuple[Reflector[Any], ...]:
-        """Every reflector; nodes come first, so that pods find theirs."""
+        """Every reflector; nodes come first, so that pods find their nodes."""
         return (self.nodes, *self.others)
 
 
@@ -140,7 +140,7 @@ class Scheduler:
         LeaseLostError
             The lease could not be renewed; another replica may be scheduling.
         Exception
-            The failure of one of the scheduler's own tasks; it cannot go on without that task.
+            The failure of one of the scheduler's own tasks, without which it cannot go on.
         """
         parts = self.parts
         try:

@@ -17,13 +17,13 @@ _BINDINGS_MAX: Final = 512
 class BindingSlots:
     """Counts the pods whose binding is on its way to the API server.
 
-    A pod that waits for a plugin, at Permit or in PreBind, does not count: however many of them
-    there are, other pods are scheduled meanwhile.
+    A pod that waits for a plugin, at Permit or in PreBind, does not count: however many pods wait,
+    other pods are scheduled meanwhile.
 
     Parameters
     ----------
     wake
-        Set whenever a slot becomes free, so that a pump that waits for one goes on.
+        Set whenever a slot becomes free, so that a waiting pump goes on.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class _Held:
         self.outcome = outcome
 
     def decide(self, status: Status) -> bool:
-        """Note an outcome; False when there was one already."""
+        """Note an outcome; False when the pod has an outcome already."""
         for timer in self.timers.values():
             timer.cancel()
         self.timers.clear()
@@ -72,7 +72,7 @@ class WaitingPods:
         return len(self._held)
 
     def hold(self, pod: Pod, node_name: str, waits: Mapping[str, float]) -> None:
-        """Hold a pod until every plugin allowed it, one rejected it, or the first wait is over.
+        """Hold a pod until all plugins allowed it, a plugin rejected it, or the first wait is over.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class WaitingPods:
             held.timers[plugin] = loop.call_later(seconds, self._time_out, pod.uid, plugin, seconds)
 
     async def outcome(self, uid: str) -> Status:
-        """Wait until a pod is decided about, and let go of it; Success for one that is not held.
+        """Wait until a pod is decided about, and let go of it; Success for a pod that is not held.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class WaitingPods:
     # --- deciding -------------------------------------------------------------------------------
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Wait no longer for one plugin; the last one lets the pod go."""
+        """Wait no longer for one plugin; the last such plugin lets the pod go."""
         held = self._held.get(uid)
         if held is None or plugin not in held.timers:
             return False
@@ -193,7 +193,7 @@ class PreBinding:
         return self._reasons.pop(uid, "")
 
     def cancel(self, uid: str, reason: str) -> bool:
-        """Call a pod's PreBind off; False when none is running (any more)."""
+        """Call a pod's PreBind off; False when it is not running (any more)."""
         work = self._work.get(uid)
         if work is None:
             return False
@@ -208,7 +208,7 @@ class CallOff:
     Parameters
     ----------
     waiting, pre_binding
-        The pods held at Permit, and those whose PreBind is running.
+        The pods held at Permit, and the pods whose PreBind is running.
     plugins
         Name of a profile -> name of its plugin that preempts.
     """

@@ -1,6 +1,6 @@
 """``/statusz`` and ``/flagz``: the running program, its start time, and its flags.
 
-`health` serves both pages: as plain text, or as an object for programs that ask for one.
+`health` serves both pages: as plain text, or as an object for programs that ask for an object.
 
 Notes
 -----
@@ -53,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
-    """Return the page that tells what runs here.
+    """Return the page about the running program.
 
     Parameters
     ----------

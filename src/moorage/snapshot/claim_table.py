@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 class UnderWay(msgspec.Struct):
-    """A claim with the allocation it is about to get, and for how many pods.
+    """A claim, its future allocation, and the number of pods that need the allocation.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class ClaimTable:
         return self._lister.log
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
-        """Return the newest version known of a claim; None when it is not there."""
+        """Return the newest version known of a claim; None for an unknown claim."""
         shown = self._lister.get(name, namespace)
         if not self._newer:
             return shown
@@ -117,7 +117,7 @@ class ClaimTable:
         return self._under_way.get(uid)
 
     def begin(self, uid: str, claim: ResourceClaim, *, on_trial: bool = False) -> None:
-        """Note that a decision allocates a claim; once more for each pod that shares it."""
+        """Note that a decision allocates a claim; called for each pod that shares the claim."""
         known = self._under_way.get(uid)
         if known is None:
             self._under_way[uid] = UnderWay(claim, on_trial)

@@ -1,4 +1,4 @@
-"""Group sources of coscheduling, which name a pod's group by labels; and a source of sources.
+"""Group sources of coscheduling, which name a pod's group by labels; and several sources as one.
 
 `CustomGroups` are PodGroups of scheduling.x-k8s.io, named by a label of the pod. `LabelledGroups`
 are the groups of 2020, which have no object: the labels of the first known pod are the demands of
@@ -113,9 +113,9 @@ class SeveralSources:
     Parameters
     ----------
     sources
-        By the `GroupKey.source` of their groups, in the order in which they are asked.
+        The sources by the `GroupKey.source` of their groups, in the order in which they are asked.
     open_to
-        Sources that serve only the pods of certain profiles, by name: each ``schedulerName``.
+        The ``schedulerName`` of each profile, by source, for sources that serve some profiles only.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ ImageSizes = Mapping[str, int]
 
 
 def image_sizes(node: Node) -> dict[str, int]:
-    """Return the size in bytes of every image name of a node; a name listed twice: the first."""
+    """Return the size in bytes of every image name of a node; the first size counts."""
     sizes: dict[str, int] = {}
     for image in node.status.images:
         for name in image.names or ():
@@ -28,7 +28,7 @@ def image_sizes(node: Node) -> dict[str, int]:
 
 
 class Images:
-    """Image presence by row; a column for each name a pod asked about, while any node has it."""
+    """Image presence by row: a column for each requested name that at least one node has."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -38,7 +38,7 @@ class Images:
         """Rises whenever an image's presence, size or node count may have changed."""
 
     def state(self, name: str) -> tuple[int, int] | None:
-        """Return (size in bytes, number of nodes that have it), or None when no node has it."""
+        """Return (size in bytes, number of nodes with the image); None when no node has it."""
         return self._states.get(name)
 
     def presence(self, name: str, sizes_by_row: Sequence[ImageSizes]) -> NDArray[np.bool_]:

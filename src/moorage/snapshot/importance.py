@@ -141,7 +141,7 @@ class Importance:
 
     def _reset(self, rows: int) -> None:
         self._ranks = _FIRST_RANKS
-        # Rows whose pods are to be ranked anew, and those whose arrays are not of these ranks.
+        # Rows whose pods must be ranked again, and rows whose arrays are older than their ranks.
         self._unranked = np.ones(rows, np.bool_)
         self._stale = np.ones(rows, np.bool_)
         self._count = np.zeros(rows, np.int64)

@@ -40,7 +40,7 @@ class KeyLog(Generic[T]):
             self._base += drop
 
     def since(self, position: int) -> list[T] | None:
-        """Return the keys changed since a position, each once, in order; None if forgotten."""
+        """Return the keys changed since a position, each once; None if the log starts later."""
         start = position - self._base
         if start < 0:
             return None
@@ -48,6 +48,6 @@ class KeyLog(Generic[T]):
         return keys if len(keys) < 2 else list(dict.fromkeys(keys))
 
     def may_have_changed(self, key: T, since: int) -> bool:
-        """Whether a key is among those changed since a position; True where it is forgotten."""
+        """Whether a key changed since a position; True if the log starts later."""
         start = since - self._base
         return start < 0 or key in self._keys[start:]

@@ -43,7 +43,7 @@ class LabelColumn:
         return self._ids.get(value, ABSENT)
 
     def ints(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return each value as an integer and whether it is one, both (size,), by value id."""
+        """Return by value id, (size,): the value as an integer, and whether the value is one."""
         parsed = [parse_int64(value) for value in self.values]
         number = np.array([0 if value is None else value for value in parsed], np.int64)
         return number, np.array([value is not None for value in parsed], np.bool_)

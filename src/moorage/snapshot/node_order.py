@@ -26,7 +26,7 @@ class NodeOrder:
     """Zones in the order in which they got their first node, nodes in the order they came.
 
     The list is made again only after a node came or went. A node that changes zone moves to the end
-    of its new zone, but the list shows that only when made again.
+    of its new zone, but the list shows the move only when the list is made again.
     """
 
     __slots__ = ("_came", "_gone", "_listed", "_rows", "_structure", "_zone_of", "_zones")

@@ -65,7 +65,7 @@ class NominatedLevel:
         self.log: KeyLog[int] = KeyLog()
 
     def at(self, row: int) -> RowSums | None:
-        """Return the sums of one row; None where there are no such pods."""
+        """Return the sums of one row; None where no nominated pod counts."""
         count = self.count_n.item(row)
         if not count:
             return None
@@ -172,7 +172,7 @@ class NominatedRows:
         return positions, NominatedSums(at, amounts, counts[positions])
 
     def level(self, priority: int) -> NominatedLevel:
-        """Return the sums of the nominated pods of a priority or more, each on its own row."""
+        """Return, by row, the sums of the nominated pods of a priority or more."""
         found = self._levels.get(priority)
         if found is None:
             if len(self._levels) >= _LEVELS_MOST:

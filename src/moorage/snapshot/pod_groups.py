@@ -85,7 +85,8 @@ class GroupSource(Protocol):
     def key_of(self, pod: Pod) -> GroupKey | None:
         """Return a pod's group, whether it exists or not; None for a pod without a group.
 
-        Depends on nothing but the pod, so that members can be counted before the group is known.
+        The answer depends on nothing but the pod, so that members can be counted before the group
+        is known.
         """
         ...
 
@@ -145,7 +146,7 @@ class GroupMembers:
         return len(self.assumed) + len(self.assigned)
 
     def waiting_pods(self) -> list[Pod]:
-        """Return the members without a place, in the order in which they lost or never had one."""
+        """Return the members without a place, in the order of arriving or losing a place."""
         return [self.pods[uid] for uid in self.waiting]
 
     def assumed_pods(self) -> list[Pod]:

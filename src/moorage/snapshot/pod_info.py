@@ -131,7 +131,7 @@ def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
     pod
         The pod.
     like
-        An earlier version of it, if one is at hand: most versions have its parts.
+        An earlier version of the pod, if known: most versions share all parts with the one before.
     """
     found = _lately.get(id(pod))
     if found is None or found.pod is not pod:

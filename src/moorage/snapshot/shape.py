@@ -69,8 +69,9 @@ class PartKind(Generic[T]):
         Whether the fields are among those of `SPEC`, so that pods which agree in all of them
         share the part without looking. False is always right, and costs one look-up a pod.
     beside_volumes
-        Whether, besides, none of them is about volumes, so that pods which differ in nothing
-        else (a claim of their own) share the part without looking, too. False is always right.
+        Whether, in addition, no field is about volumes. Pods that differ in their volumes only,
+        such as a claim of their own, then share the part without looking, too. False is always
+        right.
     """
 
     def __init__(
@@ -195,7 +196,7 @@ def _resource_fields(pod: Pod) -> object:
 
 
 def _status_fields(pod: Pod) -> tuple[object, ...]:
-    """Return what requests depend on in a status: resize state, not phases and restarts."""
+    """Return the part of a status that requests depend on: the resize state."""
     status = pod.status
     if not (status.container_statuses or status.init_container_statuses or status.conditions):
         return (), (), status.resources, status.allocated_resources, ()
@@ -277,9 +278,9 @@ def _spec(pod: Pod, **without: Any) -> object:
 
 
 def same_spec(pod: Pod, other: Pod) -> bool:
-    """Whether two pods agree in all that `SPEC` is made of; a node name is no part of that.
+    """Whether two pods agree in all fields of `SPEC`; the node name is not one of these fields.
 
-    Compared in a fraction of the time it takes to encode one of them.
+    The comparison takes a fraction of the time that encoding one pod takes.
     """
     mine, others = pod.metadata, other.metadata
     if mine.namespace != others.namespace or mine.labels != others.labels:

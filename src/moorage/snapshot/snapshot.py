@@ -183,7 +183,8 @@ class Snapshot(ResourceColumns):
     def nominated_level(self, pod: PodInfo) -> tuple[NominatedLevel, int | None]:
         """Return the sums of all pods nominated first, and the row the pod itself is nominated to.
 
-        On that row the pod may be one of those summed up; None when it is nominated nowhere.
+        The sums of that row may include the pod itself. The row is None when the pod has no
+        nomination.
         """
         self._nominated.follow(self.nominations, self.nominations_log)
         own = self._nominated.own(pod)

@@ -76,13 +76,13 @@ class NodeTable:
         return self._row_by_name.get(name)
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
-        """Return the rows of nodes, in order, without those that are not there."""
-        # Mapped, not looped over: it is asked about every node, several times for each pod.
+        """Return the rows of nodes, in order; unknown nodes are left out."""
+        # Mapped, not looped over: this runs for every node, several times for each pod.
         rows = list(map(self._row_by_name.get, names))
         return [row for row in rows if row is not None] if None in rows else cast(list[int], rows)
 
     def add_node(self, node: Node) -> None:
-        """Add a node, or replace it when it is there already."""
+        """Add a node, or replace a known node."""
         name = node.metadata.name
         if name in self._row_by_name:
             self.update_node(node)
@@ -113,7 +113,7 @@ class NodeTable:
             self.terms.add(info, row)
 
     def remove_node(self, name: str) -> None:
-        """Remove a node; pods still on it are kept hidden until they go or it returns.
+        """Remove a node; pods still on the node are kept hidden until they go or the node returns.
 
         Raises
         ------

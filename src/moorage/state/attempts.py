@@ -76,7 +76,7 @@ class Attempts:
         return True
 
     def give_back(self, queued: QueuedPod) -> PodState | None:
-        """Requeue a pod whose attempt failed; None if a copy of it is queued, which stays."""
+        """Requeue a pod whose attempt failed; None if a copy is queued already: the copy stays."""
         sub_queue = self._sub_queues.sub_queue_of(queued.key)
         if sub_queue is not None:
             _log.error("Pod %s/%s is already present in the %s queue", *queued.key, sub_queue.value)

@@ -95,7 +95,7 @@ class BackoffQueue:
         (self.rejected if has_rejectors else self.errored).put(queued)
 
     def update(self, queued: QueuedPod) -> None:
-        """Give a pod that is here its place anew, in the half it is in."""
+        """Sort a pod that is here again, within its half."""
         (self.rejected if queued.key in self.rejected else self.errored).put(queued)
 
     def get(self, key: PodKey) -> QueuedPod | None:

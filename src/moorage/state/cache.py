@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 class Hold(Enum):
     """How the cache holds a pod."""
 
-    # Members are singletons; Enum's own hash is a Python function, and this is asked for every
-    # move of every pod.
+    # Members are singletons; Enum's own hash is a Python function, and every move of every pod
+    # needs the hash.
     __hash__ = object.__hash__
 
     ABSENT = "absent"
@@ -100,7 +100,7 @@ class Cache:
         self._pods: dict[str, _Held] = {}
         # Uids of assumed pods, in order; a subset of the above. Values are unused.
         self._assumed: dict[str, None] = {}
-        # Node name -> number of pods on it, whether the node is there or not. None is 0.
+        # Node name -> number of pods on the node, known or not. No number is 0.
         self._pod_counts: dict[str, int] = {}
 
     # --- pods ------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Cache:
     def add_node(self, node: Node) -> None:
         """Believe in a node; pods that were waiting for it count from now on.
 
-        A node that is there already is updated: a relist shows known nodes as new.
+        A known node is updated: a relist shows known nodes as new.
         """
         if node.name in self._nodes:
             self.update_node(None, node)
@@ -201,7 +201,7 @@ class Cache:
         self._table.add_node(node)
 
     def update_node(self, old: Node | None, new: Node) -> None:
-        """Take over a new version of a node; adds it if it is not there.
+        """Take over a new version of a node; adds an unknown node.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ TRANSITIONS: Mapping[tuple[Hold, Move], _Step] = MappingProxyType(
         (_H.ADDED, _M.REMOVE): Cache._remove,
     }
 )
-"""How the pod is held and what the cache is told -> what it does."""
+"""(How the pod is held, stimulus) -> the step that the cache takes."""
 
 _ASSUMED_STATES = frozenset({PodState.ASSUMED, PodState.WAITING, PodState.BINDING})
 _ADDED_STATES = frozenset({PodState.BOUND})

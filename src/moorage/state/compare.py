@@ -80,7 +80,7 @@ def compare(
     pending = queue.pending()
     queued = {pod.uid for pod in pending.pods()}
     known = queued.union(believed.pods)
-    # A pod in flight belongs to its attempt; whether the API still has it, the attempt will find.
+    # A pod in flight belongs to its attempt, which will find out whether the API still has the pod.
     in_flight = set(pending.in_flight)
     assumed = set(believed.assumed)
     misplaced = [

@@ -111,8 +111,8 @@ class QueueSettings(msgspec.Struct, frozen=True):
         Feature gate SchedulerPopFromBackoffQ: with nothing active, pods whose backoff still runs
         are popped, and backoff is counted in whole seconds.
     in_flight_events_max
-        Most cluster events kept for pods in flight. Beyond it the oldest are dropped, and the
-        pods that would have needed them are retried after backoff as if an event had helped. A
+        Most cluster events kept for pods in flight. Beyond it the oldest are dropped, and the pods
+        that would have needed these events are retried after backoff as if an event had helped. A
         guess: minutes of a busy cluster's events, tens of megabytes.
     """
 
@@ -193,7 +193,7 @@ class NodeTableLike(Protocol):
         ...
 
     def remove_node(self, name: str) -> None:
-        """Take the row away; pods still on it are kept hidden."""
+        """Remove the row; pods still on the node are kept hidden."""
         ...
 
     def has_node(self, name: str) -> bool:

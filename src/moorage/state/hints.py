@@ -92,7 +92,7 @@ class HintIndex:
         return tuple(events)
 
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
-        """Whether `worth_requeuing` could answer anything but SKIP for such pods.
+        """Whether `worth_requeuing` could wake any pod with these rejectors.
 
         Asked for a pod that comes back: the pods that an event concerned are no longer known then.
         """
@@ -109,7 +109,7 @@ class HintIndex:
         old: object | None,
         new: object | None,
     ) -> Collection[PodKey] | None:
-        """Return the only such pods that an event may help; None if it may help any of them.
+        """Return the pods with these rejectors that an event may help; None means all of them.
 
         Asked once for all pods of a profile with the same rejectors. An event that no rejector
         registered, or that concerns named pods only, costs the same however many pods wait.

@@ -52,7 +52,7 @@ class KeyedHeap:
         return found[2] if found is not None else None
 
     def put(self, queued: QueuedPod) -> QueuedPod | None:
-        """Add a pod, or give it its place anew; returns the pod it replaced, if any.
+        """Add a pod, or sort a known pod again; returns the pod that was replaced, if any.
 
         A pod put again keeps its rank among those of equal sort keys.
         """
@@ -68,7 +68,7 @@ class KeyedHeap:
         return found[2]
 
     def remove(self, key: PodKey) -> QueuedPod | None:
-        """Take a pod out; returns None if there is none of this key."""
+        """Take a pod out; returns None for an unknown key."""
         found = self._live.pop(key, None)
         if found is None:
             return None

@@ -25,8 +25,8 @@ from moorage.state.queued_pod import PodKey
 class PodState(Enum):
     """Where a pod is on its way from the API to a node."""
 
-    # Members are singletons; Enum's own hash is a Python function, and this is asked for every
-    # move of every pod.
+    # Members are singletons; Enum's own hash is a Python function, and every move of every pod
+    # needs the hash.
     __hash__ = object.__hash__
 
     UNKNOWN = "unknown"
@@ -54,8 +54,8 @@ class PodState(Enum):
 
 
 _S = PodState
-# Under names of their own for what is asked in every move: finding a member in its class takes
-# ten times as long.
+# Under names of their own, because every move needs these members: finding a member in its class
+# takes ten times as long.
 _UNKNOWN, _BOUND, _GONE = PodState.UNKNOWN, PodState.BOUND, PodState.GONE
 
 _LEAVING: dict[PodState, str] = {

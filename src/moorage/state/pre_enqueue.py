@@ -47,9 +47,10 @@ class PreEnqueueGates:
     def run(self, queued: QueuedPod) -> None:
         """Ask the plugins of the pod's profile and set or clear its gate.
 
-        The plugin that gates the pod now is asked first, because it most likely still does. A
-        plugin that keeps the pod out joins its rejectors, whatever the code of the answer. When all
-        plugins let the pod in, its rejectors stay, because they tell why the pod waited.
+        The plugin that gates the pod now is asked first, because that plugin most likely still
+        gates the pod. A plugin that keeps the pod out joins its rejectors, whatever the code of the
+        answer. When all plugins let the pod in, its rejectors stay, because they tell why the pod
+        waited.
         """
         pod = queued.pod
         plugins = self._plugins.get(pod.spec.scheduler_name)

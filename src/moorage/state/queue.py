@@ -252,7 +252,8 @@ class SchedulingQueue:
     ) -> None:
         """Move the waiting pods that a cluster event may help.
 
-        An event that no plugin registered is ignored; others are kept for the pods in flight, too.
+        An event that no plugin registered is ignored; other events are kept for the pods in flight,
+        too.
 
         Parameters
         ----------
@@ -276,7 +277,8 @@ class SchedulingQueue:
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move pods to activeQ at once, whatever their hints or backoff say; PreEnqueue may refuse.
 
-        A pod in flight comes back to backoffQ instead of waiting for an event; others are ignored.
+        A pod in flight comes back to backoffQ instead of waiting for an event; other pods are
+        ignored.
         """
         activated = False
         for pod in pods:
@@ -374,7 +376,7 @@ class SchedulingQueue:
     def _update_waiting(
         self, queued: QueuedPod, old: Pod | None, new: Pod, events: list[ClusterEvent]
     ) -> None:
-        queued.update(new)  # filed anew below, wherever it goes
+        queued.update(new)  # the pod is filed again below, wherever it goes
         self.nominator.update(old, new)
         for answer, event in self._wakeups.after_update(queued, events, old, new):
             went_to = self._sub_queues.requeue(queued, answer, event.label)

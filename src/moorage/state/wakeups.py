@@ -49,7 +49,7 @@ class Wakeups(Protocol):
         ...
 
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
-        """Whether `worth_requeuing` could answer anything but SKIP for such pods."""
+        """Whether `worth_requeuing` could wake any pod with these rejectors."""
         ...
 
     def concerned(
@@ -61,7 +61,7 @@ class Wakeups(Protocol):
         old: object | None,
         new: object | None,
     ) -> Collection[PodKey] | None:
-        """Return the only such pods that an event may help; None if it may help any of them."""
+        """Return the pods with these rejectors that an event may help; None means all of them."""
         ...
 
     def worth_requeuing(

@@ -28,7 +28,7 @@ from moorage.state.wakeups import Requeue
 _log = logging.getLogger(__name__)
 
 NamespaceLabels: TypeAlias = Callable[[str], Mapping[str, str]]
-"""Name of a namespace -> its labels; empty for one that is not known."""
+"""Name of a namespace -> its labels; no labels for an unknown namespace."""
 
 
 class WakeupsV120:
@@ -94,7 +94,7 @@ class WakeupsV120:
         yield Requeue.IMMEDIATELY if changed else Requeue.SKIP, events[0]
 
     def on_return(self, queued: QueuedPod, in_flight: InFlight) -> Requeue:
-        """Compare the two numbers."""
+        """Answer AFTER_BACKOFF if waiting pods were moved since the attempt began, else SKIP."""
         moved = in_flight.move_request_cycle >= in_flight.scheduling_cycle
         return Requeue.AFTER_BACKOFF if moved else Requeue.SKIP
 
