@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # The highest speed of time in a sandbox.
 SPEED_MAX = 1000.0
-# Seconds until a loop notices that its time was stopped or started; a guess: immediate to a person.
+# Seconds until a loop notices that its time was stopped or started; a guess: a person notices
+# nothing.
 _LOOK_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)

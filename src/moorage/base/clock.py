@@ -51,7 +51,7 @@ class ScaledClock:
     start_ns
         Moment of the machine, nanoseconds since the Unix epoch, from which the speed applies.
     ahead_ns
-        How far it is ahead of the machine at that moment.
+        How far the clock is ahead of the machine at that moment.
     """
 
     def __init__(self, speed: float, start_ns: int, ahead_ns: int = 0) -> None:

@@ -67,7 +67,7 @@ class KubeconfigError(UsageError):
 
 
 class NotBuiltError(MoorageError):
-    """A feature is known but not built yet; the message says which and what to do instead."""
+    """A feature is known but not built yet; the message names the feature and an alternative."""
 
 
 class DecodeError(MoorageError):
@@ -149,7 +149,7 @@ class ApiError(MoorageError):
 
 
 class NotFoundError(ApiError):
-    """404: the object, or the resource type, is not there."""
+    """404: the object, or the resource type, does not exist."""
 
 
 class ConflictError(ApiError):

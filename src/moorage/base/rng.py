@@ -18,8 +18,8 @@ class Streams:
     Parameters
     ----------
     seed
-        Any integer; None draws one from the operating system. Either way `seed` tells it, so a
-        run can always be repeated.
+        Any integer; None draws a seed from the operating system. The attribute `seed` has the value
+        in both cases, so a run can always be repeated.
     """
 
     def __init__(self, seed: int | None = None) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, SystemClock
 
-# The number of the relation before and after it: they differ while it is being written.
+# The number of the relation, before and after the relation: the two differ during a write.
 _LINE = struct.Struct("=QqqdqQ")
 _NO_END = 2**63 - 1
 _MACHINE = SystemClock()
@@ -69,7 +69,7 @@ class Timeline:
         return min(cluster_ns + round((_MACHINE.monotonic_ns() - real_ns) * speed), end_ns)
 
     def monotonic_ns(self) -> int:
-        """Time for durations and deadlines: it never runs backwards, so it is the same."""
+        """Time for durations and deadlines: wall-clock time, which never runs backwards here."""
         return self.now_ns()
 
     def state(self) -> TimeState:

@@ -63,7 +63,7 @@ async def do(job: Job, connector: Connector, clock: Clock, answer: Answer) -> No
     Raises
     ------
     MoorageError
-        The server refused, or hung up.
+        The server refused the call, or closed the connection.
     """
     match job:
         case Load():
@@ -117,7 +117,7 @@ async def _on_each(
     work: Callable[[Wire], Coroutine[Any, Any, None]],
     connections: int,
 ) -> float:
-    """Do work on each of several connections; return the seconds it took once all were open."""
+    """Do work on several connections; return the seconds from the opening of the last one."""
     wires = [await connector.open() for _ in range(connections)]
     start = clock.monotonic_ns()
     try:

@@ -13,9 +13,9 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     Parameters
     ----------
     nodes, pods
-        How many.
+        Number of nodes, and of pods.
     connections
-        Over how many connections, each with one call at a time.
+        Number of connections, each with one call at a time.
     """
 
     nodes: int
@@ -73,7 +73,7 @@ class Write(msgspec.Struct, frozen=True, tag=True):
     rate
         Writes a second.
     connections
-        Over how many connections.
+        Number of connections.
     """
 
     events: int

@@ -1,7 +1,7 @@
 """A bare HTTPS connection for loading a server: the client must cost less than the server.
 
-`moorage.client` pools connections, retries calls and renews credentials. None of that is wanted
-here, where a failed call is a result.
+`moorage.client` pools connections, retries calls and renews credentials. A measurement wants none
+of these, because a failed call is a result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Connector(msgspec.Struct, frozen=True):
     Parameters
     ----------
     host, port
-        Its address.
+        Address of the server.
     tls
         None for plain HTTP.
     head
@@ -76,7 +76,7 @@ class Wire:
     Parameters
     ----------
     reader, writer
-        Its two directions.
+        The two directions of the connection.
     head
         Header lines sent with every call.
     """

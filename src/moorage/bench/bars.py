@@ -55,7 +55,7 @@ class Bar(msgspec.Struct, frozen=True):
 
     @property
     def used(self) -> float:
-        """Sum of the requests of its pods."""
+        """Sum of the requests of the pods on the node."""
         return sum(part.amount for part in self.parts)
 
 

@@ -27,7 +27,7 @@ _TEAM: Final = {"team": "devops"}
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How many nodes, pods placed before measuring, and pods measured."""
+    """The numbers of nodes, of pods placed before measuring, and of pods measured."""
 
     nodes: int
     init_pods: int

@@ -73,7 +73,7 @@ class GangResult(msgspec.Struct, frozen=True):
     gangs_per_second
         Gangs decided and assumed in a second.
     digest
-        Digest of their placements.
+        Digest of the placements of these gangs.
     refused
         Gangs of the same sizes that are rejected as a whole. The second half of each gang requires
         nodes without other pods, and no such node exists.
@@ -116,7 +116,7 @@ class GangRun:
     Parameters
     ----------
     nodes
-        How many there are.
+        Number of nodes.
     registry
         Every known plugin.
     clock, streams
@@ -218,7 +218,7 @@ class GangRun:
         for pod in pods:
             core.snapshot.groups.put(pod)
         for pod in pods:
-            core.queue.add(pod)  # gated until all are there
+            core.queue.add(pod)  # gated until all members exist
         while core.queue.pop() is not None:
             pass
         return GroupKey("default", name), [PodInfo(pod) for pod in pods]

@@ -46,7 +46,7 @@ class Packing(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     profile
-        Its schedulerName.
+        The ``schedulerName`` of the profile.
     nodes, pods
         The cluster afterwards; pods that found no node have no nodeName.
     pending

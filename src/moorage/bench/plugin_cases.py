@@ -85,7 +85,7 @@ def _disks(prefix: str) -> Template:
 
     def template(index: int) -> JsonObject:
         manifest = plain(index)
-        manifest["spec"]["volumes"] = [_disk("disk-5")]  # earlier pods use it too
+        manifest["spec"]["volumes"] = [_disk("disk-5")]  # earlier pods use this claim, too
         return manifest
 
     return template
@@ -121,7 +121,7 @@ _POD_ANTI_AFFINITY: Final = {
 }
 _BETWEEN_PODS: Final = {"podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_ANTI_AFFINITY}
 _ANY_SKEW: Final = 1_000_000
-"""A skew that no cluster reaches: residents spread unevenly over zones, more so on more nodes."""
+"""A skew that no cluster reaches: residents spread unevenly over zones, most on many nodes."""
 _SPREAD: Final = [
     m.spread(_BLUE, m.ZONE, skew=_ANY_SKEW, when="DoNotSchedule"),
     m.spread(_BLUE, m.HOSTNAME, skew=5, when="DoNotSchedule"),

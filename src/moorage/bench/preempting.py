@@ -24,7 +24,8 @@ from moorage.service.failure import FailureHandler
 from moorage.service.ingest import PodIngest
 from moorage.state.queued_pod import QueuedPod
 
-# A pod is tried once to find victims and once to take the place; more only if another pod took it.
+# A pod is tried once to find victims and once to take the place, and again if another pod took the
+# place.
 _TRIES_MAX = 4
 
 

@@ -32,7 +32,7 @@ class Child:
     arguments
         The command line after ``moorage``.
     log
-        File for its output.
+        File for the output of the process.
     """
 
     def __init__(self, name: str, arguments: Sequence[str], *, log: Path) -> None:
@@ -78,11 +78,11 @@ class Child:
             await process.wait()
 
     def peak_memory_mib(self) -> float:
-        """Return the greatest peak resident memory in the process and its children; 0 unknown."""
+        """Return the greatest peak memory of the process and its children, MiB; 0 if unknown."""
         return max((_peak_kib(pid) for pid in self._tree()), default=0) / _KIB_PER_MIB
 
     def processor_seconds(self) -> float:
-        """Return the processor time used so far by the process and its children; 0 unknown."""
+        """Return the processor time used so far by the process and its children; 0 if unknown."""
         return sum(_processor_seconds(pid) for pid in self._tree())
 
     def _tree(self) -> Iterator[int]:

@@ -24,7 +24,7 @@ class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     nodes, pods
-        How many.
+        Number of nodes, and of pods.
     node_cpu
         Cores of each node. The pods request 670m on average, so this decides how full nodes get.
     schedulers
@@ -117,11 +117,11 @@ class SchedulerEnd(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     name
-        Its ``schedulerName``.
+        The scheduler's ``schedulerName``.
     conflicts
         Calls of this scheduler that the server answered with 409.
     agrees
-        Whether its cache agreed with the server's objects.
+        Whether the scheduler's cache agreed with the server's objects.
     """
 
     name: str
@@ -143,13 +143,13 @@ class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
     created, bound
         Pods created and bindings seen, replacements included.
     running, explained, unexplained
-        Number of wanted pods that run, that have a reason why they cannot, and of all others.
+        Numbers of wanted pods that run, of pods with a reason why they cannot, and of all others.
     refused
         Pods that a kubelet refused, by reason.
     evacuated
         Pods of nodes that had left.
     replaced
-        Pods deleted and created anew for either reason.
+        Refused and evacuated pods that were deleted and created again.
     node_departures
         How often a node left; each came back.
     foreign_conflicts

@@ -126,7 +126,7 @@ class _Scheduler:
         self.child = Child(name, flags, log=place / f"{name}.log")
 
     async def start(self) -> None:
-        """Start it, and wait until it holds its lease and schedules."""
+        """Start the scheduler, and wait until it holds its lease and schedules."""
         self._config.write_text(soak_config(self.name), encoding="utf-8")
         await self.child.start()
         waited = 0.0

@@ -27,14 +27,14 @@ class CreatePods(msgspec.Struct, frozen=True):
     Parameters
     ----------
     count
-        How many.
+        Number of pods.
     template
         Index to pod.
     measured
-        Whether they count for the result; the others only fill the cluster.
+        Whether the pods count for the result; other pods only fill the cluster.
     preempting
-        Whether they are all there at once and may take the places of others; otherwise each fits
-        when it comes.
+        Whether all pods exist at once and may evict other pods; otherwise each pod fits when it
+        comes.
     """
 
     count: int
@@ -54,7 +54,7 @@ Op = CreateNodes | CreatePods | CreateObjects
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """A named list of operations, with the parameters it was made from."""
+    """A named list of operations, with the parameters that the list was made from."""
 
     name: str
     params: Mapping[str, int]

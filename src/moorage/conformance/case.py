@@ -57,7 +57,7 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     scenario
         The cluster and its pending pods.
     registry
-        The plugins to run it with.
+        The known plugins.
 
     Returns
     -------

@@ -40,7 +40,7 @@ def publish(state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
         under_way = snapshot.claims.find_under_way(each.uid)
         claim = each.claim if under_way is None else under_way.claim
         if each.allocation is not None:
-            # A claim the pod names twice is written twice, and no version is compared.
+            # A claim that the pod names twice is written twice; no resourceVersion is compared.
             claim = with_allocation(claim, each.allocation)
         if claim.status.allocation is None or is_reserved_for(pod.pod, claim):
             continue

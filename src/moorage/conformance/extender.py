@@ -52,7 +52,7 @@ def run_extenders(scenario: Scenario, world: World, extenders: Sequence[Extender
     scenario, world
         The case and its cluster.
     extenders
-        The extenders of its configuration.
+        The extenders of the case's configuration.
     """
     sent: list[Json] = []
     whole = _Whole(scenario)
@@ -98,9 +98,9 @@ class ScriptedExtender:
     extender
         The configuration of the extender.
     script
-        Its answers, by verb.
+        The answers of the extender, by verb.
     index
-        Its position in the configuration.
+        The position of the extender in the configuration.
     sent
         Every call is appended here as recorded.
     """

@@ -112,11 +112,11 @@ class ObjectEvent(msgspec.Struct, frozen=True):
     Parameters
     ----------
     resource
-        Its kind.
+        The kind of the object.
     action
         ``Add``, ``Update`` or ``Delete``.
     old, new
-        The object before and after; None where there is none.
+        The object before and after; None where the object does not exist.
     """
 
     resource: str
@@ -149,7 +149,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     changes
         Changes of nodes between the pods of a sequence.
     events
-        Changes the pending pods are asked about, each by itself.
+        Changes of objects; each is judged by itself for all pending pods.
     extender
         How each extender of the configuration answers.
     raw

@@ -62,7 +62,7 @@ class Report:
         tally.needs.update(needs)
 
     def add_compared(self, family: str, differences: Sequence[Difference]) -> None:
-        """Count a case that was run, with what differed."""
+        """Count a case that was run, with its differences."""
         tally = self._tally(family)
         if not differences:
             tally.equal += 1
@@ -97,7 +97,7 @@ class Report:
         }
 
     def as_text(self) -> str:
-        """Return the table, what is not supported and the first differences, for people."""
+        """Return the table, the unsupported needs and the first differences, for people."""
         parts = ["\n".join(_table(self.families))]
         parts += _section("Not supported, number of cases by need", self._needs())
         if self.first_differences:

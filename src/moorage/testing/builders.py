@@ -36,17 +36,17 @@ def pod_manifest(  # noqa: PLR0913 - keywords, one for each part
     Parameters
     ----------
     name, namespace, labels, annotations
-        Its metadata.
+        The pod's metadata.
     cpu, memory
         Requests of the container; None for none.
     node_name
-        The node it is bound to, "" for none.
+        The node that the pod is bound to, "" for none.
     node_selector, tolerations
-        As in its spec.
+        As in the pod's spec.
     gates
-        Names of its scheduling gates.
+        Names of the pod's scheduling gates.
     host_ports
-        TCP host ports it requests.
+        TCP host ports that the pod requests.
     spec
         Any other field of the spec, by its name on the wire (``priorityClassName="x"``);
         overrides the fields built from the other parameters.
@@ -96,13 +96,13 @@ def node_manifest(
     Parameters
     ----------
     name, labels
-        Its metadata; the label with its host name is added.
+        The node's metadata; the label with the host name is added.
     cpu, memory, pods
-        Its capacity.
+        The node's capacity.
     taints, unschedulable
-        As in its spec.
+        As in the node's spec.
     resources
-        Its other resources, with ``_`` for ``-`` in names.
+        The node's other resources, with ``_`` for ``-`` in names.
     """
     further = {key.replace("_", "-"): amount for key, amount in resources.items()}
     amounts = {"cpu": cpu, "memory": memory, "pods": pods, **further}

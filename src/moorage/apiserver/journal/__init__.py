@@ -1,14 +1,15 @@
-"""The cluster on disk: a snapshot of every object, a log of what was written since, and a mark.
+"""The cluster on disk: a snapshot of every object, a log of the later writes, and a mark.
 
 Belongs here: the form of these files, writing and reading them, finding out what is damaged, and
 salvaging the rest. `moorage.apiserver.persistence` decides when a group of writes is committed;
 `moorage.sandbox.data_directory` has the directory. No module here knows an event loop.
 
 The files of generation N: ``snapshot-N`` holds every object as it was when ``log-N`` began, and
-``log-N`` one group of writes for each commit. Each group carries a checksum over all it says and
-over the group before, so the files form one chain. ``mark``, replaced as a whole, says which files
-belong together and up to which resourceVersion any may have been given out; ``progress`` is
-overwritten after each commit, without waiting for the disk, and says how long the chain is.
+``log-N`` one group of writes for each commit. Each group carries a checksum over its own content
+and over the group before, so the files form one chain. ``mark`` is replaced as a whole. It says
+which files belong together, and the greatest resourceVersion that may have been given out.
+``progress`` is overwritten after each commit, without waiting for the disk. It says how long the
+chain is.
 
 Notes
 -----

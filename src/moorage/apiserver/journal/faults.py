@@ -6,11 +6,11 @@ from moorage.base.errors import MoorageError, UsageError
 
 
 class NoRoomError(MoorageError):
-    """The disk takes no more; what was to be written is known not to be there."""
+    """The disk is full; the write is known not to be on the disk."""
 
 
 class UnsureError(MoorageError):
-    """The disk failed in a write: what was written may be there after a restart, or not.
+    """The disk failed in a write; after a restart the write may be on the disk, or not.
 
     Notes
     -----
@@ -20,12 +20,12 @@ class UnsureError(MoorageError):
 
 
 class DamagedError(UsageError):
-    """The files are not as they were written; the message names the file and the place.
+    """The files differ from what the server wrote; the message names the file and the place.
 
     Parameters
     ----------
     what
-        What is damaged.
+        The damaged part.
     where
         The directory, as the user names it.
     """

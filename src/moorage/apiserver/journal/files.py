@@ -1,6 +1,6 @@
-"""The few things a journal does to files; tests put a disk with faults in their place.
+"""The operations of a journal on files; tests replace them by a disk with faults.
 
-Every file is made readable for its owner alone, before there is anything in it.
+Every file is made readable for its owner alone before anything is written into it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class File(Protocol):
         Raises
         ------
         OSError
-            A part of it may be there.
+            A part of the data may be in the file.
         """
         ...
 
@@ -31,7 +31,7 @@ class File(Protocol):
         Raises
         ------
         OSError
-            It is not known what of it is there.
+            It is unknown which part of the data is on the disk.
         """
         ...
 
@@ -41,12 +41,12 @@ class File(Protocol):
         Raises
         ------
         OSError
-            It may still be there.
+            The rest may still be in the file.
         """
         ...
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         ...
 
 
@@ -67,7 +67,7 @@ class Files(Protocol):
         ...
 
     def open(self, name: str, *, new: bool) -> File:
-        """Open a file for appending; a new one is empty, whatever was there."""
+        """Open a file for appending; a new file is empty, and replaces an old one of its name."""
         ...
 
     def note(self, name: str, data: bytes) -> None:
@@ -75,11 +75,11 @@ class Files(Protocol):
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, perhaps in a folder that is made for it."""
+        """Give a file another name, perhaps in a folder, which is made if it does not exist."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; a missing file is no error."""
         ...
 
     def sync_names(self) -> None:
@@ -88,12 +88,12 @@ class Files(Protocol):
 
 
 def put(files: Files, name: str, data: bytes) -> None:
-    """Replace a file as a whole and durably: a crash leaves the old one or the new one.
+    """Replace a file as a whole and durably: a crash leaves the old file or the new file.
 
     Raises
     ------
     OSError
-        It is the old one, or after a restart perhaps the new one.
+        The old file is in place; after a restart it may be the new file.
     """
     draft = f"{name}.new"
     file = files.open(draft, new=True)
@@ -122,7 +122,7 @@ class Directory:
 
     @property
     def where(self) -> str:
-        """The path as it was given."""
+        """The path, as given to the constructor."""
         return str(self._path)
 
     def names(self) -> list[str]:
@@ -166,11 +166,11 @@ class Directory:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Let go of the file that is kept open."""
+        """Close the file that is kept open."""
         self._let_go()
 
     def _descriptor(self, name: str, flags: int) -> int:
-        # No links: somebody else's file must not be written in its place.
+        # No links are followed: a link could lead to a file of another program.
         return os.open(
             self._path / name,
             os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags,

@@ -1,7 +1,7 @@
 """Reading a cluster that an earlier version kept: a SQLite database, format 1.
 
-Its checksums cover what objects hold, not their names, and SQLite leaves out what is damaged in its
-log; so what is read here is as sound as that version could tell.
+The checksums of format 1 cover the content of objects, not their names, and SQLite leaves out
+damaged parts of its log. So damage that the earlier version could not detect stays undetected here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_old(path: Path) -> Old:
     Raises
     ------
     UsageError
-        It is something else, of another format, or damaged.
+        The file is no such database, has another format, or is damaged.
     """
     try:
         with contextlib.closing(sqlite3.connect(path)) as database:
@@ -64,7 +64,7 @@ def read_old(path: Path) -> Old:
 
 
 def old_moment(path: Path) -> int:
-    """Return the time kept in a database, nanoseconds since the Unix epoch; 0 where none is."""
+    """Return the time kept in a database, nanoseconds since the Unix epoch; 0 without a time."""
     if not path.exists():
         return 0
     try:

@@ -1,9 +1,9 @@
-"""The form of a journal's files: groups, each of which vouches for itself and for the one before.
+"""The form of a journal's files: groups, each with a checksum of itself and of the group before.
 
-A group is a header and a body. The digest in the header covers the whole group but for itself, the
-digest of the group before included; a checksum of the header tells a damaged length from a group
-whose end is missing. So nothing in a file can change, move, vanish or come twice unseen, but at
-its end, where `is_torn` tells what a crash may leave there.
+A group is a header and a body. The digest in the header covers the whole group except the digest
+itself; the digest of the group before is included. A checksum of the header tells a damaged length
+from a group whose end is missing. So every group that was changed, moved, removed or repeated is
+noticed. Only the end of a file needs judgement: `is_torn` tells whether a crash can have left it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moorage.apiserver.record import Record
 FORMAT = 2
 """Version of this form; 1 was a SQLite database."""
 NO_DIGEST = bytes(16)
-"""In place of the digest of a group before the first."""
+"""Stands for the digest of the group before the first group."""
 
 _MAGIC = b"moorage\x02"
 # magic, kind, length of the body, sequence, version, moment, digest of the group before
@@ -30,7 +30,7 @@ _PLAIN = struct.Struct("<8sBQQQq16s")
 _DIGEST_BYTES = 16
 _CHECKSUM = struct.Struct("<I")
 HEADER_BYTES = _PLAIN.size + _DIGEST_BYTES + _CHECKSUM.size
-# A sector, which a disk writes whole; a crash leaves each as it was or as it should be.
+# A sector, which a disk writes whole: after a crash each sector is old or new.
 _SECTOR_BYTES = 512
 
 
@@ -42,7 +42,7 @@ class GroupKind(IntEnum):
     WRITES = 2
     """Objects written, and removed."""
     END = 3
-    """How many objects there were; the last group of a snapshot."""
+    """The number of objects; the last group of a snapshot."""
 
 
 class Opening(msgspec.Struct, frozen=True, array_like=True):
@@ -55,7 +55,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     name
         The file's name.
     sequence, digest
-        Of the last group of the log before it; its own first group follows that one.
+        Of the last group of the log before; the first group of this file follows that group.
     """
 
     format: int
@@ -65,12 +65,12 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One object as it was written, or that it was removed.
+    """One object as it was written, or its removal.
 
     Parameters
     ----------
     resource
-        Name of its shelf.
+        Name of the shelf of the object.
     namespace, name, version, uid, labels, fields, data
         As in `Record`; ``data`` is None where the object was removed.
     """
@@ -91,7 +91,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def record(self) -> Record:
-        """The object, of an entry that is no removal."""
+        """The object of an entry that is no removal."""
         assert self.data is not None, "a removed object has no record"
         return Record(
             namespace=self.namespace,
@@ -110,15 +110,15 @@ class Group(msgspec.Struct, frozen=True):
     Parameters
     ----------
     kind
-        What its body holds.
+        The kind of content of the body.
     sequence
-        Its number in the chain.
+        The number of the group in the chain.
     version
-        The newest resourceVersion written with it or before.
+        The newest resourceVersion written in this group or before.
     moment_ns
-        What time it was for the cluster; 0 where that is the machine's.
+        The cluster's time of the write; 0 where the cluster has the machine's time.
     previous, digest
-        Checksums of the group before, and of this one.
+        Checksums of the group before, and of this group.
     body
         Encoded.
     """
@@ -132,20 +132,20 @@ class Group(msgspec.Struct, frozen=True):
     body: bytes
 
     def entries(self) -> list[Entry]:
-        """Return what was written."""
+        """Return the written objects and removals."""
         return _decode_entries(self.body)
 
     def opening(self) -> Opening:
-        """Return what the file says of itself."""
+        """Return the identity of the file."""
         return _decode_opening(self.body)
 
     def count(self) -> int:
-        """Return how many objects a snapshot has."""
+        """Return the number of objects in a snapshot."""
         return _decode_count(self.body)
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """Size of the group in the file, bytes."""
         return HEADER_BYTES + len(self.body)
 
 
@@ -156,14 +156,14 @@ _decode_count = msgspec.msgpack.Decoder(int).decode
 
 
 class BrokenError(Exception):
-    """A file does not go on with a whole group.
+    """The next bytes of a file are no whole group.
 
     Parameters
     ----------
     offset
-        Where in the file, in bytes.
+        Position in the file, bytes.
     rest
-        Everything from there.
+        The content of the file from the position on.
     """
 
     def __init__(self, offset: int, rest: bytes) -> None:
@@ -178,7 +178,7 @@ class Chain:
     Parameters
     ----------
     sequence, digest
-        Of the group that the first one follows.
+        Number and digest of the group that the first new group follows.
     """
 
     def __init__(self, sequence: int = 0, digest: bytes = NO_DIGEST) -> None:
@@ -193,7 +193,7 @@ class Chain:
         version: int,
         moment_ns: int,
     ) -> tuple[bytes, Chain]:
-        """Return the bytes of the group that comes next, and the chain with it."""
+        """Return the bytes of the next group, and the chain that includes it."""
         body = _encode(content)
         sequence = self.sequence + 1
         plain = _PLAIN.pack(_MAGIC, kind, len(body), sequence, version, moment_ns, self.digest)
@@ -203,7 +203,7 @@ class Chain:
 
 
 def entry_of(resource: str, record: Record, *, removed: bool = False) -> Entry:
-    """Return what is written of an object."""
+    """Return the entry of an object, as written into a group."""
     if removed:
         return Entry(resource, record.namespace, record.name, record.version)
     return Entry(
@@ -224,7 +224,7 @@ def read_groups(file: BinaryIO) -> Iterator[Group]:
     Raises
     ------
     BrokenError
-        What follows is no whole group.
+        The next bytes are no whole group.
     """
     offset = 0
     while header := file.read(HEADER_BYTES):
@@ -238,7 +238,7 @@ def read_groups(file: BinaryIO) -> Iterator[Group]:
 
 
 def find_group(data: bytes, start: int) -> tuple[int, Group] | None:
-    """Return the next whole group at or behind a place, and where it is; None without one."""
+    """Return the next whole group at or behind a position, and its position; None if missing."""
     at = data.find(_MAGIC, start)
     while at >= 0:
         header = data[at : at + HEADER_BYTES]
@@ -253,17 +253,17 @@ def find_group(data: bytes, start: int) -> tuple[int, Group] | None:
 
 
 def is_torn(offset: int, rest: bytes) -> bool:
-    """Whether a file's end is what a crash may leave of a group that was being written.
+    """Whether a crash while a group was written can have left this end of a file.
 
-    Its end is missing then, or whole sectors of it, which read as zeros; a group that is all there
-    and wrong has been changed since.
+    After a crash the end of the group is missing, or whole sectors read as zeros. A complete group
+    with a wrong checksum was changed later.
 
     Parameters
     ----------
     offset
-        Where the group begins.
+        Position of the beginning of the group.
     rest
-        The file from there.
+        The content of the file from the position on.
     """
     if len(rest) < HEADER_BYTES:
         return True
@@ -280,7 +280,7 @@ def is_torn(offset: int, rest: bytes) -> bool:
 
 
 def _read_header(header: bytes) -> tuple[int] | None:
-    """Return (length of the body,), None where the header is not what was written."""
+    """Return (length of the body,); None where the header is damaged."""
     if len(header) < HEADER_BYTES:
         return None
     (checksum,) = _CHECKSUM.unpack_from(header, HEADER_BYTES - _CHECKSUM.size)

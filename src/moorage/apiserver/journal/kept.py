@@ -46,16 +46,16 @@ from moorage.base.errors import UsageError
 
 _log = logging.getLogger(__name__)
 
-# How many versions are set aside at once (a guess). It is done when half of them are used up, long
-# before the mark is needed: a disk may lose the last it said it had.
+# How many versions are set aside at once (a guess). More are set aside when half of them are used
+# up, long before the mark is needed: a disk may lose the last write that it confirmed.
 VERSIONS_AHEAD = 10_000
-# The least a log grows to before it is worked into the snapshot (a guess, between a long restart
-# and doing it all the time); a larger snapshot lets its log grow as large.
+# The smallest size of a log that is compacted into the snapshot: a guess, between a long restart
+# and constant compaction. The log of a larger snapshot may grow as large as the snapshot.
 LOG_BYTES = 16 << 20
 RESERVE = "reserve"
 RESERVE_BYTES = 1 << 20
-"""Room for deletes on a full disk: they make more."""
-# A write that fails so has not begun, or is cut off again.
+"""Room that is set aside for deletes on a full disk, because deletes free more room."""
+# A write that fails with one of these errors has not begun, or is cut off again.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -65,13 +65,13 @@ class Journal:
     Parameters
     ----------
     files
-        Where they are.
+        The files of the journal.
     clock
-        Whose time is kept with every commit; None for the machine's, which need not be kept.
+        The clock whose time is kept with every commit; None for the machine's clock.
     served
-        The cluster was served before, so it is damage when nothing is there.
+        Whether the cluster was served before, so that missing files are damage.
     salvaging
-        Take what can be read of a damaged journal; `report` tells what cannot.
+        Whether to take the readable part of a damaged journal; `report` lists the rest.
 
     Raises
     ------
@@ -137,12 +137,13 @@ class Journal:
             self._set_mark(clean=False, ceiling=kept.version + VERSIONS_AHEAD)
             self._clear()
         else:
-            # Some of the versions set aside may have been given out and lost; none comes twice.
+            # Some of the versions set aside may have been given out and lost; no version is given
+            # out twice.
             self._begin(kept, kept.mark.ceiling)
             self._clear()
 
     def _begin(self, kept: Kept, version: int) -> None:
-        """Write everything anew: of what was read, some may be in the system's memory only."""
+        """Write everything again: some of the read data may be in the system's memory only."""
         self._take_over(kept, version)
         entries = [entry for _, entry in sorted(kept.entries.items())]
         self._write_all(kept.mark.log + 1, entries)
@@ -153,7 +154,7 @@ class Journal:
         self._log_bytes, self._snapshot_bytes = kept.log_bytes, kept.snapshot_bytes
 
     def version(self) -> int:
-        """Return the version to go on from: no newer one was given out; 0 for a new journal."""
+        """Return the newest version that may have been given out; 0 for a new journal."""
         return self._version
 
     def records(self) -> Iterator[tuple[str, Record]]:
@@ -174,12 +175,12 @@ class Journal:
         version
             The newest resourceVersion given out.
         moment_ns
-            What time it was for the cluster, where it comes from elsewhere.
+            The cluster's time, where the content comes from another cluster.
 
         Raises
         ------
         UsageError
-            There is no room for it.
+            The disk is full.
         """
         self._version, self._moment_ns = version, moment_ns
         entries = sorted((entry_of(*each) for each in records), key=lambda entry: entry.key)
@@ -235,14 +236,14 @@ class Journal:
     # -- writing -----------------------------------------------------------------------------------
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Make writes durable, all or none; of several to one object only the last is written.
+        """Make writes durable, all or none; of several writes to one object only the last is kept.
 
         Raises
         ------
         NoRoomError
-            They are not durable; the files are as they were.
+            The writes are not durable; the files are as they were.
         UnsureError
-            They may be durable or not; nothing more can be written.
+            The writes may be durable or not; nothing more can be written.
         """
         last = {(write.resource, *write.change.record.key): write for write in writes}
         entries = [
@@ -256,7 +257,7 @@ class Journal:
             if not any(_makes_room(write) for write in writes) or not self._give_reserve():
                 raise
             self._append(entries, version)
-        # One log at a time waits for being worked in.
+        # Only one log at a time waits for compaction.
         if self._log_bytes >= self._log_bytes_max and self._mark.snapshot == self._mark.log:
             self._rotate()
 
@@ -310,7 +311,7 @@ class Journal:
             self._mark = mark
 
     def _now(self) -> int:
-        """Return what time it is; no object that is on the disk is younger."""
+        """Return the present time; no object on the disk is younger."""
         if self._clock is not None:
             self._moment_ns = self._clock.now_ns()
         return self._moment_ns
@@ -319,17 +320,17 @@ class Journal:
 
     @property
     def compaction_due(self) -> bool:
-        """Whether there is a log that no longer grows, and working it in may succeed."""
+        """Whether some log no longer grows, and its compaction may succeed."""
         waits = self._mark.snapshot < self._mark.log and not self._ending
         return waits and self._log_bytes >= self._retry_bytes
 
     def _rotate(self) -> None:
-        """Begin a new log, so that the one before can be worked into the snapshot."""
+        """Begin a new log, so that the log before can be compacted into the snapshot."""
         old, generation = self._log, self._mark.log + 1
         try:
             log, chain, log_bytes = self._begin_log(generation)
         except OSError as error:
-            # Committed writes are safe where they are; the next commit shows the state of the disk.
+            # Committed writes are safe in the old log; the next commit shows the state of the disk.
             self._log_bytes_max = self._log_bytes + LOG_BYTES
             _log.warning("cannot begin a new log in %s: %s", self._files.where, error)
             return
@@ -344,7 +345,7 @@ class Journal:
             old.close()
 
     def compact(self) -> None:
-        """Work the log that no longer grows into a new snapshot; may run beside `commit`."""
+        """Compact the log that no longer grows into a new snapshot; may run beside `commit`."""
         try:
             self._compact(self._mark.snapshot, self._mark.log)
         except _EndingError:
@@ -356,7 +357,7 @@ class Journal:
     def _compact(self, first: int, growing: int) -> None:
         reader = SnapshotReader(self._files, first)
         objects = iter(reader)
-        # The first object comes after the opening, which says where the log goes on.
+        # The first object comes after the opening, which names the next group of the log.
         head = list(islice(objects, 1))
         chain, at = reader.chain, (reader.version, reader.moment_ns)
         changes: Entries = {}
@@ -396,33 +397,33 @@ class Journal:
                 reserve.close()
             self._has_reserve = True
         except OSError:
-            # There is none to set aside.
+            # There is no room to set aside.
             self._files.remove(RESERVE)
 
     def _give_reserve(self) -> bool:
-        """Give up the room that was set aside; whether there was any."""
+        """Give up the room that was set aside; returns whether there was any."""
         if not self._has_reserve:
             return False
         try:
             self._files.remove(RESERVE)
         except OSError:
-            # Some file systems want room to remove a file.
+            # Some file systems need room to remove a file.
             return False
         self._has_reserve = False
         return True
 
     def end(self) -> None:
-        """Let a compaction under way give up."""
+        """Make a compaction under way give up."""
         self._ending = True
 
     def close(self, *, sure: bool = True) -> None:
-        """Let the files go.
+        """Close the files.
 
         Parameters
         ----------
         sure
             Whether the end of the chain is known to be on the disk, so that the next server may
-            expect all of it there.
+            expect the whole chain.
         """
         if self._log is None:
             return
@@ -435,11 +436,11 @@ class Journal:
 
 
 class _EndingError(Exception):
-    """The server ends, and a compaction is not worth waiting for."""
+    """The server ends without waiting for a compaction."""
 
 
 def _makes_room(write: Write) -> bool:
-    """Whether a write removes an object, or begins to."""
+    """Whether a write removes an object, or begins to remove it."""
     change = write.change
     if change.type == "DELETED":
         return True

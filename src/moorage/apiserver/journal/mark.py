@@ -1,7 +1,7 @@
 """The mark, kept apart from the chain: which files belong to the chain, and how far it goes.
 
-``mark`` is durable before anything depends on it. ``progress`` is not waited for: it is exact after
-a process was killed, and after a power cut it tells of no more than the disk had then.
+``mark`` is durable before anything depends on it. No write waits for ``progress``. It is exact
+after a process was killed. After a power cut it is perhaps older than the chain, but never newer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     log
         Generation of the log that grows.
     ceiling
-        No resourceVersion above was given out.
+        The greatest resourceVersion that may have been given out.
     clean
         Whether the server ended in good order: the chain ends at ``sequence`` then.
     sequence, version, moment_ns
@@ -60,18 +60,18 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def encode_mark(mark: Mark) -> bytes:
-    """Return a mark as two lines: what it says, and the checksum."""
+    """Return a mark as two lines: the content, and the checksum."""
     text = msgspec.json.encode(mark)
     return text + b"\n" + _checksum(text) + b"\n"
 
 
 def read_mark(files: Files) -> Mark | None:
-    """Return the mark; None where there is none.
+    """Return the mark; None without a mark.
 
     Raises
     ------
     DamagedError
-        It is not what was written.
+        The mark differs from what the server wrote.
     """
     if MARK not in files.names():
         return None
@@ -83,13 +83,13 @@ def read_mark(files: Files) -> Mark | None:
 
 
 def encode_progress(progress: Progress) -> bytes:
-    """Return progress as bytes, always as many."""
+    """Return progress as bytes; the length is always the same."""
     plain = _PROGRESS.pack(progress.sequence, progress.version, progress.digest)
     return plain + _CHECKSUM.pack(zlib.crc32(plain))
 
 
 def read_progress(files: Files) -> Progress | None:
-    """Return the progress; None where there is none that is whole."""
+    """Return the progress; None where it is missing or incomplete."""
     if PROGRESS not in files.names():
         return None
     with files.read(PROGRESS) as file:

@@ -1,7 +1,7 @@
-"""Reading a journal strictly: everything as it was written, or a refusal that names the damage.
+"""Reading a journal strictly: everything as it was written, or an error that names the damage.
 
-Only the end of the last log may be missing, and only after a server that did not end in good order:
-what was being written when it died, of which nobody had been told.
+Only the end of the last log may be missing, and only after a server that died: the unfinished
+write, whose caller has had no answer.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     entries
         Every object.
     mark
-        As it was found.
+        The mark in the files.
     version
         The newest resourceVersion committed.
     moment_ns
-        What time it was then, for a cluster whose time is not the machine's; else 0.
+        The cluster's time of the last commit; 0 for a cluster with the machine's time.
     chain
         The last group.
     log_bytes, snapshot_bytes
@@ -67,19 +67,19 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(files: Files, *, served: bool = False) -> Kept | None:
-    """Return what a journal holds; None where there is none.
+    """Return the content of a journal; None without a journal.
 
     Parameters
     ----------
     files
         Where.
     served
-        There was one, so it is damage when there is none.
+        Whether a journal existed before, so that a missing one is damage.
 
     Raises
     ------
     DamagedError
-        Something is not as it was written.
+        Some file differs from what the server wrote.
     UsageError
         The files are of another form.
     """
@@ -120,7 +120,7 @@ def load(files: Files, *, served: bool = False) -> Kept | None:
 
 
 def apply(entries: Entries, group: Group) -> None:
-    """Do to the objects what a group of a log says."""
+    """Apply the writes of a group of a log to the objects."""
     for entry in writes_of(group):
         if entry.data is None:
             entries.pop(entry.key, None)
@@ -129,7 +129,7 @@ def apply(entries: Entries, group: Group) -> None:
 
 
 def writes_of(group: Group) -> list[Entry]:
-    """Return what a group writes; an opening or an end writes nothing."""
+    """Return the entries that a group writes; an opening or an end has no entries."""
     return group.entries() if group.kind is GroupKind.WRITES else []
 
 
@@ -140,7 +140,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class SnapshotReader:
-    """Yields the objects of a snapshot; afterwards it is known to be whole.
+    """Yields the objects of a snapshot; at the end the snapshot is known to be whole.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class SnapshotReader:
     def __init__(self, files: Files, generation: int) -> None:
         self._files = files
         self._name = snapshot_name(generation)
-        # Of the log that the snapshot contains: its last group.
+        # The last group of the log that the snapshot contains.
         self.chain = Chain()
         self.version = 0
         self.moment_ns = 0
@@ -262,7 +262,7 @@ def _checked(files: Files, group: Group, name: str) -> Opening:
 
 
 def _check_end(files: Files, kept: Kept) -> None:
-    """Hold the end of the chain against what is kept apart from it."""
+    """Compare the end of the chain with the mark and the progress."""
     mark, sequence = kept.mark, kept.chain.sequence
     missing = mark.sequence - sequence
     if mark.clean and missing < 0:
@@ -282,9 +282,9 @@ def _check_end(files: Files, kept: Kept) -> None:
 
 
 def newest_moment(files: Files) -> int:
-    """Return the time kept last, nanoseconds since the Unix epoch; 0 where none is.
+    """Return the time kept last, nanoseconds since the Unix epoch; 0 without a time.
 
-    What is wrong with the files, `load` will say.
+    Faults of the files are ignored here: `load` reports them.
     """
     moment_ns = 0
     try:

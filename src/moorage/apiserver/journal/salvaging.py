@@ -1,8 +1,8 @@
-"""Taking what can be read of a damaged journal, and telling what cannot.
+"""Reading the undamaged part of a damaged journal, and reporting the rest.
 
-A group that cannot be read takes with it what was written in it, and no more: each of the others
-vouches for itself. What is missing is told by place and by resourceVersion, because the names in a
-group that cannot be read are not known.
+When a group cannot be read, only its own objects are lost: each other group has its own checksum.
+The report gives the place and the resourceVersions of a lost part, because the names of its objects
+are unknown.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from moorage.apiserver.journal.mark import (
 )
 from moorage.apiserver.journal.reading import Entries, Kept, apply
 
-# How far the versions are set ahead where nothing says which were given out: more than a server
-# gives out in a day.
+# How far the versions are set ahead where no file says which versions were given out: more than a
+# server gives out in a day.
 _VERSIONS_UNKNOWN = 1_000_000_000
 
 
@@ -44,7 +44,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a journal that could be read, and those that could not.
+    """The readable content of a journal, and a report of the unreadable parts.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
     report
         Lines for people.
     folder
-        Where the damaged files go.
+        Folder for the damaged files.
     damaged
-        Their names.
+        Names of the damaged files.
     """
 
     kept: Kept
@@ -64,12 +64,12 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
     damaged: list[str]
 
     def set_aside(self, files: Files) -> None:
-        """Move the damaged files out of the way, once what they held is written anew.
+        """Move the damaged files out of the way, once their content has been written again.
 
         Raises
         ------
         OSError
-            They are still where they were.
+            The files are still in their old place.
         """
         for name in self.damaged:
             files.rename(name, f"{self.folder}/{name}")
@@ -81,14 +81,14 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def salvage(files: Files, damage: DamagedError) -> Salvaged:
-    """Read what can be read.
+    """Read the undamaged part.
 
     Parameters
     ----------
     files
         The damaged journal; nothing in it changes.
     damage
-        Why it could not be read whole.
+        Why the journal could not be read as a whole.
 
     Raises
     ------

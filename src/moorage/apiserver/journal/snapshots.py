@@ -8,37 +8,38 @@ from moorage.apiserver.journal.files import Files
 from moorage.apiserver.journal.groups import FORMAT, Chain, Entry, GroupKind, Opening
 from moorage.apiserver.journal.mark import snapshot_name
 
-# Bytes of a group. All of them are lost if it cannot be read; each group costs time. A guess.
+# Bytes of a group. All of them are lost if the group cannot be read; each group costs time. A
+# guess.
 _GROUP_BYTES = 65_536
 
 
 def write_snapshot(
     files: Files, generation: int, after: Chain, entries: Iterable[Entry], *, at: tuple[int, int]
 ) -> int:
-    """Write a snapshot durably, under its name only when it is whole.
+    """Write a snapshot durably; the file gets its name only when it is whole.
 
     Parameters
     ----------
     files
         Where.
     generation
-        Its number.
+        Number of the snapshot.
     after
-        The last group of the log that it contains.
+        The last group of the log that the snapshot contains.
     entries
         Every object, sorted by key.
     at
-        The newest resourceVersion in it, and the moment.
+        The newest resourceVersion in the snapshot, and the cluster's time.
 
     Returns
     -------
     int
-        Its size in bytes.
+        Size of the snapshot, bytes.
 
     Raises
     ------
     OSError
-        It could not be written; nothing else has changed.
+        The snapshot could not be written; nothing else has changed.
     """
     name, (version, moment_ns) = snapshot_name(generation), at
     draft = f"{name}.new"
@@ -91,7 +92,7 @@ def merged(
     snapshot
         Sorted by key.
     changes
-        Key -> the last that was written there since.
+        Key -> the last write of the object since.
     """
     pending = iter(sorted(changes.items()))
     key, change = next(pending, (None, None))

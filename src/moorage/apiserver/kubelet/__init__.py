@@ -2,5 +2,6 @@
 
 Belongs here: ``pods/log``, ``pods/exec``, ``pods/attach``, ``pods/portforward`` and the group
 ``metrics.k8s.io``. A real server passes these calls on to a kubelet or to a metrics server. No
-container runs on moorage's nodes, so the answers are made from the stored pods and say so.
+container runs on moorage's nodes, so the answers are made from the stored pods, and their texts say
+so.
 """

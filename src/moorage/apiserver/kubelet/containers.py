@@ -1,4 +1,4 @@
-"""Which container of a pod a call is about, and what is stored of it."""
+"""Which container of a pod a call is about, and the stored state of the container."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def status_of(pod: Obj, container: str) -> Obj | None:
 
 
 def spec_of(pod: Obj, container: str) -> dict[str, Any]:
-    """Return what the pod says of one of its containers."""
+    """Return the entry of the pod's spec for a container."""
     found = (each for part in _SPECS for each in pod["spec"].get(part) or ())
     return next(dict(each) for each in found if each["name"] == container)

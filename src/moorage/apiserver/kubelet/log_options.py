@@ -20,11 +20,11 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     follow
-        Go on until the container ends.
+        Whether the log goes on until the container ends.
     previous
-        The run before the present one.
+        Whether the log is that of the run before the present run.
     timestamps
-        Begin each line with its time.
+        Whether each line begins with its time.
     since_ns
         Lines from this moment on, wall-clock nanoseconds.
     tail

@@ -1,6 +1,6 @@
-"""``pods/log``: lines that say what a fake container is, made from the status of its pod.
+"""``pods/log``: lines about the runs of a fake container, made from the status of its pod.
 
-Place in the flow: `server` comes here for ``GET .../pods/NAME/log``. Errors are those a real
+Place in the flow: `server` calls this module for ``GET .../pods/NAME/log``. Errors are those a real
 server and kubelet answer with. A log has a line for the start of a run and one for its end.
 """
 
@@ -33,7 +33,7 @@ class PodLogs:
     Parameters
     ----------
     world
-        Where the pods are.
+        The resources of the server, which include the pods.
     """
 
     def __init__(self, world: World) -> None:
@@ -72,7 +72,7 @@ class PodLogs:
     async def _follow(
         self, target: Target, pod: Obj, container: str, shown: bytes, options: LogOptions
     ) -> AsyncIterator[bytes]:
-        """Yield what there is, then the last line when the run has ended."""
+        """Yield the present lines, then the last line when the run has ended."""
         left = options.limit_bytes
         yield shown[:left]
         left = None if left is None else left - len(shown)
@@ -106,7 +106,7 @@ def _lines(pod: Obj, container: str, *, previous: bool) -> list[Line]:
     Raises
     ------
     StatusError
-        400: there is no such run (kubernetes v1.36 pkg/kubelet, validateContainerLogStatus).
+        400: the run does not exist (kubernetes v1.36 pkg/kubelet, validateContainerLogStatus).
     """
     name = pod["metadata"]["name"]
     status = status_of(pod, container)

@@ -74,7 +74,7 @@ class _Pod(ApiStruct, frozen=True, kw_only=True):
 
 
 def pod_usage(record: Record) -> PodUsage | None:
-    """Return what a pod uses; None where no container of it runs."""
+    """Return the amounts that a pod uses; None where no container of the pod runs."""
     if record.fields.get("status.phase") not in ("Pending", "Running"):
         return None
     pod = decode(_Pod, record.data)

@@ -1,8 +1,8 @@
-"""The group ``metrics.k8s.io``: what nodes and pods use, as a metrics server would tell it.
+"""The group ``metrics.k8s.io``: the use of nodes and pods, as a metrics server reports it.
 
-Place in the flow: `server` comes here before its resources. ``kubectl top`` and autoscalers ask.
-Nothing is measured: a running container uses what an annotation of its pod says, or what it
-requests. Mirrors kubernetes-sigs/metrics-server v0.8 and k8s.io/metrics v1.36, ``v1beta1``.
+Place in the flow: `server` calls this module before its resources. ``kubectl top`` and autoscalers
+ask. Nothing is measured: a running container uses the amount in an annotation of its pod, or its
+request. Mirrors kubernetes-sigs/metrics-server v0.8 and k8s.io/metrics v1.36, ``v1beta1``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METRICS: Final = (NODE_METRICS, POD_METRICS)
 
 _BASE: Final = group_version_path(POD_METRICS.group, POD_METRICS.version)
 _WINDOW: Final = "15s"  # a metrics server's resolution
-# How many pods are looked at between two chances for others to run (a guess: about a millisecond).
+# How many pods are looked at between two chances for other tasks (a guess: about a millisecond).
 _BATCH: Final = 100
 
 
@@ -47,7 +47,7 @@ class ResourceMetrics:
     Parameters
     ----------
     world
-        Where nodes and pods are.
+        The resources of the server, which include nodes and pods.
     """
 
     def __init__(self, world: World) -> None:
@@ -94,7 +94,7 @@ class ResourceMetrics:
         return self._pod(record, usage)
 
     async def _list(self, resource: ResourceType, chosen: list[Record]) -> AsyncIterator[bytes]:
-        """Yield a list in chunks, with chances for others between them."""
+        """Yield a list in chunks; other tasks may run between two chunks."""
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}}
         yield encode(head)[:-1] + b',"items":['
         separator = b""
@@ -146,7 +146,7 @@ class ResourceMetrics:
 
 
 def _asked(path: str) -> _Asked | None:
-    """Return what a path of the group is about; None for other paths and the group itself."""
+    """Return the subject of a path of the group; None for other paths and the group itself."""
     head, found, rest = path.partition(f"{_BASE}/")
     if head or not found:
         return None
@@ -165,7 +165,7 @@ def _asked(path: str) -> _Asked | None:
 
 
 def _selectors(query: Query) -> tuple[Selector | None, str]:
-    """Return the label selector, and the only name a field selector leaves."""
+    """Return the label selector, and the only name that a field selector selects."""
     text, fields = query.text("labelSelector"), query.text("fieldSelector")
     try:
         labels = parse_label_selector(text) if text else None

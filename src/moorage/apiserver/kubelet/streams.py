@@ -1,7 +1,7 @@
 """``pods/exec``, ``pods/attach`` and ``pods/portforward``: refused with a message that says why.
 
-Place in the flow: `server` comes here for these subresources. Everything a real server checks
-before it opens a stream is checked first, so a wrong pod or container is told as such.
+Place in the flow: `server` calls this module for these subresources. Every check of a real server
+before a stream is made first, so a wrong pod or container gets its own error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STREAMS: Final = frozenset({"attach", "exec", "portforward"})
 
 
 def refuse_stream(world: World, target: Target, request: Request, query: Query) -> StatusError:
-    """Return the refusal of a stream.
+    """Return the error answer of a stream.
 
     Raises
     ------

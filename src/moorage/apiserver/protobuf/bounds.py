@@ -1,8 +1,8 @@
-"""How many parts a body in protobuf may have, counted before the runtime builds objects of them.
+"""How many parts a body in protobuf may have, counted before the runtime builds objects.
 
-Place in the flow: `codec.decode` asks here first. Two bytes are enough for an empty message, of
-which the runtime makes an object of hundreds; and no other call is answered while it reads. So a
-long body is walked once, as far as the bounds allow.
+Place in the flow: `codec.decode` asks here first. An empty message has two bytes, and the runtime
+makes an object of hundreds of bytes from it. No other call is answered while the runtime reads. So
+a long body is walked first, as far as the bounds allow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PART_BYTES_MIN: Final = 2
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _VARINT_BYTES_MAX: Final = 10
 # The content of a field that is no message: one text or bytes; a text of a list; the numbers of a
-# list, one after the other; an unknown field.
+# list, in sequence; an unknown field.
 _ONE, _TEXT, _NUMBERS, _UNKNOWN = "one", "text", "numbers", "unknown"
 _LEAVES: Final = (_ONE, _TEXT, _NUMBERS, _UNKNOWN)
 
@@ -44,7 +44,7 @@ def check_parts(message: str, data: bytes) -> None:
     Raises
     ------
     ValueError
-        Which bound it is beyond, or that it is no message.
+        The body exceeds a bound, or is no message; the text says which.
     """
     if len(data) > _PART_BYTES_MIN * PARTS_MAX:
         walk(message, data)
@@ -56,7 +56,7 @@ def walk(message: str, data: bytes) -> None:
     Raises
     ------
     ValueError
-        Which bound it is beyond, or that it is no message.
+        The body exceeds a bound, or is no message; the text says which.
     """
     parts = fields = 0
     open_messages = [(0, len(data), message)]

@@ -1,7 +1,7 @@
 """Calls whose body is protobuf, and answers to clients that prefer it.
 
-Place in the flow: `moorage.apiserver.server` lets every call pass through here on its way in and
-out, so that all behind it knows JSON only. Lists and watches are written by `rendering`.
+Place in the flow: `moorage.apiserver.server` passes every call through here on its way in and out,
+so that all other parts know JSON only. Lists and watches are written by `rendering`.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _OPTIONS: Final = ("v1", "DeleteOptions")
 
 
 def in_protobuf(request: Request) -> bool:
-    """Whether a call has a body in protobuf that may stand for JSON; a patch never is one."""
+    """Whether a call has a body in protobuf that may stand for JSON; a patch has no such body."""
     if not request.body or request.method == "PATCH":
         return False
     return content_type(request.headers.get("content-type", "")) == PROTOBUF
 
 
 def kind_of_body(method: str, addressed: tuple[str, str]) -> tuple[str, str]:
-    """Return (API version, kind) of the body of a call that does not say it itself.
+    """Return the (API version, kind) of a body that does not name its own.
 
     Parameters
     ----------
     method
         Of the call.
     addressed
-        (API version, kind) of what the path addresses.
+        (API version, kind) that the path addresses.
     """
     return _OPTIONS if method == "DELETE" else addressed
 
@@ -61,7 +61,7 @@ def call_from_protobuf(request: Request, default: tuple[str, str]) -> Request:
     request
         A call for which `in_protobuf` holds.
     default
-        (API version, kind) of a body that does not say it.
+        (API version, kind) of a body that does not name its own.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def call_from_protobuf(request: Request, default: tuple[str, str]) -> Request:
 
 
 def reply_in_protobuf(request: Request, reply: Reply) -> Reply:
-    """Return an answer in protobuf where the client prefers that and the answer's kind has it."""
+    """Return an answer in protobuf if the client prefers protobuf and the kind has such a form."""
     body = reply.body
     if reply.content_type != JSON or not isinstance(body, bytes) or not body:
         return reply
@@ -105,7 +105,7 @@ def reply_in_protobuf(request: Request, reply: Reply) -> Reply:
 
 
 def _written(body: bytes) -> bytes | None:
-    """Return a JSON document in protobuf; None for one without such a form."""
+    """Return a JSON document in protobuf; None for a kind without such a form."""
     obj = msgspec.json.decode(body)
     if not isinstance(obj, dict) or not has_message(
         (obj.get("apiVersion", ""), obj.get("kind", ""))

@@ -1,11 +1,11 @@
 """Between the JSON form of an object and the bytes of its message.
 
-Place in the flow: `envelope` wraps what this module writes and unwraps what it reads. Written is
-what Kubernetes' generated Go code writes, byte for byte: a Go value that is no pointer is on the
-wire even when it is zero (k8s.io/api v1.36 generated.pb.go). Read is what the same Go client would
-have sent in JSON: a zero that JSON omits is left out.
+Place in the flow: `envelope` wraps the bytes that this module writes, and unwraps the bytes that it
+reads. It writes the same bytes as Kubernetes' generated Go code: a Go value that is no pointer is
+on the wire even when it is zero (k8s.io/api v1.36 generated.pb.go). It reads the JSON that the same
+Go client would have sent: a zero that JSON omits is left out.
 
-A plan for each message says which field is converted how; it is made when the message is first met.
+A plan for each message says how each field is converted; it is made when the message is first met.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ZERO: Final = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0
 
 
 class ProtobufError(MoorageError):
-    """Bytes that are no such message, or an object that has no such form."""
+    """The bytes are no such message, or the object has no such form."""
 
 
 _Convert = Callable[[Any], Any]
@@ -52,7 +52,7 @@ def encode(message: str, obj: Obj) -> bytes:
     message
         Full name of the message.
     obj
-        Its JSON form. What the message has no field for, such as ``kind``, is left out.
+        The JSON form. Members without a field in the message, such as ``kind``, are left out.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def decode(message: str, data: bytes) -> Obj:
     ------
     ProtobufError
         The bytes are no such message, nest more than 100 messages, have too many parts
-        (`check_parts`), or hold a value that JSON cannot say.
+        (`check_parts`), or hold a value that JSON cannot express.
     """
     try:
         check_parts(message, data)
@@ -85,7 +85,7 @@ def decode(message: str, data: bytes) -> Obj:
 
 
 class _Plan:
-    """How one message is written and read.
+    """The conversion of one message.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ class _Plan:
         return parts
 
     def read(self, message: Any) -> Obj:
-        """Return the JSON form of a message; of map entries in the order of their keys."""
+        """Return the JSON form of a message; map entries are in the order of their keys."""
         if self._writers is None:
             self._prepare()
         unknown = UnknownFieldSet(message)
         for place in range(len(unknown)):
-            # A field of a newer API is nothing to us; a known one should have been understood.
+            # A field of a newer API is ignored; a field that is known must have been understood.
             number = unknown[place].field_number
             if number in self._readers:
                 raise ValueError(f"field {number} has the wrong wire type")
@@ -140,7 +140,7 @@ class _Plan:
     def _prepare(self) -> dict[str, tuple[str, _Convert | None]]:
         """Look up how each field is converted; not in `__init__`, as messages refer in rings.
 
-        Two threads may do this at once; they find the same.
+        Two threads may do this at once; both find the same conversions.
         """
         writers: dict[str, tuple[str, _Convert | None]] = {}
         readers: dict[int, tuple[Field, _Convert | None]] = {}
@@ -162,7 +162,7 @@ class _Plan:
 
 
 def _zero(type_name: str, package: str) -> Any:
-    """Return what Go writes for a value of a type that is absent."""
+    """Return the value that Go writes for an absent value of a type."""
     if type_name in _ZERO:
         return _ZERO[type_name]
     full = facts.full_name(type_name, package)
@@ -176,7 +176,7 @@ class _SchemaChoice:
     Parameters
     ----------
     plan
-        Of the schema.
+        The plan of the schema.
     place
         Field of the message that holds the simpler value.
     """
@@ -195,7 +195,7 @@ class _SchemaChoice:
         return {self._place: value}
 
     def read(self, message: Any) -> Any:
-        """Return the schema, or the simpler value; None where a list is expected and none is."""
+        """Return the schema or the simpler value; None where a list is expected but missing."""
         simple = getattr(message, self._place)
         if self._place != "allows" and len(simple):
             if self._place == "property":
@@ -206,7 +206,7 @@ class _SchemaChoice:
         return simple if self._place == "allows" else None
 
 
-# The value that stands in the place of a schema: apiextensions-apiserver v1.36 types_jsonschema.go.
+# The simpler value in place of a schema: apiextensions-apiserver v1.36 types_jsonschema.go.
 _CHOICES: Final = {
     "JSONSchemaPropsOrArray": "jSONSchemas",
     "JSONSchemaPropsOrBool": "allows",
@@ -220,7 +220,7 @@ def _plan(message: str) -> _Plan:
 
 
 def _single(type_name: str, package: str) -> tuple[_Convert | None, _Convert | None]:
-    """Return how one value of a type is written and read; None for as it is."""
+    """Return the conversion of one value of a type; None for a value that needs no conversion."""
     if type_name == "bytes":
         return write_bytes, read_bytes
     if type_name == "double":

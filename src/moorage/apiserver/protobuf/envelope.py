@@ -1,7 +1,7 @@
-"""Objects, lists and watch events in protobuf, as they stand in a body.
+"""Objects, lists and watch events in protobuf, in the form of a body.
 
-Place in the flow: between `calls` or `rendering` and `codec`. An object stands in an envelope that
-says its kind: four bytes, then the message ``runtime.Unknown`` (apimachinery v1.36 pkg/runtime
+Place in the flow: between `calls` or `rendering` and `codec`. An object is in an envelope that
+names its kind: four bytes, then the message ``runtime.Unknown`` (apimachinery v1.36 pkg/runtime
 serializer/protobuf). A watch event is a frame of its own: its length in four bytes, then the
 message ``meta/v1.WatchEvent``, whose object is in an envelope again.
 """
@@ -23,7 +23,7 @@ _LENGTH_DELIMITED: Final = 2
 
 
 class NoMessageError(ProtobufError):
-    """A kind has no protobuf form: a custom resource, or one that nobody knows."""
+    """A kind has no protobuf form: it is a custom resource or unknown."""
 
 
 def write_object(obj: Obj) -> bytes:
@@ -53,14 +53,14 @@ def read_object(body: bytes, default: tuple[str, str]) -> Obj:
     body
         The envelope.
     default
-        API version and kind of an object whose envelope does not say them.
+        API version and kind of an object whose envelope does not name them.
 
     Raises
     ------
     NoMessageError
         The kind has no protobuf form.
     ProtobufError
-        It is no such envelope, or as for `codec.decode`.
+        The body is no such envelope, or as for `codec.decode`.
     """
     unknown = _opened(body)
     api_version = unknown.typeMeta.apiVersion or default[0]
@@ -70,14 +70,14 @@ def read_object(body: bytes, default: tuple[str, str]) -> Obj:
 
 
 def count_items(body: bytes) -> int:
-    """Return how many items a list in its envelope has, without decoding them.
+    """Return the number of items of a list in its envelope, without decoding the items.
 
     Raises
     ------
     NoMessageError
         The kind has no protobuf form.
     ProtobufError
-        It is no such envelope, or holds no list.
+        The body is no such envelope, or holds no list.
     """
     unknown = _opened(body)
     found: Any = message_class(known_message(unknown.typeMeta.apiVersion, unknown.typeMeta.kind))()
@@ -109,14 +109,14 @@ def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def wrap_list(api_version: str, kind: str, list_meta: Obj, items: Iterable[bytes]) -> bytes:
-    """Return a list in its envelope, made of messages that have been written already.
+    """Return a list in its envelope, made of the bytes of messages.
 
     Parameters
     ----------
     api_version, kind
         Of the list.
     list_meta
-        Its ``metadata``.
+        The list's ``metadata``.
     items
         The bytes of each item's message.
     """

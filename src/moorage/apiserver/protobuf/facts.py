@@ -24,7 +24,7 @@ SCALARS: Final = frozenset({"string", "bytes", "bool", "int32", "int64", "double
 _CORE_VERSION: Final = "v1"
 # Kinds that every group version has: apimachinery v1.36 meta/v1 register.go.
 _EVERYWHERE: Final = frozenset({"DeleteOptions", "Status", "WatchEvent"})
-# Kinds of meta/v1 that are written as of version v1, or, as /api is, of none.
+# Kinds of meta/v1 that are written with version v1, or without a version, such as /api.
 _UNVERSIONED: Final = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions"})
 
 
@@ -41,11 +41,11 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
         A scalar type, a message of the same package, ``.package.Message``, or
         ``map<string,TYPE>``.
     how
-        ``r``: a list. ``m``: a map. ``i``: a message whose fields stand in the JSON object around
-        it. ``p``: a pointer in Go; an absent value differs from zero. ``v``: a Go value that JSON
-        omits when it is zero. ``z``: a Go value that JSON always writes.
+        ``r``: a list. ``m``: a map. ``i``: a message whose fields are in the JSON object around it.
+        ``p``: a pointer in Go; an absent value differs from zero. ``v``: a Go value that JSON omits
+        when it is zero. ``z``: a Go value that JSON always writes.
     wire_name
-        Name in the generated.proto file, where it is another one.
+        Name in the generated.proto file, where it differs.
     """
 
     number: int
@@ -82,7 +82,7 @@ def package(name: str) -> Package:
     Raises
     ------
     KeyError
-        There is no such package.
+        The package is unknown.
     """
     return msgspec.json.decode(_packed().packages[name], type=dict[str, tuple[Field, ...]])
 
@@ -93,7 +93,7 @@ def fields(message: str) -> tuple[Field, ...]:
     Raises
     ------
     KeyError
-        There is no such message.
+        The message is unknown.
     """
     package_name, _, name = message.rpartition(".")
     return package(package_name)[name]
@@ -102,7 +102,7 @@ def fields(message: str) -> tuple[Field, ...]:
 def message_of(api_version: str, kind: str) -> str | None:
     """Return the full name of the message of a kind; None for a kind without a protobuf form.
 
-    Nothing is cached by its arguments: clients choose them.
+    Nothing is cached by the arguments, because clients choose them.
     """
     home = _packed().versions.get(api_version)
     if home is not None and kind in package(home):
@@ -122,7 +122,7 @@ def full_name(type_name: str, package_name: str) -> str:
 
 
 def value_type(field: Field) -> str:
-    """Return the type of a field's values: of its entries for a map, of its elements for a list."""
+    """Return the type of a field's values: of the entries of a map, of the elements of a list."""
     if field.how == "m":
         return field.type.removeprefix("map<string,").removesuffix(">")
     return field.type

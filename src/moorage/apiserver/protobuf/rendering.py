@@ -1,8 +1,8 @@
 """Lists and watches in protobuf.
 
 Place in the flow: `moorage.apiserver.render.make_renderer` chooses this renderer for a client that
-prefers protobuf. Objects are stored in JSON, so each is decoded and written anew; a watch shares
-what was written with other watchers, and a long list is written in slices.
+prefers protobuf. Objects are stored in JSON, so each object is decoded and written in protobuf.
+Watches share the written bytes, and a long list is written in slices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moorage.apiserver.status import internal
 from moorage.apiserver.table import partial_metadata
 from moorage.base.aio import sleep
 
-# Objects written between two chances for others to run: about 5 ms (2-core machine, 2026-11-22).
+# Objects written between two chances for other tasks: about 5 ms (2-core machine, 2026-11-22).
 _SLICE: Final = 100
 _METADATA: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 
@@ -38,7 +38,7 @@ class ProtobufRenderer(Renderer):
         Raises
         ------
         StatusError
-            500: an object has no protobuf form. In a long list that ends the answer.
+            500: an object has no protobuf form. Such an object in a long list ends the answer.
         """
         if len(records) > _SLICE:
             return self._in_slices(records, list_meta)
@@ -49,7 +49,7 @@ class ProtobufRenderer(Renderer):
         try:
             return self.event_of(change_type, self._shown(record))
         except ProtobufError as error:
-            # The client lists again, and is told there what is wrong.
+            # The client lists again, and gets the error as the answer.
             return self.error(internal(str(error)))
 
     def event_of(self, change_type: str, obj: Obj) -> bytes:
@@ -57,7 +57,7 @@ class ProtobufRenderer(Renderer):
         return frame(change_type, write_object(obj))
 
     async def _in_slices(self, records: Sequence[Record], list_meta: Obj) -> AsyncIterator[bytes]:
-        """Yield a list as one piece, as its length comes first, letting others run meanwhile."""
+        """Yield a list as one piece, because its length comes first; other tasks run meanwhile."""
         items: list[bytes] = []
         for start in range(0, len(records), _SLICE):
             items += self._items(records[start : start + _SLICE])

@@ -1,7 +1,7 @@
-"""Message classes of Google's protobuf runtime, built from `facts` when they are asked for.
+"""Message classes of Google's protobuf runtime, built from `facts` on first use.
 
 Place in the flow: the only module that imports the runtime; `codec` reads and fills its messages.
-Building a package takes a few milliseconds, and is done with the packages it refers to.
+Building a package takes a few milliseconds; the packages it refers to are built with it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _describe(message: Any, field: Field, full: str, package: str) -> str:
     described = message.field.add(name=attribute(field), number=field.number, label=label)
     if field.how != "m":
         return _set_type(described, field.type, package)
-    # A map is a list of entries; the runtime knows it by this name and option.
+    # A map is a list of entries; the runtime recognises a map by this name and option.
     entry = message.nested_type.add(name=_entry_name(attribute(field)))
     entry.options.map_entry = True
     optional = FieldDescriptorProto.LABEL_OPTIONAL

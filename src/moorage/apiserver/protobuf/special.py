@@ -1,4 +1,4 @@
-"""Messages whose JSON form is no object of their fields: quantities, times, free JSON and others.
+"""Messages whose JSON form is no object of their fields: quantities, times, free JSON and more.
 
 Place in the flow: `codec` asks `SPECIAL` for each message it meets. Sources, all of Kubernetes
 v1.36: apimachinery pkg/api/resource quantity_proto.go, pkg/apis/meta/v1 {time_proto, micro_time,
@@ -23,7 +23,7 @@ Parts = dict[str, Any]
 
 _ZERO_TIME_SECONDS: Final = -62_135_596_800  # the first second of year 1, Go's zero time
 _LAST_TIME_SECONDS: Final = 253_402_300_799  # the last second of year 9999
-_WHOLE_DOUBLE_MAX: Final = 1e21  # Go writes larger ones with an exponent
+_WHOLE_DOUBLE_MAX: Final = 1e21  # Go writes larger numbers with an exponent
 _UNITS: Final = {
     "h": 3600 * NS_PER_SECOND,
     "m": 60 * NS_PER_SECOND,
@@ -40,15 +40,15 @@ _read_json = msgspec.json.Decoder().decode
 
 
 class Special(msgspec.Struct, frozen=True):
-    """How one message is written and read.
+    """The conversion of one message.
 
     Parameters
     ----------
     write
         Parts of the message for a JSON value.
     read
-        JSON value for a message of the runtime; None where JSON says null. It raises ValueError
-        for a message that has no JSON form.
+        JSON value for a message of the runtime; None for null. Raises ValueError for a message
+        without a JSON form.
     zero
         Parts of the message for an absent Go value that is no pointer.
     """
@@ -211,7 +211,7 @@ def read_double(value: float) -> float | int:
     Raises
     ------
     ValueError
-        It is infinite or no number; JSON has neither.
+        The value is infinite or no number, which JSON cannot express.
     """
     if value - value != 0:
         raise ValueError(f"unsupported value: {value}")

@@ -1,6 +1,6 @@
-"""Keeps the rules of cluster roles that are made of others.
+"""Keeps the rules of cluster roles that are made of other roles.
 
-Upstream a controller does this (kubernetes v1.36 pkg/controller/clusterroleaggregation); here the
+Upstream a controller keeps them (kubernetes v1.36 pkg/controller/clusterroleaggregation); here the
 rules follow every write at once.
 """
 
@@ -20,27 +20,28 @@ from moorage.apiserver.world import World
 class Aggregation:
     """Writes the rules of aggregated roles whenever a cluster role is written.
 
-    An aggregated role has the rules of the plain roles that it selects, and of those that the
-    aggregated roles it selects do, each once and in the order in which they are found. So a circle
-    of roles has a meaning, and a rule that is revoked leaves all of it. The cost is that of reading
-    every label once and of writing the roles that change, whose rules are joined as bytes.
+    An aggregated role has the rules of the plain roles that it selects, directly or through other
+    aggregated roles. Each rule is listed once, in the order in which it is found. So roles may
+    select each other in a circle, and a revoked rule disappears from all roles of the circle. The
+    cost is that of reading every label once and of writing the roles that change, whose rules are
+    joined as bytes.
 
     Parameters
     ----------
     world
-        Where the roles are.
+        The resources of the server, which include the roles.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._shelf = world.store.shelf(CLUSTER_ROLES.qualified)
-        # Name -> role as it was read last; one whose record is another by now is read again.
+        # Name -> role as it was read last; a role whose record has changed is read again.
         self._known: dict[str, _Role] = {}
         self._writing = False
         world.on_write(CLUSTER_ROLES.qualified, self._written)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
-        # A write made here comes back here as a change.
+        # Each write of this module is reported to this module as a change.
         if self._writing:
             return
         self._writing = True
@@ -50,7 +51,7 @@ class Aggregation:
             self._writing = False
 
     def _follow(self, served: Served, before: Record | None, after: Record | None) -> None:
-        """Write anew the roles that have rules of a written one, directly or through others."""
+        """Write again the roles that have rules of a written role, directly or indirectly."""
         roles = self._read_roles()
         parts = _parts(roles)
         changed = {record.name for record in (before, after) if record is not None}
@@ -80,11 +81,11 @@ class _Role(msgspec.Struct, frozen=True):
     Parameters
     ----------
     record
-        As it is stored.
+        The role as it is stored.
     selectors
-        What it collects; empty for a plain role.
+        The selectors of the collected roles; empty for a plain role.
     rules
-        Its rules as JSON.
+        The rules of the role as JSON.
     each_rule
         The rules of a plain role one by one, equal ones in equal bytes.
     """
@@ -95,7 +96,7 @@ class _Role(msgspec.Struct, frozen=True):
     each_rule: list[bytes]
 
     def selects(self, record: Record) -> bool:
-        """Whether it collects the rules of another role."""
+        """Whether the role collects the rules of another role."""
         return record.name != self.record.name and any(
             _selects(each, record) for each in self.selectors
         )
@@ -123,7 +124,7 @@ def _read(record: Record) -> _Role:
 
 
 def _parts(roles: dict[str, _Role]) -> dict[str, list[str]]:
-    """Return the names of the roles that each aggregated one selects, in order."""
+    """Return the names of the roles that each aggregated role selects, in order."""
     by_label: dict[tuple[str, str], list[_Role]] = {}
     for role in roles.values():
         for label in role.record.labels.items():
@@ -135,7 +136,7 @@ def _parts(roles: dict[str, _Role]) -> dict[str, list[str]]:
         found: set[str] = set()
         for selector in role.selectors:
             labels = selector.get("matchLabels") or {}
-            # One label leaves few to look at.
+            # A single label leaves few roles to look at.
             candidates: Iterable[_Role] = roles.values()
             if labels:
                 candidates = by_label.get(next(iter(labels.items())), ())
@@ -145,7 +146,7 @@ def _parts(roles: dict[str, _Role]) -> dict[str, list[str]]:
 
 
 def _reached(changed: set[str], parts: dict[str, list[str]]) -> list[str]:
-    """Return the aggregated roles that have rules of changed ones, in order."""
+    """Return the aggregated roles that have rules of changed roles, in order."""
     collectors: dict[str, list[str]] = {}
     for name, selected in parts.items():
         for each in selected:
@@ -164,7 +165,7 @@ def _collected(name: str, roles: dict[str, _Role], parts: dict[str, list[str]]) 
     """Return the rules of all plain roles that a role collects, each once."""
     rules: dict[bytes, None] = {}
     seen: set[str] = set()
-    # A stack, because a chain of roles may be longer than Python's.
+    # A stack of our own, because a chain of roles may be longer than Python's stack allows.
     todo = [name]
     while todo:
         each = todo.pop()

@@ -1,4 +1,4 @@
-"""From a request to what it wants to do.
+"""From a request to its attributes: the verb, and the resource or path.
 
 Mirrors kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
 """
@@ -23,7 +23,7 @@ OF_NAMESPACES = frozenset({"status", "finalize"})
 
 
 def attributes_of(request: Request) -> Attributes:
-    """Return what a request wants to do."""
+    """Return the attributes of a request."""
     parts = [part for part in request.path.split("/") if part]
     if len(parts) >= 3 and parts[0] == "api":
         group, rest = "", parts[2:]
@@ -56,7 +56,7 @@ def attributes_of(request: Request) -> Attributes:
 
 
 def _selected_name(selector: str) -> str:
-    """Return the one name a field selector asks for: a rule for that name allows it."""
+    """Return the only name that a field selector selects: a rule for that name allows the call."""
     try:
         parsed = parse_field_selector(selector) if selector else []
     except ValueError:

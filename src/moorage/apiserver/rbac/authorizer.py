@@ -25,8 +25,8 @@ from moorage.apiserver.store import Store
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 _ACCOUNT = "system:serviceaccount"
-# How many pairs of user and namespace are remembered, of users whose names and groups have so many
-# letters in all (both a guess: about 10 MB).
+# How many pairs of user and namespace are remembered, and how many letters the name and groups of a
+# remembered user may have in all. Both are guesses: about 10 MB.
 _REMEMBERED = 4096
 _REMEMBERED_LETTERS = 2048
 
@@ -40,7 +40,7 @@ class Authorizer:
     Parameters
     ----------
     store
-        Where they are.
+        The store with the roles and bindings.
     """
 
     def __init__(self, store: Store) -> None:
@@ -49,14 +49,15 @@ class Authorizer:
             store.shelf(each.qualified)
             for each in (CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, CLUSTER_ROLES, ROLES)
         ]
-        # (user, groups, namespace) -> what the bindings there grant, those of the cluster under the
-        # empty namespace; in the order of use, and dropped when anything of RBAC changes.
+        # (user, groups, namespace) -> the rules that the bindings of the namespace grant; the empty
+        # namespace stands for cluster-wide bindings. In the order of use; dropped at any change of
+        # RBAC.
         self._known: OrderedDict[tuple[str, tuple[str, ...], str], list[Grant]] = OrderedDict()
         self._seen_version = -1
         self._knowing = threading.Lock()
 
     def check(self, user: User, wanted: Attributes) -> None:
-        """Refuse what a user may not do.
+        """Raise for a call that the user may not make.
 
         Raises
         ------
@@ -67,7 +68,7 @@ class Authorizer:
             raise refusal(user, wanted)
 
     def why(self, user: User, wanted: Attributes) -> str | None:
-        """Return why a user may do something, None when he may not."""
+        """Return why a user may make a call; None when the user may not."""
         if MASTERS in user.groups:
             return ""
         for rule, granted_by in self.grants(user, wanted.namespace):
@@ -82,8 +83,8 @@ class Authorizer:
         return [rule for rule, _ in self.grants(user, namespace)]
 
     def grants(self, user: User, namespace: str) -> list[Grant]:
-        """Return every rule granted to a user, and by what; cluster-wide ones first."""
-        # A heavy call asks from a thread of its own, beside light ones.
+        """Return every rule granted to a user, with its binding; cluster-wide rules first."""
+        # A heavy call asks from a thread of its own, beside light calls.
         with self._knowing:
             version = max(shelf.changed_version for shelf in self._shelves)
             if version != self._seen_version:
@@ -95,12 +96,13 @@ class Authorizer:
             return everywhere + self._granted_in(user, namespace)
 
     def _granted_in(self, user: User, namespace: str) -> list[Grant]:
-        """Return what the bindings of a namespace grant, of the cluster if empty."""
+        """Return the rules that the bindings of a namespace grant; of the cluster if empty."""
         bindings = ROLE_BINDINGS if namespace else CLUSTER_ROLE_BINDINGS
         records = self._store.shelf(bindings.qualified).records(namespace)
         first = next(records, None)
         if first is None:
-            # Namespaces without bindings, which anybody can name, are not remembered.
+            # Namespaces without bindings are not remembered, because any caller can name such
+            # namespaces.
             return []
         key = (user.name, user.groups, namespace)
         found = self._known.get(key)
@@ -110,7 +112,7 @@ class Authorizer:
                 for record in chain((first,), records)
                 for grant in self._granted(user, record.decode(), namespace)
             ]
-            # The names of a review are as long as its sender likes.
+            # The sender of a review chooses its names, which may be of any length.
             if len(user.name) + sum(map(len, user.groups)) <= _REMEMBERED_LETTERS:
                 self._known[key] = found
         if key in self._known:
@@ -120,11 +122,11 @@ class Authorizer:
         return found
 
     def forget(self) -> None:
-        """Read everything anew; versions of writes taken back are given out again."""
+        """Read everything again, because versions of writes taken back are given out again."""
         self._seen_version = -1
 
     def role_rules(self, reference: dict[str, Any], namespace: str) -> list[Rule] | None:
-        """Return the rules of the role a binding refers to, None when there is none."""
+        """Return the rules of the role that a binding refers to; None when it does not exist."""
         clusterwide = reference.get("kind") == CLUSTER_ROLES.kind
         resource = CLUSTER_ROLES if clusterwide else ROLES
         key = ("" if clusterwide else namespace, str(reference.get("name", "")))
@@ -148,7 +150,7 @@ class Authorizer:
 
 
 def refusal(user: User, wanted: Attributes) -> StatusError:
-    """403, in the words of kube-apiserver."""
+    """Return the 403 in the words of kube-apiserver."""
     if wanted.path:
         text = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
         return StatusError(403, "Forbidden", text, details={})

@@ -1,8 +1,8 @@
-"""A caller grants no more than it has, unless it may ``escalate`` or ``bind``.
+"""A caller grants no more rights than it has, unless it may ``escalate`` or ``bind``.
 
 Mirrors kubernetes v1.36 pkg/registry/rbac (ConfirmNoEscalation, BindingAuthorized) and the storage
 ``policybased`` of each kind: every create and every update is checked, whatever field changes,
-because a label alone can give the rules of a role to an aggregated one.
+because a label alone can give the rules of a role to an aggregated role.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLLECTORS_FIELDS = frozenset({"finalizers", "ownerReferences", "managedFields"
 
 
 class Escalation:
-    """Checks what one call writes to roles and bindings, and whether its apply may create.
+    """Checks the writes of one call to roles and bindings, and whether its apply may create.
 
     Parameters
     ----------
@@ -36,13 +36,14 @@ class Escalation:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        # The caller and the attributes of its call; None while the server itself writes. Reads
-        # are answered in the loop while a thread answers a heavy call: each has its own.
+        # The caller and the attributes of its call; None while the server itself writes. Reads are
+        # answered in the loop while a thread answers a heavy call, so each thread has its own
+        # value.
         self._call: ContextVar[tuple[User, Attributes] | None] = ContextVar("call", default=None)
 
     @contextmanager
     def called_by(self, user: User, wanted: Attributes) -> Iterator[None]:
-        """Attribute the writes inside the context to a user; outside of it the server writes."""
+        """Attribute the writes inside the context to a user; the server writes outside of it."""
         token = self._call.set((user, wanted))
         try:
             yield
@@ -50,7 +51,7 @@ class Escalation:
             self._call.reset(token)
 
     def check_apply_creates(self) -> None:
-        """Refuse an apply that would create an object to a caller without the verb ``create``.
+        """Raise if an apply would create an object and the caller lacks the verb ``create``.
 
         Raises
         ------
@@ -68,7 +69,7 @@ class Escalation:
             self._authorizer.check(user, msgspec.structs.replace(wanted, verb="create"))
 
     def check(self, served: Served, new: Obj, old: Obj | None) -> None:
-        """Refuse a role or binding that grants what the caller does not have.
+        """Raise if a role or binding grants rights that the caller does not have.
 
         Parameters
         ----------
@@ -82,7 +83,7 @@ class Escalation:
         Raises
         ------
         StatusError
-            403; 404 for a binding of a role that is not there.
+            403; 404 for a binding of a missing role.
         """
         resource = served.kind.resource
         call = self._call.get()
@@ -98,7 +99,8 @@ class Escalation:
     def _check_role(
         self, user: User, wanted: Attributes, served: Served, new: Obj, old: Obj | None
     ) -> None:
-        # By the name of the call: a create has none yet, so a rule for names does not allow it.
+        # By the name in the call. A create has no name there, so a rule for names does not allow a
+        # create.
         escalate = msgspec.structs.replace(wanted, verb="escalate", subresource="")
         if self._authorizer.why(user, escalate) is not None:
             return
@@ -142,7 +144,7 @@ def _aggregates(role: Obj) -> bool:
 
 
 def _comparable(obj: Obj) -> Obj:
-    """Return an object without the fields that the collector of garbage has to write.
+    """Return an object without the fields that the garbage collector has to write.
 
     Notes
     -----

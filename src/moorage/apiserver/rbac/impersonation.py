@@ -1,7 +1,7 @@
-"""Acting as somebody else: ``kubectl --as``.
+"""Acting as another user: ``kubectl --as``.
 
-Place in the flow: `server` asks here for which user it answers a call, before it looks at what the
-call wants. Mirrors kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/filters/
+Place in the flow: `server` asks here for the user of a call before it looks at the call's
+attributes. Mirrors kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/filters/
 impersonation: a caller needs the verb ``impersonate`` for each name it takes on.
 """
 
@@ -20,18 +20,18 @@ ACCOUNTS_GROUP = "system:serviceaccounts"
 GROUP_HEADER = "impersonate-group"
 _USER_HEADER = "impersonate-user"
 _ANONYMOUS = "system:anonymous"
-# Names that decide nothing here; taking them on without saying so would be a promise not kept.
+# Headers without an effect here: accepting them silently would promise an effect.
 _NOT_SERVED = ("impersonate-uid", "impersonate-extra-")
 _SEPARATOR = "\n"
 
 
 def joined(values: list[str]) -> str:
-    """Return several values of a header as one; a line break is in none of them."""
+    """Return several values of a header as one value; no value contains a line break."""
     return _SEPARATOR.join(values)
 
 
 def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
-    """Return whom a call is answered for: the caller, or the user it asks to act as.
+    """Return the user of a call: the caller, or the user that the caller asks to act as.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     headers
         By lower-case name; of several groups the values are `joined`.
     authorizer
-        Who decides whether the caller may; None where everybody known may do everything.
+        Decides whether the caller may; None where every known user may do everything.
 
     Raises
     ------
     StatusError
-        400: groups without a user, names that are not served or no UTF-8. 403: the caller may not.
+        400: groups without a user, unsupported headers, or no UTF-8. 403: the caller may not.
     """
     user = known(user)
     if not any(header.startswith("impersonate-") for header in headers):
@@ -67,14 +67,14 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
 
 
 def known(user: User) -> User:
-    """Return a user with the group that everybody is in whose name has been made sure of."""
+    """Return a user with the group of all authenticated users."""
     if user.name == _ANONYMOUS or AUTHENTICATED in user.groups:
         return user
     return User(user.name, (*user.groups, AUTHENTICATED))
 
 
 def asked_for(headers: Mapping[str, str]) -> User | None:
-    """Return the user whom a call asks to act as, None without such a wish."""
+    """Return the user that a call asks to act as; None without such a header."""
     name = headers.get(_USER_HEADER, "")
     if not name:
         return None
@@ -82,13 +82,13 @@ def asked_for(headers: Mapping[str, str]) -> User | None:
 
 
 def account_groups(name: str) -> tuple[str, ...]:
-    """Return the groups of the user that a service account is; none for other users."""
+    """Return the groups of a service account; no groups for other users."""
     account = _account(name)
     return () if account is None else (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{account[0]}")
 
 
 def _account(name: str) -> tuple[str, str] | None:
-    """Return namespace and name of the service account that a user is, None for other users.
+    """Return the namespace and name of a service account; None for other users.
 
     Notes
     -----

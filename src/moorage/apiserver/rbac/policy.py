@@ -1,8 +1,8 @@
 """The roles and bindings every cluster begins with.
 
-The rules are those of kubernetes v1.36 plugin/pkg/auth/authorizer/rbac/bootstrappolicy; of its
-roles those are here whose resources, or whose users, a cluster of this server can have. Roles
-named ``moorage:`` are our own: what the sandbox's node agents and controllers do beyond them.
+The rules are those of kubernetes v1.36 plugin/pkg/auth/authorizer/rbac/bootstrappolicy; roles are
+left out if a cluster of this server has neither their resources nor their users. Roles named
+``moorage:`` are our own: they allow the further calls of the sandbox's node agents and controllers.
 """
 
 from __future__ import annotations
@@ -142,10 +142,10 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "system:kube-scheduler": _SCHEDULER,
     "system:node": _NODE,
     "system:volume-scheduler": _VOLUME_SCHEDULER,
-    # Agents make the namespace of leases, which in Kubernetes the API server itself makes, and
-    # write events of the newer group.
+    # Agents create the namespace of leases, which in Kubernetes the API server creates, and write
+    # Events of the newer group.
     "moorage:node-agents": ("core; namespaces; create", "events.k8s.io; events; create patch"),
-    # Behind feature gates, or of another scheduler, upstream.
+    # Upstream these are behind feature gates, or belong to another scheduler.
     "moorage:scheduler-extensions": (
         "scheduling.k8s.io; podgroups workloads; " + _READ,
         "scheduling.k8s.io; podgroups/status; patch update",
@@ -164,7 +164,7 @@ _PATHS: dict[str, str] = {
     "system:public-info-viewer": "/healthz /livez /readyz /version /version/",
 }
 _AGGREGATED = {"admin": "", "edit": "admin", "view": "edit"}
-# Role -> kind and name of whom it is granted to, all over the cluster.
+# Role -> kind and name of each subject that has the role in the whole cluster.
 _BINDINGS: tuple[tuple[str, str, str], ...] = (
     ("cluster-admin", "Group", "system:masters"),
     ("system:basic-user", "Group", "system:authenticated"),
@@ -174,8 +174,8 @@ _BINDINGS: tuple[tuple[str, str, str], ...] = (
     ("system:kube-scheduler", "User", SCHEDULER_USER),
     ("system:volume-scheduler", "User", SCHEDULER_USER),
     ("moorage:scheduler-extensions", "User", SCHEDULER_USER),
-    # Upstream each node may do only what concerns itself (the Node authorizer); one agent plays
-    # all nodes here.
+    # Upstream the Node authorizer limits each node to its own objects; here one agent plays all
+    # nodes.
     ("system:node", "Group", NODES_GROUP),
     ("moorage:node-agents", "Group", NODES_GROUP),
 )
@@ -211,7 +211,7 @@ def bootstrap_roles() -> Iterator[Obj]:
 
 
 def _authentication_reader() -> Iterator[Obj]:
-    """Yield what lets components read how their own callers are known."""
+    """Yield the role and binding by which components read how to authenticate their own callers."""
     name = "extension-apiserver-authentication-reader"
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
     rule["resourceNames"] = ["extension-apiserver-authentication"]

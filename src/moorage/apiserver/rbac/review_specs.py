@@ -18,7 +18,7 @@ from moorage.apiserver.status import bad_request
 SELF_REVIEW = "SelfSubjectAccessReview"
 LOCAL_REVIEW = "LocalSubjectAccessReview"
 SUBJECT_REVIEWS = frozenset({SELF_REVIEW, LOCAL_REVIEW, "SubjectAccessReview"})
-"""The kinds that ask whether somebody may do something."""
+"""The kinds that ask whether a user may make a call."""
 
 
 class _Resource(msgspec.Struct, frozen=True):
@@ -41,13 +41,13 @@ class Spec(msgspec.Struct, frozen=True, rename="camel"):
     Parameters
     ----------
     resource_attributes, non_resource_attributes
-        What is to be done; one of them in a review of access.
+        The attributes of the call; one of the two is set in a review of access.
     user, groups
-        Who is to do it; the caller where the review is of the caller itself.
+        The user of the call; the caller where the review is about the caller itself.
     namespace
-        Where the caller's rules are asked for.
+        The namespace whose rules are listed.
     token, audiences
-        The token of a ``TokenReview``, and for whom it may be.
+        The token of a ``TokenReview``, and its possible audiences.
     """
 
     resource_attributes: _Resource | None = None
@@ -60,7 +60,7 @@ class Spec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def wanted(self) -> Attributes:
-        """The act that a spec without faults asks about."""
+        """The attributes that a spec without faults asks about."""
         asked = self.resource_attributes
         if asked is not None:
             return Attributes(**{key: value or "" for key, value in _given(asked).items()})
@@ -85,16 +85,16 @@ def read_spec(raw: Any) -> Spec:
 
 
 def spec_faults(spec: Spec, resource: ResourceType, namespace: str) -> list[FieldError]:
-    """Return what is wrong with a review of access.
+    """Return the faults of a review of access.
 
     Parameters
     ----------
     spec
-        What it asks.
+        The question of the review.
     resource
-        Its kind.
+        The kind of the review.
     namespace
-        Its own namespace; empty for a kind without namespaces.
+        The namespace of the review; empty for a kind without namespaces.
     """
     asked, path = spec.resource_attributes, spec.non_resource_attributes
     where = "spec.nonResourceAttributes"

@@ -1,7 +1,7 @@
 """Questions about callers and access: objects that are answered and never stored.
 
-``kubectl auth can-i`` and ``auth whoami`` ask them; components that check their own callers do.
-Discovery lists them. Mirrors kubernetes v1.36 pkg/registry/{authorization,authentication}.
+``kubectl auth can-i`` and ``auth whoami`` send them, and so do components that check their own
+callers. Discovery lists them. Mirrors kubernetes v1.36 pkg/registry/{authorization,authentication}.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moorage.apiserver.status import bad_request, method_not_allowed
 from moorage.apiserver.status import invalid as invalid_object
 
 TokenReview = Callable[[str, Sequence[str]], Obj]
-"""Returns the status of a ``TokenReview``, of a token and the audiences it may be for."""
+"""Returns the status of a ``TokenReview``, for a token and its possible audiences."""
 
 
 REVIEWS = (
@@ -43,11 +43,11 @@ class Reviews:
     Parameters
     ----------
     authorizer
-        Who decides.
+        Decides about calls.
     token_review
-        Says whose a token is.
+        Finds the user of a token.
     enforced
-        Whether its decisions hold; otherwise everybody known may do everything.
+        Whether the decisions hold; otherwise every known user may do everything.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Reviews:
         self._enforced = enforced
 
     def answer(self, request: Request, user: User) -> Reply | None:
-        """Answer a review; None when the request is none.
+        """Answer a review; None when the request is no review.
 
         Raises
         ------
         StatusError
-            400: not a review. 405: another method than POST. 422: a review that asks for nothing,
-            of nobody, or of another namespace.
+            400: not a review. 405: another method than POST. 422: a review without attributes or
+            without a user, or of another namespace.
         """
         resource = reviewed_resource(request.path)
         if resource is None:
@@ -91,7 +91,7 @@ class Reviews:
         if kind == "SelfSubjectRulesReview":
             return self._rules(spec.namespace or "", user)
         if kind != "SelfSubjectAccessReview":
-            # Groups are taken as they are: the user of a review may be known to nobody.
+            # Groups are taken as they are: the user of a review need not be a known user.
             user = User(spec.user or "", tuple(spec.groups or ()))
         why = "" if not self._enforced else self._authorizer.why(user, spec.wanted)
         if why is None:
@@ -109,7 +109,7 @@ class Reviews:
 
 
 def _read(request: Request, resource: ResourceType) -> Obj:
-    """Return the review that was sent, with its kind and its namespace."""
+    """Return the sent review, with its kind and its namespace."""
     kind = resource.kind
     review: Any = decode_json(request)
     if not isinstance(review, dict) or review.get("kind", kind) != kind:
@@ -130,7 +130,7 @@ def _read(request: Request, resource: ResourceType) -> Obj:
 
 
 def reviewed_resource(path: str) -> ResourceType | None:
-    """Return the kind of review that a path addresses; a local one is asked in a namespace."""
+    """Return the kind of review that a path addresses; a local review has a namespace."""
     head, inside, rest = path.rstrip("/").partition("/namespaces/")
     namespace, _, word = rest.partition("/")
     found = _BY_PATH.get(f"{head}/{word}" if inside else head)

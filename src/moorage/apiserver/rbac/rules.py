@@ -22,7 +22,7 @@ EVERYTHING: tuple[Rule, ...] = (
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
-    """The act that a call wants to do.
+    """The attributes of a call.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
         ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``,
         ``deletecollection``; for a path outside of resources the method in lower case.
     group, resource, subresource, namespace, name
-        Of what; all empty for a path outside of resources.
+        The addressed object; all empty for a path outside of resources.
     path
-        The path where it is none of a resource.
+        The path, where it is not the path of a resource.
     """
 
     verb: str
@@ -50,7 +50,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allows(rule: Rule, wanted: Attributes) -> bool:
-    """Whether a rule allows what is wanted."""
+    """Whether a rule allows a call."""
     if not _holds(rule, "verbs", wanted.verb):
         return False
     if wanted.path:
