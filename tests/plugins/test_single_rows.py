@@ -18,7 +18,7 @@ from moorage.framework.capabilities import capabilities_of
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shifted import RowSums, ShiftedSums
+from moorage.snapshot.shifted import NOTHING_MORE, RowSums, ShiftedSums
 from tests.plugins.builders import cluster, make, node, pod
 from tests.plugins.strategies import clusters, pods
 from tests.plugins.test_against_reference import RESOURCE_NAMES, Cluster, build
@@ -125,3 +125,21 @@ def test_an_ordinary_row_needs_no_arrays():
     balanced = make("NodeResourcesBalancedAllocation", snapshot)[0]
     found = [plugin.score_row(CycleState(), asked, 0) for plugin in (fit, balanced)]
     assert found == [62, 68]
+
+
+def test_a_resource_that_appears_between_two_pods_counts_for_the_second():
+    snapshot = cluster(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}))
+    plugin, asked = make("NodeResourcesFit", snapshot)[0], PodInfo(pod(requests={"a.b/c": "1"}))
+    found = []
+    for gpus, held in (("0", "0"), ("1", "0"), ("1", "1")):
+        found_on = {"cpu": "4", "memory": "4Gi", "pods": "9", "a.b/c": gpus}
+        snapshot.table.add_node(node("n", allocatable=found_on))
+        if held == "1":
+            snapshot.table.add_pod(pod("holder", requests={"a.b/c": held}), "n")
+        state = CycleState()
+        plugin.pre_filter(state, asked, snapshot)
+        code, _ = plugin.filter_row(state, asked, 0, NOTHING_MORE)
+        answer = plugin.filter(state, asked, snapshot.all())
+        assert code == (0 if answer is None else answer.code_n[0])
+        found.append(Code(code))
+    assert found == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.SUCCESS, Code.UNSCHEDULABLE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,3 +92,28 @@ def test_the_log_tells_everything_since_or_nothing(limit, rows, start):
         assert told is not None
     for row in range(10):
         assert log.may_have_changed(row, start) is (told is None or row in told)
+
+
+@pytest.mark.parametrize(
+    ("change", "rises"),
+    [
+        pytest.param(lambda c: c.append_row(), True, id="a row is added"),
+        pytest.param(lambda c: c.remove_row(0), True, id="a row is removed"),
+        pytest.param(lambda c: c.view("allowed_pods"), True, id="a column is made"),
+        pytest.param(lambda c: c.drop("pod_count"), True, id="a column is dropped"),
+        pytest.param(lambda c: c.view("pod_count"), False, id="a column is read again"),
+        pytest.param(
+            lambda c: c.ensure("pod_count").__setitem__(0, 3), False, id="a value is written"
+        ),
+    ],
+)
+def test_the_generation_rises_when_kept_arrays_may_be_another_columns(
+    change: Callable[[Columns], object], rises: bool
+) -> None:
+    columns = Columns()
+    columns.append_row()
+    columns.append_row()
+    columns.view("pod_count")
+    before = columns.generation
+    change(columns)
+    assert (columns.generation > before) is rises

@@ -27,11 +27,15 @@ class Columns:
         Number of rows in use.
     structure
         Rises whenever rows are added, removed or moved; values cached by row are then invalid.
+    generation
+        Rises with `structure`, and whenever a column is made or dropped; arrays that readers keep
+        are then invalid.
     """
 
     def __init__(self) -> None:
         self.n = 0
         self.structure = 0
+        self.generation = 0
         self._capacity = _FIRST_CAPACITY
         self._arrays: dict[ColumnKey, AnyArray] = {}
         self.views: dict[ColumnKey, AnyArray] = {}
@@ -47,6 +51,7 @@ class Columns:
         found = self._arrays.get(key)
         if found is None:
             spec = spec_of(key)
+            self.generation += 1
             found = self._arrays[key] = np.full(self._capacity, spec.fill, spec.dtype)
         return found
 
@@ -65,6 +70,7 @@ class Columns:
 
     def drop(self, key: ColumnKey) -> None:
         """Forget a column."""
+        self.generation += 1
         self._arrays.pop(key, None)
         self.views.pop(key, None)
 
@@ -102,4 +108,5 @@ class Columns:
 
     def _restructured(self) -> None:
         self.structure += 1
+        self.generation += 1
         self.views.clear()

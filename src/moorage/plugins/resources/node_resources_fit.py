@@ -9,8 +9,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/noderesources
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import methodcaller
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -111,6 +110,9 @@ Checks = tuple[_Check, ...]
 """The requests of a pod in the order of the reasons; the pod itself comes before them."""
 
 Column = NDArray[np.int64]
+CheckedColumns = tuple[tuple[_Check, Column, Column], ...]
+"""Each amount with the columns of allocatable and of requested amounts."""
+
 Amount = TypeVar("Amount", int, NDArray[np.int64])
 
 Terms = tuple[tuple[str, int, int], ...]
@@ -153,6 +155,9 @@ class NodeResourcesFit:
         self._strategy = _strategy(args.scoring_strategy)
         self._share_of = SHARES.get(args.scoring_strategy.type)
         self._score_key = (self, "score")
+        self._checks_before: Checks | None = None
+        self._generation_before = -1
+        self._columns_before: CheckedColumns = ()
 
     def capabilities(self) -> Capabilities:
         """Declare every form in which amounts and room can be judged."""
@@ -186,8 +191,9 @@ class NodeResourcesFit:
         del pod
         failures: list[tuple[str, NDArray[np.bool_]]] = []
         hopeless: NDArray[np.bool_] | None = None
-        for check, capacity, left in self._left(state.read(_PRE_FILTER), view.take):
-            short = left < check.amount
+        for check, capacity_n, used_n in self._columns(state.read(_PRE_FILTER)):
+            capacity = view.take(capacity_n)
+            short = self._left(check, capacity, view.take(used_n)) < check.amount
             if not np.count_nonzero(short):
                 continue
             failures.append((check.reason, short))
@@ -205,8 +211,10 @@ class NodeResourcesFit:
             PreFilter of this plugin is not enabled.
         """
         del pod
-        found = self._left(state.read(_PRE_FILTER), view.take)
-        room = {check.resource: left - check.amount for check, _, left in found}
+        room = {
+            check.resource: self._left(check, view.take(capacity), view.take(used)) - check.amount
+            for check, capacity, used in self._columns(state.read(_PRE_FILTER))
+        }
         pods = room.pop(PODS)
         return Room(room, pods)
 
@@ -222,41 +230,52 @@ class NodeResourcesFit:
         """
         del pod
         failures, code = [], _UNSCHEDULABLE
-        added, pods = more.amounts, more.pods
-        for check, capacity, left in self._left(state.read(_PRE_FILTER), methodcaller("item", row)):
+        added, left_of = more.amounts, self._left
+        for check, capacity_n, used_n in self._columns(state.read(_PRE_FILTER)):
             resource, amount, reason, _ = check
-            if left - (pods if check is _ONE_POD else added.get(resource, 0)) < amount:
+            capacity, used = capacity_n.item(row), used_n.item(row)
+            if check is _ONE_POD:
+                used += more.pods
+            elif added:
+                used += added.get(resource, 0)
+            if left_of(check, capacity, used) < amount:
                 failures.append(reason)
                 if capacity < amount and check is not _ONE_POD:
                     code = _UNRESOLVABLE
         return (code, self._reasons.intern(*failures)) if failures else (0, 0)
 
-    def _left(
-        self, checks: Checks, take: Callable[[Column], Amount]
-    ) -> Iterator[tuple[_Check, Amount, Amount]]:
-        """Yield for each amount the rows' allocatable and free amounts of the resource.
-
-        Every form of the Filter uses this definition of room. The first amount is the pod itself,
-        of the resource ``pods``.
+    def _left(self, check: _Check, capacity: Amount, used: Amount) -> Amount:
+        """Return the amount that rows have left; every form of the Filter judges this amount.
 
         Parameters
         ----------
-        checks
-            The amounts that a pod requests.
-        take
-            Takes the wanted rows from a column: an array for many rows, a number for one row.
+        check
+            The amount that must fit.
+        capacity, used
+            Allocatable and requested amounts: an array for many rows, a number for one row.
+        """
+        left = capacity - used
+        if check.may_be_devices and self._is_left(check.resource):
+            left = left + (capacity == 0) * _ANY_AMOUNT
+        return left
+
+    def _columns(self, checks: Checks) -> CheckedColumns:
+        """Return each amount with its columns; the pod itself comes first.
+
+        Replicas ask one after another, so the last answer is kept while columns stay as they are.
         """
         snapshot = self._snapshot
-        capacity = take(snapshot.allowed_pods)
-        yield _ONE_POD, capacity, capacity - take(snapshot.pod_count)
-        allocatable, requested = snapshot.allocatable, snapshot.requested
-        for check in checks:
-            resource, _, _, may_be_devices = check
-            capacity = take(allocatable(resource))
-            left = capacity - take(requested(resource))
-            if may_be_devices and self._is_left(resource):
-                left = left + (capacity == 0) * _ANY_AMOUNT
-            yield check, capacity, left
+        generation = snapshot.table.columns.generation
+        if checks is not self._checks_before or generation != self._generation_before:
+            self._checks_before, self._generation_before = checks, generation
+            self._columns_before = (
+                (_ONE_POD, snapshot.allowed_pods, snapshot.pod_count),
+                *(
+                    (each, snapshot.allocatable(each.resource), snapshot.requested(each.resource))
+                    for each in checks
+                ),
+            )
+        return self._columns_before
 
     def never_reused(self, pod: PodInfo) -> bool:
         """Whether devices provide a resource the pod requests: its device class may change."""
