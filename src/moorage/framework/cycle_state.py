@@ -6,7 +6,7 @@ with the attempt.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from moorage.api.pod import Pod
 from moorage.framework.meter import NOT_TIMED, Meter
@@ -48,7 +48,7 @@ class CycleState:
     )
 
     def __init__(self) -> None:
-        self._values: dict[StateKey[Any], object] = {}
+        self._values: dict[StateKey[Any], Any] = {}
         self.meter: Meter | None = None
         """The meter that is told of the plugins' calls in this attempt; None without measuring."""
         self.timed = False
@@ -74,13 +74,15 @@ class CycleState:
             Nothing was written under the key in this attempt.
         """
         try:
-            return cast("T", self._values[key])
+            found: T = self._values[key]
         except KeyError:
             raise StateMissingError(key.name) from None
+        return found
 
     def find(self, key: StateKey[T]) -> T | None:
         """Return the value of a key, or None."""
-        return cast("T | None", self._values.get(key))
+        found: T | None = self._values.get(key)
+        return found
 
     def delete(self, key: StateKey[Any]) -> None:
         """Forget a key; nothing happens when it was never written."""
