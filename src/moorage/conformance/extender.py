@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -240,8 +240,8 @@ class _ToldCycle(ExtendedCycle):
 
 
 def _scheduled(world: World, cycle: _ToldCycle, info: PodInfo) -> Json:
-    asks = cycle.asks_about(info.pod)
-    decision = _driven(cycle.decide_asking(info)) if asks else cycle.decide(info)
+    asking = cycle.asking(info)
+    decision = cycle.decide(info) if asking is None else _driven(asking)
     row: Json = {"pod": info.key}
     if decision.outcome is Outcome.BIND:
         row |= {"outcome": "scheduled", "node": decision.node_name}
@@ -270,10 +270,10 @@ def _bound(world: World, profile: Profile, decision: Decision) -> Json:
     return {"bind": "error", "bindError": status.message}
 
 
-def _driven(steps: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits."""
+def _driven(awaitable: Awaitable[T]) -> T:
+    """Return the result of an awaitable that never waits."""
     try:
-        steps.send(None)
+        next(awaitable.__await__())
     except StopIteration as end:
         result: T = end.value
         return result

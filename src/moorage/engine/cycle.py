@@ -8,6 +8,7 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 import numpy as np
@@ -116,6 +117,9 @@ class Cycle:
             return self.select(search, rows, self.totals(search, rows))
         except CycleError as broken:
             return failed(attempt, broken.status)
+
+    def asking(self, pod: PodInfo) -> Awaitable[Decision] | None:
+        """Return the decision with extenders; None where none takes part: here, always."""
 
     def begin(self, pod: PodInfo, scope: Scope = WHOLE) -> Attempt:
         """Return a new attempt for a pod."""

@@ -111,6 +111,14 @@ class Extender(Protocol):
         ...
 
 
+def take_part(extenders: Sequence[Extender], pod: Pod) -> bool:
+    """Return whether any extender has to be asked before a pod is decided."""
+    return any(
+        (each.filters or each.prioritizes or each.preempts) and each.interested(pod)
+        for each in extenders
+    )
+
+
 def in_order(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
     """Return extenders in the order they are asked: ignorable extenders last."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
-from moorage.engine.extenders.cycle import ExtendedCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.extender import take_part
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
@@ -181,7 +181,7 @@ class GroupAttempts:
         cycle = self._core.cycles.get(names[0])
         if cycle is None:
             return None, f'profile not found for scheduler name "{names[0]}"'
-        if isinstance(cycle, ExtendedCycle) and any(cycle.asks_about(e.pod) for e in entries):
+        if any(take_part(cycle.profile.extenders, entry.pod) for entry in entries):
             return None, _EXTENDERS
         return cycle, ""
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from moorage.base import aio
 from moorage.engine.cycle import Cycle
-from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.engine.decision import Decision
 from moorage.service.facts import Facts
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.outcomes import Outcomes
@@ -119,8 +119,9 @@ class Pump:
             return None
         if self._skipping.skips(queued):
             return None
-        if isinstance(cycle, ExtendedCycle) and cycle.asks_about(queued.pod):
-            return self._ask(cycle, queued)
+        asking = cycle.asking(queued.info)
+        if asking is not None:
+            return self._ask(cycle, queued, asking)
         self._decide(cycle, queued)
         return None
 
@@ -132,10 +133,10 @@ class Pump:
         else:
             self._outcomes.carry_out(cycle.profile, queued, decision)
 
-    async def _ask(self, cycle: ExtendedCycle, queued: QueuedPod) -> None:
+    async def _ask(self, cycle: Cycle, queued: QueuedPod, asking: Awaitable[Decision]) -> None:
         """Decide with the extenders; events flow meanwhile, other attempts wait."""
         try:
-            decision = await cycle.decide_asking(queued.info)
+            decision = await asking
         except Exception as problem:
             self._outcomes.broke(queued, problem)
         else:

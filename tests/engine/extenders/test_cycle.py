@@ -95,8 +95,18 @@ def ask(
     made = profile(*plugins, snapshot=snapshot)
     made.extenders = in_order(extenders)
     cycle = ExtendedCycle(made, snapshot, smallest_name)
-    assert cycle.asks_about(pod.pod)
-    return asyncio.run(cycle.decide_asking(pod))
+    return decided(cycle, pod)
+
+
+def decided(cycle: ExtendedCycle, pod: PodInfo) -> Decision:
+    """Return the decision in which extenders take part."""
+
+    async def decide() -> Decision:
+        asking = cycle.asking(pod)
+        assert asking is not None
+        return await asking
+
+    return asyncio.run(decide())
 
 
 @pytest.mark.parametrize(
@@ -419,5 +429,5 @@ def test_nodes_are_named_in_the_order_in_which_the_search_met_them() -> None:
     rotation = Rotation()
     rotation.advance(3, 4)
     cycle = ExtendedCycle(made, snapshot, smallest_name, rotation=rotation)
-    asyncio.run(cycle.decide_asking(POD))
+    decided(cycle, POD)
     assert log == ["e passing n4 n1 n3"]

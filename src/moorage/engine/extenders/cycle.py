@@ -29,7 +29,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, failed
 from moorage.engine.search import Search, diagnose
 from moorage.framework.diagnosis import NO_NODES
-from moorage.framework.extender import EXTENDER, SCORE_FACTOR, Extender, Victims
+from moorage.framework.extender import EXTENDER, SCORE_FACTOR, Extender, Victims, take_part
 from moorage.framework.points import PostFilterPlugin
 from moorage.framework.preemption import NARROWING, Candidate, Narrowing
 from moorage.framework.runner import PostFilterAnswer, PostFilterOutcome, post_filter_one
@@ -106,14 +106,11 @@ class ExtendedCycle(Cycle):
         for call in calls:
             await call
 
-    def asks_about(self, pod: Pod) -> bool:
-        """Whether `decide` would not be enough: an extender is interested in the pod."""
-        return any(
-            (each.filters or each.prioritizes or each.preempts) and each.interested(pod)
-            for each in self.profile.extenders
-        )
+    def asking(self, pod: PodInfo) -> Awaitable[Decision] | None:
+        """Return the decision with extenders; None where none takes part."""
+        return self._decide_asking(pod) if take_part(self.profile.extenders, pod.pod) else None
 
-    async def decide_asking(self, pod: PodInfo) -> Decision:
+    async def _decide_asking(self, pod: PodInfo) -> Decision:
         """Choose a node that the extenders accept, or say why there is no such node."""
         try:
             for _ in range(_ROUNDS):
