@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import platform
-from importlib import metadata
 
 import pytest
 import yaml
 
+from moorage import __version__
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.service.health import Page
 from moorage.service.zpages import Asked, flagz, negotiated, statusz
@@ -67,7 +67,7 @@ async def test_what_runs_here_in_plain_text() -> None:
             "Started: Wed Oct 16 21:03:43 UTC 2024\n"
             "Up: 1 hr 06 min 16 sec\n"
             f"Python version: {platform.python_version()}\n"
-            f"Moorage version: {metadata.version('moorage')}\n"
+            f"Moorage version: {__version__}\n"
             "Binary version: 1.36.2\n"
             "Emulation version: 1.36\n"
             "Paths: /configz /metrics /readyz\n"

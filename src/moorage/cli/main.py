@@ -78,6 +78,12 @@ class Commands(click.Group):
         except MoorageError as error:
             click.echo(f"moorage: {error}{_advice(error)}", err=True)
             ctx.exit(EXIT_BAD_INPUT if isinstance(error, UsageError) else EXIT_FAILED)
+        except ModuleNotFoundError as error:
+            if (error.name or "moorage").partition(".")[0] == "moorage":
+                raise
+            told = f"{error.msg}: the installation lacks a dependency, `pip check` says which"
+            click.echo(f"moorage: {told}", err=True)
+            ctx.exit(EXIT_FAILED)
         except KeyboardInterrupt:
             click.echo("moorage: interrupted", err=True)
             ctx.exit(EXIT_INTERRUPTED)

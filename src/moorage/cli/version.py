@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from moorage import __version__
 from moorage.cli.options import kubeconfig_option
 
 
@@ -19,9 +20,8 @@ def version(
     """Print the version of moorage, of Python, and with --server of the API server."""
     import json
     import platform
-    from importlib import metadata
 
-    found = {"moorage": metadata.version("moorage"), "python": platform.python_version()}
+    found = {"moorage": __version__, "python": platform.python_version()}
     if server:
         from moorage.cli.session import Session, run_session
 

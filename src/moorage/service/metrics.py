@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import Final, Literal
 
+from moorage import __version__
 from moorage.config.feature_gates import GATES, FeatureGates
 from moorage.framework.containment import Containment
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
@@ -81,7 +81,7 @@ def exposition_of(
         "moorage_pod_group_longest_wait_seconds": lambda: [
             ((), max(_group_waits(scheduler), default=0.0))
         ],
-        "moorage_build_info": lambda: [((metadata.version("moorage"),), 1.0)],
+        "moorage_build_info": lambda: [((__version__,), 1.0)],
     }
     gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
     return Exposition(sources, disabled=[*disabled, *gated])

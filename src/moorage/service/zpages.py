@@ -14,11 +14,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any, Final
 
 import msgspec
 
+from moorage import __version__
 from moorage.api.codec import encode
 from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import NS_PER_SECOND, Clock
@@ -76,7 +76,7 @@ def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
             "Started": f"{_moment(started_ns):%a %b %e %H:%M:%S UTC %Y}",
             "Up": f"{up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec",
             "Python version": platform.python_version(),
-            "Moorage version": metadata.version("moorage"),
+            "Moorage version": __version__,
             "Binary version": played,
             "Emulation version": emulated,
             "Paths": " ".join(folders),

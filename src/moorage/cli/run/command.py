@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from moorage import __version__
 from moorage.base.importing import without_collecting
 from moorage.cli.options import (
     kubeconfig_option,
@@ -78,9 +79,7 @@ def run(
     for line in warnings(given, has_config=config is not None):
         click.echo(f"moorage: {line}", err=True)
     if given.get("version"):
-        from importlib import metadata
-
-        click.echo(f"moorage {metadata.version('moorage')}")
+        click.echo(f"moorage {__version__}")
         return
     options = SchedulerOptions(
         kubeconfig=kubeconfig,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +18,6 @@ from moorage.observe.slis import HealthFacts
 from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, Serving
 from moorage.service.scheduler import Scheduler
 from moorage.service.zpages import flagz, statusz
-
-_log = logging.getLogger(__name__)
 
 _TLS_VERSIONS = {
     "": ssl.TLSVersion.TLSv1_2,
@@ -64,7 +61,7 @@ def health_server(
     *,
     flags: Mapping[str, str],
 ) -> HealthServer | None:
-    """Return the HTTP server of a scheduler; None if it should not serve, or cannot.
+    """Return the HTTP server of a scheduler; None if it should not serve.
 
     Parameters
     ----------
@@ -74,12 +71,6 @@ def health_server(
         kube-scheduler's flags as they are in force.
     """
     if not serving.port:
-        return None
-    if not serving.certificate_file and not _can_sign():
-        _log.warning(
-            "health and metrics are not served: install moorage[sandbox] for a certificate made in "
-            "memory, or give --tls-cert-file and --tls-private-key-file"
-        )
         return None
 
     async def configz(accept: str) -> Page:
@@ -132,14 +123,6 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
 
 
 def _passes() -> bool:
-    return True
-
-
-def _can_sign() -> bool:
-    try:
-        import cryptography  # noqa: F401 - only whether it is there
-    except ImportError:
-        return False
     return True
 
 

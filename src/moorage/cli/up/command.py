@@ -291,13 +291,9 @@ def _view(output: Literal["auto", "lines", "json", "quiet"]) -> View:
     if output == "json":
         return JsonView(sys.stdout, sys.stderr)
     if output == "auto" and sys.stdout.isatty():
-        try:
-            from rich.console import Console
+        from rich.console import Console
 
-            from moorage.sandbox.live import LiveView
-        except ImportError:
-            # Without the `ui` extra, progress is shown as lines.
-            pass
-        else:
-            return LiveView(Console())
+        from moorage.sandbox.live import LiveView
+
+        return LiveView(Console())
     return LinesView(sys.stdout, sys.stderr)

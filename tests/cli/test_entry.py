@@ -1,0 +1,39 @@
+"""How the program is started: by module, and with an installation that is not whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import moorage
+
+
+def run(*arguments: str, data: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, input=data, capture_output=True, timeout=60, check=False, text=True
+    )
+
+
+def test_python_dash_m_moorage_is_the_command_line() -> None:
+    done = run("-m", "moorage", "version")
+    assert done.stdout.startswith(f"moorage {moorage.__version__}\n")
+
+
+def test_a_dependency_that_is_missing_is_told_in_one_line() -> None:
+    code = "import sys; sys.modules['yaml'] = None; from moorage.cli.main import main; main()"
+    done = run("-c", code, "apply", "-f", "-", data="a: b")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "moorage: import of yaml halted; None in sys.modules: the installation lacks a dependency, "
+        "`pip check` says which\n",
+    )
+
+
+def test_a_module_of_our_own_that_is_missing_is_no_dependency() -> None:
+    code = (
+        "import sys; sys.modules['moorage.api.yaml_text'] = None; "
+        "from moorage.cli.main import main; main()"
+    )
+    done = run("-c", code, "apply", "-f", "-", data="a: b")
+    assert "Traceback" in done.stderr
