@@ -9,7 +9,7 @@ SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 AUDIT := .cache/audit/bin/pip-audit
 
-.PHONY: up venv test audit check fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test test-install wheel audit check fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -24,6 +24,12 @@ $(STAMP): requirements.lock pyproject.toml
 
 test: $(STAMP)  ## run every test; ARGS='tests/engine -k ties'
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
+	$(BIN)/python -m pytest -m install -rs tests/test_install.py $(ARGS)
+
+wheel: $(STAMP)  ## write wheel and sdist to dist
+	$(BIN)/hatchling build -d dist
 
 check: fmt-check lint types imports docs-check test  ## everything CI asks for, tests included once
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,8 +23,16 @@ class Up:
     Use as a context: whatever happens, nothing is left behind.
     """
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        python: str = sys.executable,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = directory
+        self.command = [python, "-m", "moorage.cli.main", "up"]
+        self.env = env
         self.kubeconfig = directory / ".moorage" / "kubeconfig"
         self.arguments = arguments
         self.output: list[str] = []
@@ -34,8 +42,9 @@ class Up:
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "moorage.cli.main", "up", *self.arguments],
+            [*self.command, *self.arguments],
             cwd=self.directory,
+            env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
