@@ -188,7 +188,7 @@ class Aside:
         loop = future.get_loop()
         loop.call_later(loop.time() - began, self._turns.release)
         if not future.cancelled():
-            future.exception()  # The caller gets it, if it still waits.
+            future.exception()  # The caller gets the exception, if the caller still waits.
 
     def at_home(self, work: Callable[[], T]) -> T:
         """Do work in the loop's thread, called from either thread."""

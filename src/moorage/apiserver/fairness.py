@@ -59,7 +59,7 @@ class FairQueue:
             future = futures.popleft()
             if futures:
                 self._waiting[user] = futures
-            if not future.done():  # A caller who has gone is done.
+            if not future.done():  # The call of a caller that has gone is over.
                 future.set_result(None)
                 return True
         return False

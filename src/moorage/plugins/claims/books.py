@@ -1,6 +1,6 @@
 """Offered and allocated devices, kept up to date between attempts.
 
-They are built for the first pod with claims, so a cluster without claims has no cost.
+The records are built for the first pod with claims, so a cluster without claims has no cost.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ class NodeResourcesFit:
     def score_placements(
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
-        """Score placements by the used share of the sums over their nodes; full ones score higher.
+        """Score placements by the used share of the sums over their nodes; full nodes score higher.
 
         The strategy is always MostAllocated, whatever the strategy for nodes. A resource other than
         cpu, memory and ephemeral-storage counts if a pod of the group requests it.

@@ -1,8 +1,8 @@
 """PodTopologySpread: spreads matching pods evenly over zones, nodes or other domains.
 
-This module holds the extension points. `constraints` compiles the constraints of a pod,
-`defaults` adds constraints to pods that bring none, `layout` finds the domains, and `skew`
-computes how uneven they are.
+This module holds the extension points. `constraints` compiles the constraints of a pod, `defaults`
+adds constraints to pods without constraints, `layout` finds the domains, and `skew` computes how
+uneven the domains are.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologyspread``.
 """

@@ -148,7 +148,7 @@ def _references(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> b
 
 
 def used_claim_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod when a claim of one of its volumes, ephemeral ones too, is new or changed."""
+    """Queue a pod when a claim of its volumes, also of ephemeral volumes, is new or changed."""
     del old
     assert isinstance(new, PersistentVolumeClaim)
     return _references(waiting, new, ephemeral=True)

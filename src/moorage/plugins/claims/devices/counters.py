@@ -1,8 +1,8 @@
 """Shared counters of pools: the available amounts, and the amounts that a search takes.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``
-``checkAvailableCounters``; there the books are kept by the name of the pool alone, so that pools
-of one name share them, here by driver and name.
+``checkAvailableCounters``; upstream keeps counters by the name of the pool alone, so pools of one
+name share counters. Here they are kept by driver and name.
 """
 
 from __future__ import annotations

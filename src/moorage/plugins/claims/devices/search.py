@@ -5,10 +5,11 @@ step. If the next step fails, the step gives its devices back. Steps are generat
 stack, so a claim of many devices needs no deep recursion.
 
 Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``, with
-traits that look like oversights but decide which devices are found. The counters of a device that a
-taint or a constraint then refuses, or of a share that is given up, stay taken for the rest of the
-search. Where all devices are asked for, what the claim's other requests consume of one is looked at
-last; if there is no room left, the constraints go on counting the device.
+traits that look like oversights but decide which devices are found. If a taint or a constraint
+rejects a device whose counters were taken, the counters stay taken for the rest of the search. So
+do the counters of a share that is given back. In a request for all devices, the capacity that the
+claim's other requests consume is checked last. If too little is left, the constraints go on
+counting the device.
 """
 
 from __future__ import annotations

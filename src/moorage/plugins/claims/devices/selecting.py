@@ -98,8 +98,9 @@ class _Distinct:
     Notes
     -----
     kubernetes v1.36 ``structured/internal/incubating/constraint.go`` remembers one value for each
-    request, that of its last device, and none once a device of the request was given up. So devices
-    of one request with several, and others after them, can repeat a value; decisions depend on it.
+    request: the value of its last device. Giving back a device of the request forgets the value. So
+    the devices of a request for several devices can repeat a value, and so can later devices.
+    Decisions depend on this.
     """
 
     def __init__(self, constraint: Constraint) -> None:
