@@ -17,6 +17,7 @@ from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
+from moorage.bench.configurations import with_extender
 from moorage.bench.processes import Child
 from moorage.bench.report import Result
 from moorage.bench.server_run import ServerRun
@@ -93,7 +94,7 @@ class ExtenderRun:
                 started.append(extender)
                 await extender.start()
                 config = place / "scheduler.yaml"
-                text = _config(await _url_of(extender), names_only=self._names_only)
+                text = with_extender(await _url_of(extender), names_only=self._names_only)
                 config.write_text(text, encoding="utf-8")
                 return config
 
@@ -131,16 +132,3 @@ async def _stats_of(url: str) -> ExtenderStats:
     finally:
         await transport.close()
     return msgspec.json.decode(answer.body, type=ExtenderStats)
-
-
-def _config(url: str, *, names_only: bool) -> str:
-    return f"""\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-extenders:
-  - urlPrefix: {url}
-    filterVerb: filter
-    prioritizeVerb: prioritize
-    weight: 1
-    nodeCacheCapable: {str(names_only).lower()}
-"""

@@ -22,6 +22,7 @@ from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock, ManualClock
 from moorage.base.rng import Random, Streams
+from moorage.bench.configurations import coscheduling
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
@@ -43,19 +44,6 @@ _RENEW_SECONDS: Final = 60  # of leases, which no controller watches here
 # The longest backoff, rounded up to whole seconds twice, plus a second to start.
 _IDLE_SECONDS_MAX: Final = 13.0
 _QUICK: Final = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
-
-_COSCHEDULING: Final = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- schedulerName: default-scheduler
-  plugins:
-    multiPoint: {enabled: [{name: Coscheduling}], disabled: [{name: PrioritySort}]}
----
-apiVersion: moorage.dev/v1alpha1
-kind: MoorageConfiguration
-profiles: [{schedulerName: default-scheduler, groupMode: MODE}]
-"""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -293,7 +281,7 @@ class ArrivalRun:
         nodes = [node_manifest(f"n{i}", cpu=str(_NODE_CPU)) for i in range(self._nodes)]
         config = LoadedConfiguration()
         if self._mode != "default":
-            config = parse_config(_COSCHEDULING.replace("MODE", self._mode))
+            config = parse_config(coscheduling(self._mode))
         async with made_by(
             clock,
             nodes=nodes,

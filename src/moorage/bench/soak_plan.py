@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from moorage.bench.configurations import filling
+
 NAMESPACE = "default"
 FOREIGN = "foreign-binder"
 """``schedulerName`` of the pods that only the foreign binder binds."""
@@ -96,19 +98,7 @@ def soak_config(scheduler: str) -> str:
     Both schedulers fill nodes up, so that they choose the same nodes and conflict. Each scheduler
     has its own lease, or only one of them would schedule.
     """
-    return f"""\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {{leaderElect: true, resourceName: {scheduler}}}
-profiles:
-  - schedulerName: {scheduler}
-    pluginConfig:
-      - name: NodeResourcesFit
-        args:
-          scoringStrategy:
-            type: MostAllocated
-            resources: [{{name: cpu, weight: 1}}]
-"""
+    return filling(scheduler)
 
 
 class SchedulerEnd(msgspec.Struct, frozen=True, kw_only=True):
