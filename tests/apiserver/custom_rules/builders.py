@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.apiserver.custom.rules.compiled import compiled_rules
-from moorage.apiserver.custom.rules.evaluation import broken_rules
+from moorage.apiserver.custom.rules.judging import rules_broken_by
 
 TEXT = {"type": "string"}
 COUNT = {"type": "integer"}
@@ -52,5 +52,4 @@ def broken(schema: dict[str, Any], new: Any, old: Any = None, *, path: str = "sp
     """Return what rules say of a value."""
     assert refused(schema) == []
     assert left_out(schema) == []
-    node = compiled_rules(schema).node
-    return [] if node is None else [each.message for each in broken_rules(node, new, old, path)]
+    return [each.message for each in rules_broken_by(schema, new, old, path)]

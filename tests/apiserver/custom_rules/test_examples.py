@@ -1,7 +1,8 @@
 """The rules that Kubernetes' documentation of custom resources gives as examples.
 
 Rows are those of the tables under "Validation rules" (kubernetes.io, custom resource definitions),
-each with a value that keeps the rule and one that breaks it. What else rules can do is in the
+each with a value that keeps the rule and one that breaks it. Rules about dates and durations are
+missing: `test_compiling` has the warning about them. What else rules can do is in the
 other files of this directory.
 """
 
@@ -25,7 +26,6 @@ INT_OR_STRING = {
     "x-kubernetes-int-or-string": True,
     "anyOf": [{"type": "integer"}, {"type": "string"}],
 }
-TIME = {"type": "string", "format": "date-time"}
 TEXT_MAP = {"type": "object", "additionalProperties": TEXT}
 COUNTS = {"type": "object", "additionalProperties": COUNT}
 REPLICAS = {"minReplicas": COUNT, "replicas": COUNT, "maxReplicas": COUNT}
@@ -70,21 +70,6 @@ ENVARS = listed("map", obj(name=TEXT, value=TEXT))
             {"envars": [{"name": "MY_ENV", "value": "abc"}, {"name": "B", "value": "1"}]},
             {"envars": [{"name": "MY_ENV", "value": "1"}]},
             id="one item of a list by its key matches",
-        ),
-        pytest.param(
-            {"expired": TIME, "created": TIME, "ttl": {"type": "string", "format": "duration"}},
-            "has(self.expired) && self.created + self.ttl < self.expired",
-            {
-                "created": "2026-01-01T00:00:00Z",
-                "ttl": "1 day",
-                "expired": "2026-01-02T01:00:01+01:00",
-            },
-            {
-                "created": "2026-01-01T00:00:00Z",
-                "ttl": "1d",
-                "expired": "2026-01-02T00:59:59+01:00",
-            },
-            id="a moment is later than another and a duration",
         ),
         pytest.param(
             {"health": TEXT},
@@ -134,6 +119,28 @@ ENVARS = listed("map", obj(name=TEXT, value=TEXT))
             {"clusters": [{"name": "a", "spec": {"zone": "z"}}]},
             {"clusters": [{"name": "a"}]},
             id="exactly one item fits",
+        ),
+        pytest.param(
+            {"listeners": listed("map", obj(name=TEXT, port=COUNT, host=TEXT))},
+            "self.listeners.all(a, self.listeners.exists_one(b, a.port == b.port && "
+            "(has(a.host) && has(b.host) ? a.host == b.host : !has(a.host) && !has(b.host))))",
+            {"listeners": [{"name": "a", "port": 1}, {"name": "b", "port": 1, "host": "h"}]},
+            {"listeners": [{"name": "a", "port": 1}, {"name": "b", "port": 1}]},
+            id="two properties are unique among the items",
+        ),
+        pytest.param(
+            {"password": TEXT, "token": TEXT},
+            "[has(self.password), has(self.token)].filter(x, x).size() == 1",
+            {"token": "t"},
+            {},
+            id="one of several properties is set, counted",
+        ),
+        pytest.param(
+            {"value": TEXT},
+            "!self.value.matches('(?i)^[0-9.]+$') || isIP(self.value)",
+            {"value": "10.0.0.1"},
+            {"value": "10.0.0.256"},
+            id="a text is an address or a name",
         ),
         pytest.param(
             {"namespace": COUNT},
@@ -205,20 +212,6 @@ def test_a_rule_about_an_object(
         pytest.param(INT_OR_STRING, "self == '5%' || self == 5", 5, "6%", id="either type"),
         pytest.param(
             {"type": "string", "format": "byte"}, "self == b'abc'", "YWJj", "YWJk", id="bytes"
-        ),
-        pytest.param(
-            {"type": "string", "format": "date"},
-            "self > timestamp('2026-01-01T00:00:00Z')",
-            "2026-01-02",
-            "2026-01-01",
-            id="a date",
-        ),
-        pytest.param(
-            {"type": "string", "format": "duration"},
-            "self <= duration('90m') && self >= duration('-1s')",
-            "1h30m",
-            "1.6 hours",
-            id="a duration",
         ),
     ],
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from moorage.apiserver.custom.rules import judging
-from moorage.apiserver.custom.rules.compiled import compiled_rules
 from moorage.apiserver.custom.rules.evaluation import USED_UP
 from moorage.apiserver.custom.rules.judging import (
     LATER,
@@ -17,7 +17,7 @@ from moorage.apiserver.custom.rules.judging import (
     evaluated_by,
     rules_broken_by,
 )
-from tests.apiserver.custom_rules.builders import TEXT, TEXTS, obj
+from tests.apiserver.custom_rules.builders import COUNT, TEXT, TEXTS, obj, with_rules
 
 pytest.importorskip("cel_expr_python")
 
@@ -29,6 +29,13 @@ def _doubled(times: int) -> str:
     text = f"a{times}.size() > 0"
     for n in range(times, 0, -1):
         text = f"cel.bind(a{n}, a{n - 1} + a{n - 1}, {text})"
+    return f"cel.bind(a0, self.s, {text})"
+
+
+def _compared(times: int) -> str:
+    text = f"a{times} == dyn(a{times})"
+    for n in range(times, 0, -1):
+        text = f"cel.bind(a{n}, [a{n - 1}, a{n - 1}], {text})"
     return f"cel.bind(a0, self.s, {text})"
 
 
@@ -61,12 +68,34 @@ def judge() -> Iterator[Judge]:
         pytest.param("self.s + 'a' == 'b'", {"s": "a" * 500}, False, id="a sum"),
         pytest.param("self.l.all(x, x.size() < 9)", {"s": "", "l": LIST}, False, id="a loop"),
         pytest.param("self.s + 'a' == 'b'", {"s": MEGA}, True, id="a sum of a long text"),
+        pytest.param(
+            "self.l.all(x, self.l.all(y, y.matches('a')))",
+            {"s": "", "l": ["a"] * 70},
+            True,
+            id="thousands of regular expressions",
+        ),
+        pytest.param(
+            "self.l.all(x, self.l == self.l)", {"s": "", "l": LIST * 100}, True, id="long lists"
+        ),
+        pytest.param(_compared(25), {"s": "x", "l": []}, True, id="lists of lists, compared"),
         *[pytest.param(*each.values, True, id=each.id) for each in LONG],
     ],
 )
 def test_which_rules_may_take_long(rule: str, value: Any, expected: bool):
-    compiled = compiled_rules(obj(rule, s=TEXT, l=TEXTS))
-    assert judging._may_take_long(compiled, value, None) is expected
+    schema = obj(rule, s=TEXT, l=TEXTS)
+    with evaluated_by(LATER), contextlib.suppress(TooLongHere):
+        rules_broken_by(schema, value, None)
+        assert not expected
+        return
+    assert expected
+
+
+def test_many_quick_rules_may_take_long():
+    schema = obj(l={"type": "array", "items": with_rules(COUNT, "self >= 0")})
+    with evaluated_by(LATER):
+        assert rules_broken_by(schema, {"l": [1] * 1000}, None) == []
+        with pytest.raises(TooLongHere):
+            rules_broken_by(schema, {"l": [1] * 10_000}, None)
 
 
 def test_in_the_loop_a_call_is_told_to_come_later():
@@ -101,8 +130,9 @@ def test_the_judge_says_what_would_be_said_here(old: Any, judge: Judge):
 def test_a_judge_that_has_been_ended_is_started_again(judge: Judge):
     schema, value = obj("self.s + 'a' == 'b'", s=TEXT), {"s": MEGA}
     assert "failed rule" in rules_broken_by(schema, value, None)[0].message
-    assert judge._process is not None
-    judge._process.kill()
-    judge._process.wait()
+    assert judge._running is not None
+    process, _ = judge._running
+    process.kill()
+    process.wait()
     assert USED_UP in rules_broken_by(schema, value, None)[0].message
     assert "failed rule" in rules_broken_by(schema, value, None)[0].message

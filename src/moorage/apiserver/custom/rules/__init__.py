@@ -1,11 +1,12 @@
 """Rules in CEL of custom resources: ``x-kubernetes-validations``.
 
 Place in the flow: `compiled` compiles the rules of a schema once. It finds the rules for which a
-definition is refused, and the rules that cannot be evaluated here. `evaluation` evaluates the other
-rules on an object, after its schema. In between, `forms` describes a schema as CEL sees it, and
-`values` turns objects into these forms. `runtime` is the only module that imports the CEL runtime,
-an extra of the package (``moorage[dra]``). `checking` adds checks that the type checker of the
-runtime lacks, on the trees of `tree`.
+definition is refused (`stored`, `budget`), and the rules that are stored with a warning. `judging`
+decides where the other rules are evaluated on an object, and `evaluation` evaluates them. The CEL
+runtime gets rules as they are written, and `values` bound to ``self`` and ``oldSelf``. `runtime` is
+the only module that imports it, an extra of the package (``moorage[dra]``).
 
-What belongs here: everything about rules. Schemas themselves belong to the room above.
+What belongs here: everything about rules. Schemas themselves belong to the room above. What does
+not belong here: parts of a CEL implementation. A rule that the runtime cannot evaluate is stored
+with a warning.
 """

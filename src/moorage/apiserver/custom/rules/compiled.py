@@ -3,85 +3,55 @@
 Place in the flow: `CompiledRules.refusals` are the errors of a definition, `CompiledRules.left_out`
 its warnings. `evaluation` walks `CompiledRules.node`. Compiled rules are kept for each schema and
 shared by all callers. Mirrors kubernetes v1.36 apiextensions-apiserver
-pkg/apiserver/schema/cel/compilation.go and the checks of rules in
-pkg/apis/apiextensions/validation.
+pkg/apiserver/schema/cel/compilation.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.custom.pruning import Schema
+from moorage.apiserver.custom.pruning import EMBEDDED, Schema
 from moorage.apiserver.custom.rules.budget import elements_max, over_budget
-from moorage.apiserver.custom.rules.field_path import read_field_path
-from moorage.apiserver.custom.rules.forms import Form, form_of
+from moorage.apiserver.custom.rules.reading import Reading
 from moorage.apiserver.custom.rules.runtime import Program, Refusal, compile_text, is_installed
-from moorage.apiserver.kind import FieldError, invalid, not_supported, required
+from moorage.apiserver.custom.rules.stored import StoredRule, check_rule, read_field_path
+from moorage.apiserver.custom.rules.values import escaped
+from moorage.apiserver.custom.validation import INT_OR_STRING
+from moorage.apiserver.kind import FieldError, invalid
 
 RULES: Final = "x-kubernetes-validations"
-REASONS: Final = (
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueInvalid",
-    "FieldValueRequired",
-)
-RULE_LENGTH_MAX: Final = 5000
-"""Longest expression in characters: 40 ms to compile, which cannot be interrupted."""
-_TOO_LONG: Final = f"may not be more than {RULE_LENGTH_MAX} bytes"
 _SCHEMAS_MAX: Final = 512
 """Number of schemas whose rules are kept; a guess: a cluster with a large platform has 300."""
+_TIMES: Final = frozenset({"date", "date-time", "duration"})
+_OF_LISTS: Final = frozenset({"indexOf", "lastIndexOf", "reverse"})
+_TEXT: Final[Schema] = {"type": "string"}
+_WHOLE: Final[Schema] = {
+    "apiVersion": _TEXT,
+    "kind": _TEXT,
+    "metadata": {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}},
+}
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class StoredRule(msgspec.Struct, frozen=True, rename="camel"):
-    """A rule as the schema contains it."""
-
-    rule: str = ""
-    message: str = ""
-    message_expression: str = ""
-    reason: str | None = None
-    field_path: str = ""
-    optional_old_self: bool | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
+    """One rule: as written, compiled, its ``messageExpression``, its ``fieldPath`` in messages."""
 
-    Parameters
-    ----------
-    shown
-        Name of the rule in messages: its message, or its text.
-    detail
-        Message for a broken rule, unless ``told`` yields a message.
-    program
-        The rule; None where it does not compile.
-    compile_error
-        Error of the compiler.
-    told
-        The rule's ``messageExpression``.
-    reason
-        One of `REASONS`; empty for the default reason.
-    field
-        The field, below the value, that the rule is about; in the form of messages.
-    optional_old
-        The rule is evaluated without an old value, too.
-    """
+    stored: StoredRule
+    program: Program
+    told: Program | None
+    field: str
 
-    shown: str
-    detail: str
-    program: Program | None
-    compile_error: str = ""
-    told: Program | None = None
-    reason: str = ""
-    field: str = ""
-    optional_old: bool = False
+    @property
+    def shown(self) -> str:
+        """Name of the rule in messages: its message, or its text."""
+        return self.stored.message.strip() or self.stored.rule.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +60,25 @@ class Node:
 
     Parameters
     ----------
-    form
-        Form of a value as rules see it.
-    type_name
-        The ``type`` of its schema.
+    schema
+        The node of the schema.
     rules
         Rules of the value itself.
-    restrictions
-        Rules of the members of its ``allOf``.
     fields
         Of an object: name in JSON -> node, for nodes with rules only.
     element
         Of a map or list: the node of its elements.
     """
 
-    form: Form
-    type_name: str
-    rules: tuple[Rule, ...] = ()
-    restrictions: tuple[Node, ...] = ()
-    fields: Mapping[str, Node] = field(default_factory=dict)
-    element: Node | None = None
+    schema: Schema
+    rules: tuple[Rule, ...]
+    fields: Mapping[str, Node]
+    element: Node | None
+
+    @property
+    def type_name(self) -> str:
+        """The ``type`` of the schema; empty where it has none."""
+        return self.schema.get("type") or ""
 
 
 class CompiledRules(msgspec.Struct, frozen=True):
@@ -123,27 +92,15 @@ class CompiledRules(msgspec.Struct, frozen=True):
         Errors of the other rules; their fields are below the schema's own field.
     left_out
         (path, what is missing) of each rule that cannot be evaluated here.
-    programs
-        All programs that may be evaluated.
     """
 
     node: Node | None = None
     refused: tuple[FieldError, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
-    programs: tuple[Program, ...] = ()
 
     def refusals(self, where: str) -> list[FieldError]:
         """Return the errors in the rules of a schema at a path."""
-        return [
-            msgspec.structs.replace(
-                each, field=where + each.field, detail=each.detail.replace(_HERE, where)
-            )
-            for each in self.refused
-        ]
-
-
-# Placeholder for the path of the schema in a message.
-_HERE: Final = "\x00"
+        return [msgspec.structs.replace(each, field=where + each.field) for each in self.refused]
 
 
 def has_rules(schema: Any) -> bool:
@@ -170,11 +127,9 @@ _NO_RULES: Final = CompiledRules()
 
 @lru_cache(maxsize=_SCHEMAS_MAX)
 def _compiled(encoded: bytes, whole: bool) -> CompiledRules:
-    schema: Schema = msgspec.json.decode(encoded)
     compiler = _Compiler()
-    node = compiler.node(schema, form_of(schema, whole=whole), "")
-    refused, left_out = tuple(compiler.refused), tuple(compiler.left_out)
-    return CompiledRules(node, refused, left_out, tuple(compiler.programs))
+    node = compiler.node(msgspec.json.decode(encoded), "", whole=whole)
+    return CompiledRules(node, tuple(compiler.refused), tuple(compiler.left_out))
 
 
 class _Compiler:
@@ -183,242 +138,146 @@ class _Compiler:
     def __init__(self) -> None:
         self.refused: list[FieldError] = []
         self.left_out: list[tuple[str, str]] = []
-        self.programs: list[Program] = []
         # Highest possible number of values at the current node.
         self._values = 1
+        # Whether the current node is inside a list whose items have no old value.
+        self._apart = False
 
-    def node(self, schema: Schema, form: Form | None, path: str, apart: str = "") -> Node | None:
-        """Return the rules of a schema and below; None when there are none.
-
-        ``apart`` is the path of the nearest enclosing value from which old and new values cannot
-        be matched; empty where they can.
-        """
-        rules = self._rules(schema, form, schema, path, apart)
-        if form is None:
-            return None
-        found = Node(form, schema.get("type") or "", rules)
-        restrictions = []
-        for index, sub in enumerate(schema.get("allOf") or ()):
-            inner = self._restriction(sub, schema, form, f"{path}.allOf[{index}]", apart)
-            if inner is not None:
-                restrictions.append(inner)
+    def node(self, schema: Schema, path: str, *, whole: bool = False) -> Node | None:
+        """Return the rules of a schema and below; None when there are none."""
+        if whole or schema.get(EMBEDDED):
+            schema = {**schema, "properties": {**(schema.get("properties") or {}), **_WHOLE}}
+        rules = tuple(self._rules(schema, path))
         self._leave_out_logic(schema, path)
-        found = replace(
-            found,
-            restrictions=tuple(restrictions),
-            fields=self._fields(schema, form, path, apart),
-            element=self._element(schema, form, path, apart),
-        )
-        empty = not (found.rules or found.restrictions or found.fields or found.element)
-        return None if empty else found
+        fields = {
+            name: self.node(sub, f"{path}.properties[{name}]")
+            for name, sub in (schema.get("properties") or {}).items()
+        }
+        found = {name: node for name, node in fields.items() if node is not None}
+        element = self._element(schema, path)
+        return Node(schema, rules, found, element) if rules or found or element else None
 
-    def _fields(self, schema: Schema, form: Form, path: str, apart: str) -> dict[str, Node]:
-        fields = {}
-        for name, sub in (schema.get("properties") or {}).items():
-            # A field with a name that rules cannot spell may have rules of its own.
-            known = form.fields.get(name)
-            inner = known[1] if known is not None else form_of(sub)
-            node = self.node(sub, inner, f"{path}.properties[{name}]", apart)
-            if node is not None:
-                fields[name] = node
-        return fields
-
-    def _element(self, schema: Schema, form: Form, path: str, apart: str) -> Node | None:
-        inside = self._values
+    def _element(self, schema: Schema, path: str) -> Node | None:
+        values, apart = self._values, self._apart
         self._values *= elements_max(schema)
-        rest, items = schema.get("additionalProperties"), schema.get("items")
         found = None
-        if isinstance(rest, dict):
-            found = self.node(rest, form.element, f"{path}.additionalProperties", apart)
-        elif isinstance(items, dict):
-            if form.kind != "keyed":
-                apart = apart or _HERE + path
-            found = self.node(items, form.element, f"{path}.items", apart)
-        self._values = inside
+        if isinstance(schema.get("additionalProperties"), dict):
+            found = self.node(schema["additionalProperties"], f"{path}.additionalProperties")
+        elif isinstance(schema.get("items"), dict):
+            self._apart |= schema.get("x-kubernetes-list-type") != "map"
+            found = self.node(schema["items"], f"{path}.items")
+        self._values, self._apart = values, apart
         return found
 
     def _leave_out_logic(self, schema: Schema, path: str) -> None:
-        """Note rules that would hold for some values only: these are not evaluated."""
-        choices = [
-            (f"{path}.{key}[{index}]", sub)
-            for key in ("anyOf", "oneOf")
-            for index, sub in enumerate(schema.get(key) or ())
-        ]
-        choices += [(f"{path}.not", schema["not"])] if "not" in schema else []
-        self.left_out += [
-            (place, "rules in anyOf, oneOf and not") for place, sub in choices if has_rules(sub)
-        ]
+        """Note the rules inside logical operators: these are not evaluated."""
+        inner = [(f"{path}.not", schema.get("not"))]
+        for key in ("allOf", "anyOf", "oneOf"):
+            inner += [(f"{path}.{key}[{i}]", sub) for i, sub in enumerate(schema.get(key) or ())]
+        missing = "rules in allOf, anyOf, oneOf and not"
+        self.left_out += [(place, missing) for place, sub in inner if has_rules(sub)]
 
-    def _restriction(
-        self, sub: Schema, schema: Schema, form: Form, path: str, apart: str
-    ) -> Node | None:
-        """Return the rules of a member of ``allOf``; its values have the forms of the skeleton."""
-        rules = self._rules(sub, form, schema, path, apart)
-        self._leave_out_logic(sub, path)
-        fields = {}
-        known = schema.get("properties") or {}
-        for name, inner in (sub.get("properties") or {}).items():
-            field_form = form.fields.get(name)
-            if field_form is not None and isinstance(inner, dict):
-                at = f"{path}.properties[{name}]"
-                node = self._restriction(inner, known.get(name) or {}, field_form[1], at, apart)
-                if node is not None:
-                    fields[name] = node
-        element = None
-        items, rest = sub.get("items"), sub.get("additionalProperties")
-        if isinstance(items, dict) and form.element is not None and form.kind != "map":
-            inside = apart if form.kind == "keyed" else apart or _HERE + path
-            element = self._restriction(
-                items, schema["items"], form.element, f"{path}.items", inside
-            )
-        elif isinstance(rest, dict) and form.element is not None and form.kind == "map":
-            at = f"{path}.additionalProperties"
-            element = self._restriction(
-                rest, schema["additionalProperties"], form.element, at, apart
-            )
-        if not (rules or fields or element):
-            return None
-        return Node(form, schema.get("type") or "", rules, fields=fields, element=element)
-
-    def _rules(
-        self, holder: Schema, form: Form | None, schema: Schema, path: str, apart: str
-    ) -> tuple[Rule, ...]:
-        rules = []
-        for where, each in self._written(holder, path):
-            faults = _check_rule(each, schema, where)
-            self.refused += faults
-            if form is None and not faults:
-                text = "rule declared on schema that does not support validation rules"
-                self.refused.append(FieldError("InternalError", where, None, text))
-            elif form is not None and not faults and is_installed():
-                rule = self._rule(each, form, schema, where, apart)
-                rules += [rule] if rule is not None else []
-        return tuple(rules)
-
-    def _written(self, holder: Schema, path: str) -> Iterator[tuple[str, StoredRule]]:
-        """Yield path and content of the rules of a schema; refuse malformed entries."""
-        found = holder.get(RULES) or []
-        if not isinstance(found, list):
-            self.refused.append(invalid(f"{path}.{RULES}", found, "must be a list of rules"))
+    def _rules(self, schema: Schema, path: str) -> Iterator[Rule]:
+        stored = schema.get(RULES) or []
+        if not isinstance(stored, list):
+            self.refused.append(invalid(f"{path}.{RULES}", stored, "must be a list of rules"))
             return
-        for index, each in enumerate(found):
+        for index, value in enumerate(stored):
             where = f"{path}.{RULES}[{index}]"
             try:
-                yield where, msgspec.convert(each, StoredRule)
+                each = msgspec.convert(value, StoredRule)
             except msgspec.ValidationError as error:
-                self.refused.append(invalid(where, each, str(error)))
+                self.refused.append(invalid(where, value, str(error)))
+                continue
+            faults = check_rule(each, schema, where)
+            if not schema.get("type") and not schema.get(INT_OR_STRING):
+                text = "rule declared on schema that does not support validation rules"
+                faults.append(FieldError("InternalError", where, None, text))
+            self.refused += faults
+            if not faults and is_installed():
+                yield from self._rule(each, schema, where)
 
-    def _rule(
-        self, each: StoredRule, form: Form, schema: Schema, where: str, apart: str
-    ) -> Rule | None:
-        text, message = each.rule.strip(), each.message.strip()
+    def _rule(self, each: StoredRule, schema: Schema, where: str) -> Iterator[Rule]:
+        """Yield the compiled rule unless it is refused or left out."""
+        program = self._program(each, "rule", schema, where)
+        told = each.message_expression and self._program(each, "messageExpression", schema, where)
+        if program is None:
+            return
+        if program.uses_old and self._apart:
+            text = "oldSelf cannot be used on the uncorrelatable portion of the schema"
+            self.refused.append(invalid(f"{where}.rule", each.rule, text))
+        if each.optional_old_self is not None and not program.uses_old:
+            text = "may not be set if oldSelf is not used in rule"
+            self.refused.append(invalid(f"{where}.optionalOldSelf", each.optional_old_self, text))
+        self.refused += over_budget(each.rule.strip(), schema, self._values, where)
+        yield Rule(each, program, told or None, read_field_path(each.field_path, schema))
+
+    def _program(self, each: StoredRule, part: str, schema: Schema, where: str) -> Program | None:
+        """Compile one expression of a rule; None where it is refused or left out."""
+        is_rule = part == "rule"
+        text = each.rule if is_rule else each.message_expression
         optional = each.optional_old_self is True
-        program = compile_text(each.rule, form, "bool", optional_old=optional)
-        rule = Rule(
-            shown=message or text,
-            detail=message or f"failed rule: {text}",
-            program=None,
-            reason=each.reason or "",
-            field=read_field_path(each.field_path, schema),
-            optional_old=optional,
-        )
+        program = compile_text(text, "bool" if is_rule else "string", optional_old=optional)
         if isinstance(program, Refusal):
-            if program.missing:
-                self.left_out.append((f"{where}.rule", program.missing))
-                return None
-            detail = program.message
-            if not detail.startswith("compilation"):
-                detail = "cel expression must evaluate to a bool"
-            self.refused.append(invalid(f"{where}.rule", _value(each), detail))
-            return replace(rule, compile_error=detail)
-        self.refused += _check_old(each, program, where, apart)
-        self.refused += over_budget(text, schema, self._values, where)
-        told = self._told(each, form, where)
-        self.programs += [program] if told is None else [program, told]
-        return replace(rule, program=program, told=told)
-
-    def _told(self, each: StoredRule, form: Form, where: str) -> Program | None:
-        if not each.message_expression:
-            return None
-        optional = each.optional_old_self is True
-        program = compile_text(each.message_expression, form, "string", optional_old=optional)
-        if isinstance(program, Program):
-            return program
-        if program.missing:
-            self.left_out.append((f"{where}.messageExpression", program.missing))
+            missing, fault = program.missing, program.message
         else:
-            detail = f"messageExpression {program.message}"
-            self.refused.append(invalid(f"{where}.messageExpression", _value(each), detail))
+            missing = _not_direct(program.reading, schema)
+            fault = "" if optional else _undefined_field(text, program.reading, schema)
+        if missing:
+            self.left_out.append((f"{where}.{part}", missing))
+        elif fault:
+            self.refused.append(invalid(f"{where}.{part}", text, fault))
+        else:
+            assert isinstance(program, Program)
+            return program
         return None
 
 
-def _check_rule(each: StoredRule, schema: Schema, where: str) -> list[FieldError]:
-    """Check the parts of a rule that need no compiler."""
-    rule, message = each.rule.strip(), each.message
-    if not rule:
-        return [required(f"{where}.rule", "rule is not specified")]
-    texts = {"rule": each.rule, "messageExpression": each.message_expression}
-    errors = [
-        FieldError("FieldValueTooLong", f"{where}.{name}", "", _TOO_LONG)
-        for name, text in texts.items()
-        if len(text) > RULE_LENGTH_MAX
-    ]
-    if errors:
-        return errors
-    if message and not message.strip():
-        errors.append(
-            invalid(f"{where}.message", message, "message must be non-empty if specified")
-        )
-    elif _has_line_break(message.strip()):
-        errors.append(invalid(f"{where}.message", message, "message must not contain line breaks"))
-    elif _has_line_break(rule) and not message:
-        text = "message must be specified if rule contains line breaks"
-        errors.append(required(f"{where}.message", text))
-    if each.message_expression and not each.message_expression.strip():
-        text = "messageExpression must be non-empty if specified"
-        errors.append(required(f"{where}.messageExpression", text))
-    if each.reason is not None and each.reason not in REASONS:
-        errors.append(not_supported(f"{where}.reason", each.reason, REASONS))
-    return errors + _check_field_path(each.field_path, schema, f"{where}.fieldPath")
+def _undefined_field(text: str, reading: Reading, schema: Schema) -> str:
+    """Return the error of a rule that names a field which no schema declares; empty for none."""
+    for place, names in reading.fields:
+        at, inner = place, schema
+        for name in names:
+            found = _member(inner, name)
+            if found is None:
+                line = text.count("\n", 0, at) + 1
+                column = at - text.rfind("\n", 0, at)
+                shown = text.split("\n")[line - 1]
+                return (
+                    f"compilation failed: ERROR: <input>:{line}:{column}: undefined field '{name}'"
+                    f"\n | {shown}\n | {'.' * (column - 1)}^"
+                )
+            at, inner = at + len(name) + 1, found
+    return ""
 
 
-def _check_field_path(path: str, schema: Schema, where: str) -> list[FieldError]:
-    if not path:
-        return []
-    errors = []
-    if not path.strip():
-        errors.append(invalid(where, path, "fieldPath must be non-empty if specified"))
-    if _has_line_break(path):
-        errors.append(invalid(where, path, "fieldPath must not contain line breaks"))
-    try:
-        read_field_path(path, schema)
-    except ValueError:
-        errors.append(invalid(where, path, "fieldPath must be a valid path"))
-    return errors
+def _member(schema: Schema, name: str) -> Schema | None:
+    """Return the schema of a member by its name in rules; empty where nothing is declared."""
+    rest = schema.get("additionalProperties")
+    if schema.get("type") != "object" or isinstance(rest, dict):
+        return rest if isinstance(rest, dict) else {}
+    properties = schema.get("properties") or {}
+    if schema.get(EMBEDDED):
+        properties = {**properties, **_WHOLE}
+    return next((sub for known, sub in properties.items() if escaped(known) == name), None)
 
 
-def _check_old(each: StoredRule, program: Program, where: str, apart: str) -> list[FieldError]:
-    """Check that a rule that uses an old value can have one."""
-    if program.uses_old and apart:
-        text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {apart}"
-        return [invalid(f"{where}.rule", each.rule, text)]
-    if not program.uses_old and each.optional_old_self is not None:
-        text = "may not be set if oldSelf is not used in rule"
-        return [invalid(f"{where}.optionalOldSelf", each.optional_old_self, text)]
-    return []
+def _not_direct(reading: Reading, schema: Schema) -> str:
+    """Return what a rule uses that the runtime takes for something else; empty for nothing."""
+    for name, inner in _inside("self", schema):
+        if name in reading.names and inner.get("format") in _TIMES:
+            return f"dates and durations of objects, such as '{name}'"
+        of_lists = sorted(reading.names & _OF_LISTS)
+        if name in reading.names and inner.get("type") == "array" and of_lists:
+            return f"function {of_lists[0]} of lists, such as '{name}'"
+    return ""
 
 
-def _has_line_break(text: str) -> bool:
-    return "\n" in text or "\r" in text
-
-
-def _value(each: StoredRule) -> dict[str, Any]:
-    """Return a rule as messages show it: upstream's internal type."""
-    return {
-        "Rule": each.rule,
-        "Message": each.message,
-        "MessageExpression": each.message_expression,
-        "Reason": each.reason,
-        "FieldPath": each.field_path,
-        "OptionalOldSelf": each.optional_old_self,
-    }
+def _inside(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield each node of a schema, with the name in rules that leads there."""
+    yield name, schema
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from _inside(name, schema[key])
+    for known, sub in (schema.get("properties") or {}).items():
+        yield from _inside(escaped(known), sub)

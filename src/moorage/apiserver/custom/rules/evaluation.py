@@ -8,11 +8,12 @@ it leaves unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from moorage.apiserver.custom.rules.compiled import Node, Rule
-from moorage.apiserver.custom.rules.forms import Form
 from moorage.apiserver.custom.rules.runtime import (
     HAS_OLD,
     ITERATIONS_MAX,
@@ -20,24 +21,31 @@ from moorage.apiserver.custom.rules.runtime import (
     activation,
     evaluate,
 )
-from moorage.apiserver.custom.rules.values import Size, cel_value, in_order_of, item_key
+from moorage.apiserver.custom.rules.values import Size, cel_value
 from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 
-COST_MAX: Final = 5_000_000
-"""Highest cost of one object's rules, in steps of loops; a step takes half a microsecond."""
-
-# Measured costs in steps, in this order: evaluating a rule; converting a value to CEL or back;
-# matching a regular expression, which the runtime compiles every time; characters for one step.
-_QUESTION: Final = 50
-_VALUE: Final = 4
-_SLOW_CALL: Final = 60
-_CHARACTERS: Final = 16
+# Work is measured in characters of text that is made: 35 ns each. 50 ms may pass in this process.
+_QUICK_WORK: Final = 1_500_000
+# Work of evaluating the simplest rule, of converting a value, of comparing two values, of a step of
+# a loop, and of a regular expression, which the runtime compiles every time.
+_QUESTION: Final = 600
+_VALUE: Final = 15
+_COMPARISON: Final = 2
+_STEP: Final = 20
+_SLOW_CALL: Final = 1000
+# Characters that are compared in the time that one takes to be made, and work of splitting one off.
+_COMPARED: Final = 100
+_SPLIT: Final = 4
 
 _MESSAGE_BYTES_MAX: Final = 5 * 1024
 USED_UP: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
 """Message for an object whose rules cost too much."""
+
+
+class MayTakeLong(Exception):  # noqa: N818
+    """The rules of an object may take more than about 50 ms."""
 
 
 class Before(NamedTuple):
@@ -55,180 +63,122 @@ class Before(NamedTuple):
     value: Any = None
     kept: tuple[Any, Any] | None = None
 
+    def inner(self, new: Any, old: Any) -> Before:
+        """Return the old value of an inner value; None stands for no old value."""
+        return Before(old, (new, old) if self.kept and old is not None else self.kept)
 
-def broken_rules(
-    node: Node, new: Any, old: Any, path: str = "", *, forgiving: bool = True
-) -> list[FieldError]:
-    """Return an error for every rule a value breaks.
+    def is_unchanged(self) -> bool:
+        """Whether an update leaves a value, or the nearest comparable one around it, unchanged."""
+        return self.kept is not None and bool(self.kept[0] == self.kept[1])
+
+
+class Evaluation:
+    """The evaluation of one object's rules.
 
     Parameters
     ----------
-    node
-        Rules of the value's schema.
-    new
-        The value, which has passed its schema.
-    old
-        The old value; None when the value is new.
-    path
-        Path of the value; empty for the object itself.
-    forgiving
-        Whether an unchanged value may break rules that do not compare it with its old value.
+    only_quick
+        Raise `MayTakeLong` before a rule with which the object's rules may take long.
     """
-    evaluation = _Evaluation()
-    kept = (new, old) if forgiving and old is not None else None
-    evaluation.visit(node, new, Before(old, kept), path)
-    return evaluation.errors
 
-
-class _Evaluation:
-    """The evaluation of one object's rules; the cost is counted over all rules."""
-
-    def __init__(self) -> None:
+    def __init__(self, *, only_quick: bool = False) -> None:
         self.errors: list[FieldError] = []
-        self._cost_left = COST_MAX
+        self._only_quick = only_quick
+        self._work = 0
+        self._ended = False
 
     def visit(self, node: Node, value: Any, before: Before, path: str) -> None:
         """Evaluate the rules of a value, then the rules of the values inside it."""
-        if value is None or self._cost_left < 0:
+        if value is None or self._ended:
             return
         if node.rules:
             self._ask(node, value, before, path)
-        for restriction in node.restrictions:
-            self.visit(restriction, value, before, path)
-        if isinstance(value, list) and node.element is not None:
-            self._visit_items(node, node.element, value, before, path)
-        elif isinstance(value, dict):
-            self._visit_members(node, value, before, path)
-
-    def _visit_members(
-        self, node: Node, value: Mapping[str, Any], before: Before, path: str
-    ) -> None:
-        was = before.value if isinstance(before.value, dict) else {}
-        for key, each in value.items():
-            inner = node.fields.get(key)
-            if inner is not None:
-                at = f"{path}.{key}" if path else key
-            elif node.element is not None:
-                inner, at = node.element, f"{path}[{key}]"
-            else:
-                continue
-            kept = (each, was[key]) if before.kept and key in was else before.kept
-            self.visit(inner, each, Before(was.get(key), kept), at)
-
-    def _visit_items(
-        self, node: Node, inner: Node, value: list[Any], before: Before, path: str
-    ) -> None:
-        was: dict[bytes, Any] = {}
-        if node.form.kind == "keyed" and isinstance(before.value, list):
-            was = {item_key(node.form, each): each for each in before.value}
-        for index, each in enumerate(value):
-            old = was.get(item_key(node.form, each)) if was else None
-            kept = (each, old) if before.kept and old is not None else before.kept
-            self.visit(inner, each, Before(old, kept), f"{path}[{index}]")
+        for inner, each, old, at in _inside(node, value, before.value):
+            self.visit(inner, each, before.inner(each, old), path + at if path else at.lstrip("."))
 
     def _ask(self, node: Node, value: Any, before: Before, path: str) -> None:
         """Evaluate the rules of one value."""
-        size = Size()
+        size, is_update = Size(), before.value is not None
         try:
-            variables = _variables(node, value, before.value, size)
+            known = {"self": cel_value(node.schema, value, size), HAS_OLD: is_update}
+            if is_update:
+                known["oldSelf"] = cel_value(node.schema, before.value, size)
         except ValueError as error:
-            for rule in node.rules:
-                text = f"{error} evaluating rule: {rule.shown}"
-                self.errors.append(invalid(path or "<nil>", node.type_name, text))
+            self._fail(node, path, f"{error} evaluating rule: {node.rules[0].shown}")
             return
-        self._cost_left -= size.nodes * _VALUE
+        variables = activation(known)
         for rule in node.rules:
-            if rule.program is None:
-                text = f"rule compile error: {rule.compile_error}"
-                self.errors.append(invalid(path or "<nil>", node.type_name, text))
+            if rule.program.uses_old and not (is_update or rule.stored.optional_old_self):
                 continue
-            if rule.program.uses_old and before.value is None and not rule.optional_old:
-                continue
-            self._cost_left -= _cost(rule, size)
-            if self._cost_left < 0:
-                self.errors.append(invalid(path or "<nil>", node.type_name, USED_UP))
-                return
+            self._count(rule, size)
             answer = evaluate(rule.program, variables)
+            if isinstance(answer, Failure) and answer.too_long:
+                self._ended = True
+                text = "no further validation rules will be run due to call cost exceeds limit"
+                self._fail(node, path, f"'{answer.message}': {text} for rule: {rule.shown}")
+                return
             if isinstance(answer, Failure):
-                self.errors.append(_failed(node, rule, answer, path))
-                if answer.too_long:
-                    self._cost_left = -1
-                    return
-            elif answer is not True and (rule.program.uses_old or not _unchanged(before)):
+                self._fail(node, path, f"{answer.message} evaluating rule: {rule.shown}")
+            elif answer is not True and (rule.program.uses_old or not before.is_unchanged()):
                 self.errors.append(_broken(node, rule, variables, path))
 
+    def _fail(self, node: Node, path: str, text: str) -> None:
+        self.errors.append(invalid(path or "<nil>", node.type_name, text))
 
-def _variables(node: Node, value: Any, old: Any, size: Size) -> Any:
-    """Return the variables of a value's rules, and their size."""
-    known = {"self": cel_value(node.form, value, size), HAS_OLD: old is not None}
-    if old is not None and any(rule.program and rule.program.uses_old for rule in node.rules):
-        known["oldSelf"] = cel_value(node.form, _aligned(node.form, old, value), size)
-    return activation(known)
-
-
-def _aligned(form: Form, old: Any, value: Any) -> Any:
-    return old if old == value else in_order_of(form, old, value)
-
-
-def _unchanged(before: Before) -> bool:
-    """Whether an update leaves a value, or the nearest comparable value around it, unchanged."""
-    return before.kept is not None and bool(before.kept[0] == before.kept[1])
-
-
-def _cost(rule: Rule, size: Size) -> int:
-    """Return the highest cost of evaluating a rule, in steps of loops.
-
-    The estimate is an upper bound: every loop goes over the whole value. Each step calls all
-    functions, with a text of average length or with a list of all values.
-    """
-    cost = _QUESTION
-    length = size.characters // max(size.nodes, 1)
-    for program in (rule.program, rule.told):
-        if program is not None:
-            steps = min(size.nodes**program.depth, ITERATIONS_MAX)
-            calls = _SLOW_CALL * program.slow_calls + _VALUE * size.nodes * program.list_calls
-            cost += steps * (1 + length // _CHARACTERS + calls)
-    return cost
+    def _count(self, rule: Rule, size: Size) -> None:
+        """Add the highest possible work of a rule: every loop goes over the whole value."""
+        if not self._only_quick:
+            return
+        for program in (rule.program, rule.told):
+            if program is None:
+                continue
+            reading = program.reading
+            # Without calls, a step at most compares the whole value.
+            made = size.characters // _COMPARED + _COMPARISON * size.nodes
+            if reading.sums or reading.products or reading.reads_text:
+                made = _SPLIT * size.characters + _VALUE * size.nodes + reading.length
+            # Each sum and each name for a value may double a size, a product multiplies two.
+            made = made ** (1 + reading.products) << min(reading.sums + reading.bindings, 64)
+            steps = min(size.nodes**reading.depth, ITERATIONS_MAX)
+            step = _STEP + _SLOW_CALL * reading.slow_calls + made
+            self._work += _QUESTION + _VALUE * size.nodes + step * steps
+        if self._work > _QUICK_WORK:
+            raise MayTakeLong
 
 
-def _failed(node: Node, rule: Rule, failure: Failure, path: str) -> FieldError:
-    """Return the error of a rule that has no result."""
-    why = failure.message
-    if failure.too_long:
-        text = (
-            f"'{why}': no further validation rules will be run due to call cost exceeds limit "
-            f"for rule: {rule.shown}"
-        )
-    elif why.startswith("no such overload"):
-        text = (
-            f"'{why}': call arguments did not match a supported operator, function or macro "
-            f"signature for rule: {rule.shown}"
-        )
-    else:
-        text = f"{why} evaluating rule: {rule.shown}"
-    return invalid(path or "<nil>", node.type_name, text)
+def _inside(node: Node, value: Any, old: Any) -> Iterator[tuple[Node, Any, Any, str]]:
+    """Yield the node, the value, the old value and the path of each value inside one."""
+    if isinstance(value, dict):
+        was = old if isinstance(old, dict) else {}
+        for key, each in value.items():
+            if key in node.fields:
+                yield node.fields[key], each, was.get(key), f".{key}"
+            elif node.element is not None:
+                yield node.element, each, was.get(key), f"[{key}]"
+    elif isinstance(value, list) and node.element is not None:
+        keys = node.schema.get("x-kubernetes-list-map-keys") or ()
+        known = {_key(each, keys): each for each in old} if keys and isinstance(old, list) else {}
+        for index, each in enumerate(value):
+            yield node.element, each, known.get(_key(each, keys)), f"[{index}]"
+
+
+def _key(item: Any, names: Any) -> bytes:
+    """Return the identity of an item of a keyed list."""
+    found = item if isinstance(item, dict) else {}
+    return msgspec.json.encode([found.get(name) for name in names])
 
 
 def _broken(node: Node, rule: Rule, variables: Any, path: str) -> FieldError:
     """Return the error of a rule that does not hold, with the message of the rule."""
-    detail = _told(rule, variables) or rule.detail
+    told = None if rule.told is None else evaluate(rule.told, variables)
+    text = told.strip() if isinstance(told, str) else ""
+    if not text or "\n" in text or len(text.encode()) > _MESSAGE_BYTES_MAX:
+        text = rule.stored.message.strip() or f"failed rule: {rule.stored.rule.strip()}"
     at = ".".join(part for part in (path, rule.field) if part) or "<nil>"
-    if rule.reason == "FieldValueForbidden":
-        return forbidden(at, detail)
-    if rule.reason == "FieldValueRequired":
-        return required(at, detail)
-    if rule.reason == "FieldValueDuplicate":
+    if rule.stored.reason == "FieldValueForbidden":
+        return forbidden(at, text)
+    if rule.stored.reason == "FieldValueRequired":
+        return required(at, text)
+    if rule.stored.reason == "FieldValueDuplicate":
         return duplicate(at, node.type_name)
-    return invalid(at, node.type_name, detail)
-
-
-def _told(rule: Rule, variables: Any) -> str:
-    """Return the result of the rule's ``messageExpression``; empty where it cannot be shown."""
-    if rule.told is None:
-        return ""
-    answer = evaluate(rule.told, variables)
-    if not isinstance(answer, str):
-        return ""
-    text = answer.strip()
-    too_long = len(text.encode()) > _MESSAGE_BYTES_MAX
-    return "" if too_long or "\n" in text else text
+    return invalid(at, node.type_name, text)

@@ -4,22 +4,20 @@ Place in the flow: `compiled` compiles rules here, `evaluation` runs them. The r
 extra of the package (``moorage[dra]``) and is imported with the first rule.
 
 The environment is that of kubernetes v1.36 ``apiserver/pkg/cel/environment`` as far as the runtime
-supports it. A rule that needs one of the libraries in `_MISSING` gets an error of its own.
+supports it. ``self`` and ``oldSelf`` have no declared type: the runtime has none for objects.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from moorage.apiserver.custom.rules.checking import check_tree
-from moorage.apiserver.custom.rules.forms import Form, cel_type
 from moorage.apiserver.custom.rules.functions import rule_functions
-from moorage.apiserver.custom.rules.tree import read_tree, write_tree
+from moorage.apiserver.custom.rules.reading import Reading, read_rule
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -30,52 +28,22 @@ ITERATIONS_MAX: Final = 10_000
 HAS_OLD: Final = "__hasOldSelf"
 """The variable that says whether there is an old value, for rules with an optional old value."""
 
-_OPTIONAL_OLD: Final = f"cel.bind(oldSelf, {HAS_OLD} ? optional.of(oldSelf) : optional.none(),\n"
-_SCALARS: Final = ("BOOL", "BYTES", "DOUBLE", "DYN", "INT", "STRING")
+_OPTIONAL_OLD: Final = (
+    f"cel.bind(oldSelf, {HAS_OLD} ? optional.of(oldSelf) : optional.none(), %s\n)"
+)
 _STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
-_LINE: Final = re.compile(r"(?<=<input>:)[0-9]+(?=:)")
 _UNKNOWN: Final = re.compile(
     r"(?:undeclared reference to|found no matching overload for) '([A-Za-z_0-9.]+)'"
 )
-_NO_SUCH_KEY: Final = re.compile(r"""Key not found in map : ["']?(.*?)["']?$""", re.S)
-_INDEX: Final = re.compile(r"Index error: index=(-?[0-9]+) size=")
 _TOO_DEEP: Final = re.compile(r"Exceeded max recursion depth|Expression recursion limit exceeded")
-_MISSING: Final[Mapping[str, str]] = {
-    name: library
-    for library, names in {
-        "lists": "lists indexOf lastIndexOf slice flatten distinct sort sortBy first last",
-        "format": "format validate",
-        "macros over two variables": "all exists exists_one existsOne transformList transformMap "
-        "transformMapEntry",
-    }.items()
-    for name in names.split()
-}
 
 
 class Program(msgspec.Struct, frozen=True):
-    """A compiled expression.
-
-    Parameters
-    ----------
-    expression
-        Expression of the runtime.
-    uses_old
-        The expression names ``oldSelf``.
-    length
-        Length of its text in characters.
-    depth, slow_calls, list_calls, sums, products, reads_text
-        As in `moorage.apiserver.custom.rules.checking.Checked`.
-    """
+    """A compiled expression: that of the runtime, its text, and whether it names ``oldSelf``."""
 
     expression: Any
+    reading: Reading
     uses_old: bool
-    depth: int
-    slow_calls: int
-    list_calls: int
-    sums: int
-    products: int
-    reads_text: bool
-    length: int
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -86,7 +54,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The reason why an evaluation has no result, in the words of cel-go."""
+    """The reason why an evaluation has no result."""
 
     message: str
     too_long: bool = False
@@ -105,59 +73,45 @@ def is_installed() -> bool:
     return True
 
 
-def compile_text(text: str, form: Form, wanted: str, *, optional_old: bool) -> Program | Refusal:
+def compile_text(text: str, wanted: str, *, optional_old: bool) -> Program | Refusal:
     """Compile an expression over ``self`` and ``oldSelf``.
 
     Parameters
     ----------
     text
         The expression.
-    form
-        Form of both variables.
     wanted
         Type of the result that the rule needs, ``bool`` or ``string``.
     optional_old
         ``oldSelf`` is an optional value.
     """
-    source = f"{_OPTIONAL_OLD}{text}\n)" if optional_old else text
-    first_line = 1 if optional_old else 0
+    environment = _environment()
     try:
-        compiled = _checking_environment(cel_type(form)).compile(source)
+        expression = environment.compile(text)
+        if optional_old:
+            expression = environment.compile(_OPTIONAL_OLD % text)
     except RuntimeError as error:
-        return _refusal(_plain(str(error)), first_line)
-    tree = read_tree(compiled.serialize())
-    checked = check_tree(tree, source, {"self": form, "oldSelf": form}, first_line)
-    if checked.faults:
-        return Refusal("compilation failed: " + "\n".join(checked.faults))
-    if checked.missing:
-        return Refusal("", missing=checked.missing)
-    result = compiled.return_type().name().lower()
-    if result == "dyn" and checked.form is not None:
-        result = cel_type(checked.form)
-    if result not in (wanted, "dyn"):
+        return _refusal(text, _plain(str(error)))
+    if expression.return_type().name().lower() not in (wanted, "dyn"):
         return Refusal(f"must evaluate to a {wanted}")
-    return Program(
-        expression=_environment().deserialize(write_tree(tree)),
-        uses_old=checked.references > first_line,
-        depth=checked.depth,
-        slow_calls=checked.slow_calls,
-        list_calls=checked.list_calls,
-        sums=checked.sums,
-        products=checked.products,
-        reads_text=checked.reads_text,
-        length=len(source),
-    )
+    return Program(expression, read_rule(text), uses_old=_uses_old(text))
 
 
-def _refusal(message: str, first_line: int) -> Refusal:
-    missing = [_MISSING[name] for name in _UNKNOWN.findall(message) if name in _MISSING]
-    if missing:
-        return Refusal("", missing=missing[0])
+def _uses_old(text: str) -> bool:
+    try:
+        _environment(old=False).compile(text)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _refusal(text: str, message: str) -> Refusal:
+    for name in _UNKNOWN.findall(message):
+        if re.search(rf"\b{re.escape(name)}\s*\(", text):
+            return Refusal("", missing=f"function {name} with these arguments")
     if _TOO_DEEP.search(message):
         # cel-go allows a depth of 250.
         return Refusal("", missing="room for an expression nested so deep")
-    if first_line:
-        message = _LINE.sub(lambda found: str(int(found[0]) - first_line), message)
     return Refusal(f"compilation failed: {message}")
 
 
@@ -190,21 +144,8 @@ def evaluate(program: Program, variables: Any) -> Any:
         return value
     if isinstance(value, str):
         is_error = answer.type() == _runtime().Type.ERROR
-        return Failure(_words(value)) if is_error else value
+        return Failure(_plain(value)) if is_error else value
     return _NO_OVERLOAD
-
-
-def _words(text: str) -> str:
-    missing = _NO_SUCH_KEY.search(text)
-    if missing is not None:
-        return f"no such key: {missing[1]}"
-    index = _INDEX.search(text)
-    if index is not None:
-        return f"index out of bounds: {index[1]}"
-    if "No matching overloads found" in text or "to non-message type" in text:
-        return "no such overload"
-    plain = _plain(text)
-    return "division by zero" if plain == "divide by zero" else plain
 
 
 def _plain(text: str) -> str:
@@ -212,33 +153,14 @@ def _plain(text: str) -> str:
     return _STATUS.sub("", text)
 
 
-@lru_cache(maxsize=1024)
-def _checking_environment(type_name: str) -> cel.Env:
-    return _new_environment(_type(type_name))
-
-
-def _type(name: str) -> cel.Type:
-    """Return the type of a name made by `cel_type`; the runtime does not resolve nested names."""
-    kinds = _runtime().Type
-    if name.startswith("map("):
-        return kinds.Map(kinds.STRING, _type(name.removeprefix("map(string, ")[:-1]))
-    if name.startswith("list("):
-        return kinds.List(_type(name.removeprefix("list(")[:-1]))
-    return getattr(kinds, name.upper())
-
-
 @cache
-def _environment() -> cel.Env:
-    """Return the environment of evaluations: types are already checked, timestamps are text."""
-    return _new_environment(_runtime().Type.DYN)
-
-
-def _new_environment(kind: cel.Type) -> cel.Env:
-    runtime = _runtime()
+def _environment(*, old: bool = True) -> cel.Env:
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
+    runtime = _runtime()
+    names = ("self", "oldSelf") if old else ("self",)
     return runtime.NewEnv(
-        variables={"self": kind, "oldSelf": kind, HAS_OLD: runtime.Type.BOOL},
+        variables=dict.fromkeys(names, runtime.Type.DYN) | {HAS_OLD: runtime.Type.BOOL},
         functions=_functions(),
         extensions=[
             ext_bindings.ExtBindings(),
@@ -252,18 +174,16 @@ def _new_environment(kind: cel.Type) -> cel.Env:
 def _functions() -> list[cel.FunctionDecl]:
     runtime = _runtime()
     kinds = runtime.Type
-    types = {
-        "LIST": kinds.List(kinds.DYN),
-        "TEXTS": kinds.List(kinds.STRING),
-        "MAP": kinds.Map(kinds.STRING, kinds.List(kinds.STRING)),
-    } | {name: getattr(kinds, name) for name in _SCALARS}
+    lists = {"LIST": kinds.List(kinds.DYN), "TEXTS": kinds.List(kinds.STRING)}
     overloads: dict[str, list[cel.Overload]] = {}
     for function in rule_functions():
         overloads.setdefault(function.name, []).append(
             runtime.Overload(
                 id="_".join((function.name, *function.parameters)).lower(),
-                parameters=[types[name] for name in function.parameters],
-                return_type=types[function.returns],
+                parameters=[
+                    lists.get(name) or getattr(kinds, name) for name in function.parameters
+                ],
+                return_type=lists.get(function.returns) or getattr(kinds, function.returns),
                 is_member=function.is_member,
                 impl=function.implementation,
             )
