@@ -19,10 +19,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from moorage.base.clock import ManualClock
-from moorage.base.errors import KubeconfigError, RefusedError, TransportError
+from moorage.base.errors import (
+    AnswerTooLargeError,
+    ApiError,
+    KubeconfigError,
+    RefusedError,
+    TransportError,
+)
 from moorage.client.auth import Credential, FileCredentials, FixedCredentials, ServerAccess
 from moorage.client.auth import token_file as make_token_file
 from moorage.client.http_transport import HttpTransport, _environment_proxy, open_transport
+from moorage.client.status import refuse_failed
 from moorage.client.transport import Call, LineSplitter
 from tests.client.fakes import instant_sleep
 
@@ -139,6 +146,15 @@ AFTER = {"Retry-After": "2"}
         pytest.param("GET", [(500, {})], 500, 1, [], id="500 without Retry-After is an answer"),
         pytest.param("GET", [(409, AFTER)], 409, 1, [], id="409 is an answer"),
         pytest.param("GET", [(429, AFTER)], 429, 11, [2.0] * 10, id="ten retries are the limit"),
+        pytest.param(
+            "POST",
+            [(429, {"Retry-After": "9" * 40}), (201, {})],
+            201,
+            2,
+            [60.0],
+            id="a minute is the longest",
+        ),
+        pytest.param("GET", [(429, {"Retry-After": "²"})], 429, 1, [], id="a digit that is none"),
     ],
 )
 async def test_retry_after(method, answers, status, calls, pauses):
@@ -149,6 +165,43 @@ async def test_retry_after(method, answers, status, calls, pauses):
         ):
             answer = await transport.request(Call(method, "/x"))
     assert (answer.status, len(seen), slept) == (status, calls, pauses)
+
+
+async def without_end(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(status=int(request.query.get("status", "200")))
+    if "packed" in request.query:
+        response.enable_compression(web.ContentCoding.gzip)
+    await response.prepare(request)
+    try:
+        while not request.app[OVER].is_set():
+            await response.write(b"x\n" * 100_000)
+    except ConnectionError:
+        pass
+    return response
+
+
+@pytest.mark.parametrize(
+    "query", [pytest.param((), id="plain"), pytest.param((("packed", "1"),), id="compressed")]
+)
+async def test_an_answer_without_end_is_given_up(query):
+    call = Call("GET", "/x", query, answer_bytes_max=1_000_000)
+    async with serving(without_end) as (server, _), connected(server) as transport:
+        with pytest.raises(AnswerTooLargeError) as caught:
+            await transport.request(call)
+    told = f"GET {server}/x: the answer is longer than 1000000 bytes"
+    assert str(caught.value) == told
+
+
+async def test_a_refusal_without_end_is_read_no_further_than_it_is_of_use():
+    call = Call("GET", "/x", (("status", "503"),))
+    async with (
+        serving(without_end) as (server, _),
+        connected(server) as transport,
+        transport.stream(call) as lines,
+    ):
+        with pytest.raises(ApiError) as caught:
+            await refuse_failed(lines)
+    assert (caught.value.code, len(caught.value.message)) == (503, 511)
 
 
 async def test_a_refused_token_is_read_again_and_tried_once_more(tmp_path):

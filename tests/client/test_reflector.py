@@ -11,7 +11,7 @@ from moorage.api.node import Node
 from moorage.api.resources import NODES
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.base.errors import DecodeError, RefusedError, TransportError
+from moorage.base.errors import AnswerTooLargeError, DecodeError, RefusedError, TransportError
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
@@ -255,6 +255,48 @@ CASES = [
             "update b@2->7",
         ],
         id="an object that cannot be decoded is reported and the stream goes on",
+    ),
+    pytest.param(
+        [
+            Stream(
+                *BEGIN,
+                b'{"type":"MODIFIED","object":{"metadata":{"name":"a","labels":{"x":"\xff"}}}}',
+                modified("b", 7),
+            )
+        ],
+        ["watch-list@", "watch@7"],
+        [
+            *BEGIN_HEARD,
+            "undecodable a: not JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid "
+            "start byte",
+            "update b@2->7",
+        ],
+        id="so is an object with a text that is not UTF-8",
+    ),
+    pytest.param(
+        [Stream(*BEGIN, {"type": "ADDED", "object": {"kind": "x" * 200}}, modified("b", 7))],
+        ["watch-list@", "watch@7"],
+        [*BEGIN_HEARD, f"undecodable : kind '{'x' * 74} where a Node should be", "update b@2->7"],
+        id="an object of another kind is reported, and its kind shown in part",
+    ),
+    pytest.param(
+        [
+            Stream(*BEGIN, b'{"type":"ADDED","object":{"x":' + b"[" * 9999 + b"]" * 9999 + b"}}"),
+            Stream(*BEGIN, bookmark(6)),
+        ],
+        ["watch-list@", "watch-list@5", "watch@6"],
+        [*BEGIN_HEARD, "update a@1->1", "update b@2->2"],
+        id="a line nested deeper than any object breaks the stream",
+    ),
+    pytest.param(
+        [
+            NO_STREAMING_LIST,
+            AnswerTooLargeError("the answer is longer than 268435456 bytes"),
+            answer(node_list(4, node("a", 1))),
+        ],
+        ["watch-list@", "list@0 limit 500", "list limit 500", "watch@4"],
+        ["add a@1", "synced"],
+        id="a list too long to be read whole is read in pages",
     ),
     pytest.param(
         [Stream(*BEGIN, deleted("a", 6, unschedulable="maybe"), {"type": "ADDED", "object": 3})],

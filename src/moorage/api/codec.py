@@ -7,7 +7,7 @@ writes ``"items": null`` for an empty list) is accepted: such bytes take a slowe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 _ENCODER = msgspec.json.Encoder()
 _UNTYPED: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
-# RecursionError: brackets nested deeper than the interpreter follows; no API object is nested so
-# deeply.
-_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises. RecursionError: brackets are nested deeper than the interpreter follows;
+no API object is nested so deeply."""
 
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """One decoder a type. Bounded by the number of types in the program."""
@@ -46,7 +46,7 @@ def decode(type_: type[T], data: bytes | bytearray | memoryview | str) -> T:
         return decoder(type_).decode(data)
     except msgspec.ValidationError:
         return from_dict(type_, decode_untyped(data))
-    except _NOT_JSON as error:
+    except NOT_JSON as error:
         raise DecodeError(f"{type_.__name__}: not JSON: {error}") from error
 
 
@@ -60,7 +60,7 @@ def decode_untyped(data: bytes | bytearray | memoryview | str) -> Any:
     """
     try:
         return _UNTYPED.decode(data)
-    except _NOT_JSON as error:
+    except NOT_JSON as error:
         raise DecodeError(f"not JSON: {error}") from error
 
 
@@ -74,7 +74,7 @@ def from_dict(type_: type[T], mapping: Mapping[str, Any]) -> T:
     """
     try:
         return msgspec.convert(mapping, type_)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         pass
     try:
         return msgspec.convert(_without_nulls(mapping), type_)

@@ -85,6 +85,10 @@ class RefusedError(TransportError):
     """No connection could be made: the server certainly did not act, repeating is safe."""
 
 
+class AnswerTooLargeError(TransportError):
+    """The server's answer was longer than is read; the server may have acted on the call."""
+
+
 class NotLeadingError(RefusedError):
     """A write was not sent, because this process does not hold the leader's lease (any more)."""
 

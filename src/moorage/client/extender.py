@@ -36,8 +36,6 @@ from moorage.client.transport import Answer, Call, Transport
 T = TypeVar("T")
 
 _OK = 200
-# A guess: 15000 whole nodes of 4 KB each.
-_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +74,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 class OneTryTransport(HttpTransport):
     """Carries a call once: an extender that asks to come back later has failed this attempt.
 
-    An answer beyond 64 MiB is given up, so that an endless one cannot fill the memory. An answer
-    equal to the last one of its path is returned as the same object.
+    An answer equal to the last one of its path is returned as the same object.
     """
 
     _last: Mapping[str, bytes] = {}
@@ -86,17 +83,14 @@ class OneTryTransport(HttpTransport):
         """Send a call and read the whole answer."""
         return await self._request_once(call)
 
-    async def _whole_body(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _whole_body(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []
         size, path = 0, response.url.raw_path
         last = self._last.get(path, b"")
         same = True
-        async for piece, _ in response.content.iter_chunks():
+        async for piece in self._pieces(call, response):
             same = same and last.startswith(piece, size)
             size += len(piece)
-            if size > _ANSWER_BYTES_MAX:
-                response.close()
-                raise TransportError(f"the answer is longer than {_ANSWER_BYTES_MAX} bytes")
             pieces.append(piece)
         if same and size == len(last):
             return last

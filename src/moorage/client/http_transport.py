@@ -25,7 +25,12 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 from moorage.base import aio
 from moorage.base.authorities import read_when_used
 from moorage.base.clock import Clock
-from moorage.base.errors import KubeconfigError, RefusedError, TransportError
+from moorage.base.errors import (
+    AnswerTooLargeError,
+    KubeconfigError,
+    RefusedError,
+    TransportError,
+)
 from moorage.client.auth import Credential, ServerAccess
 from moorage.client.guard import WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
@@ -169,13 +174,32 @@ class HttpTransport:
                 self._guard.before(call)
             try:
                 async with self._open(lane, call, timeout) as response:
-                    body = await self._whole_body(response)
+                    body = await self._whole_body(call, response)
                     return Answer(response.status, _headers(response), body)
             except _FAILURES as error:
                 raise self.failure(call, error, seconds=call.timeout_seconds) from error
 
-    async def _whole_body(self, response: aiohttp.ClientResponse) -> bytes:
-        return await response.read()
+    async def _whole_body(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
+        return b"".join([piece async for piece in self._pieces(call, response)])
+
+    async def _pieces(self, call: Call, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """Yield an answer's body as it arrives; an endless one cannot fill the memory.
+
+        Raises
+        ------
+        AnswerTooLargeError
+            The body is longer than the call allows.
+        """
+        size = 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > call.answer_bytes_max:
+                response.close()
+                raise AnswerTooLargeError(
+                    f"{call.method} {self._access.server}{call.path}: the answer is longer than "
+                    f"{call.answer_bytes_max} bytes"
+                )
+            yield piece
 
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[LineStream]:

@@ -7,11 +7,11 @@ that does not fit takes a second look (ERROR and BOOKMARK objects, and objects w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from moorage.api.codec import decode_untyped, decoder, from_dict
+from moorage.api.codec import NOT_JSON, decode_untyped, decoder, from_dict
 from moorage.api.meta import ApiObject, ListMeta
 from moorage.base.errors import DecodeError
 from moorage.client.status import Status
@@ -22,6 +22,8 @@ Key: TypeAlias = tuple[str, str]
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
 
 _KEPT = frozenset({"ADDED", "MODIFIED"})
+
+_SHOWN_MAX = 80  # characters of a text that is not what it should be
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -115,7 +117,7 @@ class ObjectReader(Generic[ObjectT]):
         """
         try:
             item = self._line.decode(line)
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             return self._second_look(line)
         if item.type == "ERROR" or (item.object.kind and item.object.kind != self._kind):
             return self._second_look(line)
@@ -133,7 +135,7 @@ class ObjectReader(Generic[ObjectT]):
         """
         try:
             page = self._page.decode(body)
-        except msgspec.MsgspecError:
+        except NOT_JSON:
             return self._list_one_by_one(body)
         if self._keep is not None:
             raw_items = self._raw_page.decode(body).items or []
@@ -144,24 +146,24 @@ class ObjectReader(Generic[ObjectT]):
         )
 
     def _second_look(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
-        raw = decode_untyped(line)
+        raw, fault = _untyped(line)
         kind = raw.get("type") if isinstance(raw, dict) else None
         if not isinstance(kind, str) or "object" not in raw:
             raise DecodeError(f"not a watch event: {line[:80]!r}")
         if kind == "ERROR":
             return self._status(raw["object"])
-        found = self._object(kind, raw["object"])
+        found = self._object(kind, raw["object"], fault)
         return found if isinstance(found, Unreadable) else WatchItem(kind, found)
 
     def _list_one_by_one(self, body: bytes) -> ListResult[ObjectT]:
         try:
             page = self._raw_page.decode(body)
-        except msgspec.MsgspecError as error:
+        except NOT_JSON as error:
             raise DecodeError(f"not a list of {self._kind}: {error}") from error
         items: list[ObjectT] = []
         unreadable: list[Unreadable] = []
         for raw in page.items or []:
-            found = self._object("ADDED", decode_untyped(bytes(raw)))
+            found = self._object("ADDED", *_untyped(bytes(raw)))
             if isinstance(found, Unreadable):
                 unreadable.append(found)
             else:
@@ -169,16 +171,22 @@ class ObjectReader(Generic[ObjectT]):
         meta = page.metadata
         return ListResult(items, unreadable, meta.resource_version, meta.continue_)
 
-    def _object(self, event: str, raw: object) -> ObjectT | Unreadable:
+    def _object(
+        self, event: str, raw: object, fault: DecodeError | None = None
+    ) -> ObjectT | Unreadable:
+        """Return an object, or why it cannot be read; a fault of its bytes comes first."""
         mapping = raw if isinstance(raw, Mapping) else {}
         kind = mapping.get("kind") or self._kind
-        if mapping and kind == self._kind:
+        if fault is not None:
+            error = fault
+        elif mapping and kind == self._kind:
             try:
                 return from_dict(self._type, mapping)
             except DecodeError as caught:
                 error = caught
         else:
-            error = DecodeError(f"{kind if mapping else 'nothing'} where a {self._kind} should be")
+            found = f"kind {kind!r}"[:_SHOWN_MAX] if mapping else "nothing"
+            error = DecodeError(f"{found} where a {self._kind} should be")
         metadata = mapping.get("metadata")
         names = metadata if isinstance(metadata, Mapping) else {}
         key = (_text(names, "namespace"), _text(names, "name"))
@@ -200,6 +208,25 @@ def key_of(obj: ApiObject) -> Key:
 def ends_initial_events(bookmark: ApiObject) -> bool:
     """Whether a bookmark says that the list part of a streaming list is complete."""
     return bookmark.metadata.annotations.get(INITIAL_EVENTS_END) == "true"
+
+
+def _untyped(data: bytes) -> tuple[Any, DecodeError | None]:
+    """Return JSON as plain values, and its fault if some text in it is not UTF-8.
+
+    Such a text is shown with U+FFFD in it, so that the object can be named.
+
+    Raises
+    ------
+    DecodeError
+        Not JSON.
+    """
+    try:
+        return decode_untyped(data), None
+    except DecodeError as fault:
+        text = data.decode("utf-8", "replace")
+        if "\ufffd" not in text:
+            raise
+        return decode_untyped(text), fault
 
 
 def _text(mapping: Mapping[str, object], name: str) -> str:

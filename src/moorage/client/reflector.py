@@ -26,6 +26,7 @@ from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import (
+    AnswerTooLargeError,
     ApiError,
     DecodeError,
     GoneError,
@@ -219,6 +220,12 @@ class Reflector(Generic[ObjectT]):
             try:
                 found = await self._pages(version, limit)
                 break
+            except AnswerTooLargeError as error:
+                # Some servers send a list from memory whole. Without a version it comes in pages.
+                if self._unavailable:
+                    raise
+                self._failed("list", error)
+                self._unavailable = True
             except ApiError as error:
                 if self._unavailable or not _version_unavailable(error):
                     raise

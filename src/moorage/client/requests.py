@@ -28,6 +28,9 @@ PAGE_SIZE = 500  # client-go tools/pager
 # connection is dead without having been closed.
 _WATCH_IDLE_SECONDS = 300.0
 
+# A guess: a page of 500 objects of half a MiB. A list beyond it is read page by page (`reflector`).
+LIST_BYTES_MAX = 256 << 20
+
 _LIST_SECONDS_MAX = 120.0  # guess: a full page of the largest objects over a slow line
 
 
@@ -80,6 +83,7 @@ def list_objects(
         query,
         accept=accept,
         timeout_seconds=_LIST_SECONDS_MAX,
+        answer_bytes_max=LIST_BYTES_MAX,
     )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from moorage.api.codec import NOT_JSON
 from moorage.base.errors import ApiError, api_error
 from moorage.client.transport import Answer, LineStream
 
+_STATUS_BYTES_MAX = 1 << 20  # a guess: far above any Status
+_RETRY_SECONDS_MAX = 60.0  # a guess: longer than a server under load asks for
 _TEXT_BYTES_MAX = 512  # guess: enough of a proxy's HTML page to recognise it
 
 
@@ -45,7 +48,7 @@ def read_status(body: bytes) -> Status | None:
     """Decode a ``Status`` body; None if the bytes are no ``Status``."""
     try:
         return _STATUS.decode(body)
-    except msgspec.MsgspecError:
+    except NOT_JSON:
         return None
 
 
@@ -75,8 +78,14 @@ async def refuse_failed(stream: LineStream) -> None:
         The status is 400 or more.
     """
     if stream.status >= 400:
-        body = b"\n".join([line async for line in stream])
-        raise error_from_answer(Answer(stream.status, stream.headers, body))
+        lines: list[bytes] = []
+        size = 0
+        async for line in stream:
+            lines.append(line)
+            size += len(line)
+            if size > _STATUS_BYTES_MAX:
+                break
+        raise error_from_answer(Answer(stream.status, stream.headers, b"\n".join(lines)))
 
 
 def error_from_status(
@@ -91,14 +100,17 @@ def error_from_status(
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return ``Retry-After`` in seconds; None if absent or not a whole number.
+    """Return ``Retry-After`` in seconds, a minute at most; None if absent or not a whole number.
 
     Notes
     -----
-    The HTTP-date form is not read, as in kubernetes v1.36 client-go rest/with_retry.go.
+    The HTTP-date form is not read, as in kubernetes v1.36 client-go rest/with_retry.go. That client
+    waits as long as it is told: a server could keep a binding under way for years.
     """
     text = headers.get("retry-after", "").strip()
-    return float(text) if text.isdigit() else None
+    if not (text.isascii() and text.isdigit()):
+        return None
+    return min(float(text), _RETRY_SECONDS_MAX)
 
 
 def too_large_resource_version(error: ApiError) -> bool:

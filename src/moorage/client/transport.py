@@ -17,6 +17,10 @@ from moorage.base.errors import DecodeError
 
 JSON = "application/json"
 
+ANSWER_BYTES_MAX = 64 << 20
+"""The longest answer that is read, unless a call says otherwise, bytes. A guess: 20 of the largest
+objects, or an extender's answer about 15,000 whole nodes of 4 KB."""
+
 
 class Call(msgspec.Struct, frozen=True):
     """A call to an API server, independent of how it is carried.
@@ -41,6 +45,8 @@ class Call(msgspec.Struct, frozen=True):
         (`Transport.stream`); None waits for ever.
     idle_seconds
         Streams only: the longest silence between two pieces of the body; None waits for ever.
+    answer_bytes_max
+        The longest answer that is read (`Transport.request`), decompressed, bytes.
     """
 
     method: str
@@ -51,6 +57,7 @@ class Call(msgspec.Struct, frozen=True):
     accept: str = JSON
     timeout_seconds: float | None = 30.0
     idle_seconds: float | None = None
+    answer_bytes_max: int = ANSWER_BYTES_MAX
 
     @property
     def whole_body(self) -> bytes:
@@ -106,6 +113,8 @@ class Transport(Protocol):
         ------
         TransportError
             No answer came; whether the server acted is unknown.
+        AnswerTooLargeError
+            The answer is longer than the call allows.
         """
         ...
 
