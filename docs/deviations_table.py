@@ -177,6 +177,24 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a write may be lost behind its answer",
     ),
     Deviation(
+        subject="A pod that the server says is on another node than before",
+        upstream="kube-scheduler ends: its cache is corrupted",
+        here="reported, and taken for a pod that was deleted and made again",
+        why="no single object may end the scheduler",
+    ),
+    Deviation(
+        subject="Two pods with one uid, or a pod without uid",
+        upstream="both are taken in, and change each other's place in queue and cache",
+        here="the first is taken in; the other is reported and left alone",
+        why="state and writes go by the uid",
+    ),
+    Deviation(
+        subject="`Retry-After` of more than a minute",
+        upstream="obeyed, however long",
+        here="a minute",
+        why="a server must not keep a binding under way for years",
+    ),
+    Deviation(
         subject="A failed eviction among several",
         upstream="the others still under way are cancelled",
         here="they end by themselves; the last victim is spared just the same",

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from moorage.api.changes import Resource
+from moorage.api.codec import from_dict
+from moorage.api.pod import Pod
 from moorage.api.volume import StorageClass
-from moorage.base.errors import CacheCorruptedError
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.snapshot.listers import Lister
+from moorage.testing.builders import pod_manifest
 from tests.service.build import World, node, pod
 
 Step = tuple[str, *tuple[Any, ...]]
@@ -57,6 +59,7 @@ class Handlers:
 
 _PRIORITIES = (("low", 1), ("same", 5), ("high", 9))
 BOUND: dict[str, Any] = {"node_name": "n1"}
+N2: dict[str, Any] = {"node_name": "n2"}
 OTHER: dict[str, Any] = {"schedulerName": "somebody-else"}
 N1 = ("node add", node())
 
@@ -276,6 +279,52 @@ N1 = ("node add", node())
             [],
             id="a node that never could be read is deleted",
         ),
+        pytest.param(
+            [("pod add", pod()), ("pod add", pod("q", uid="uid-p"))],
+            [],
+            id="a second pod with the same uid is left alone",
+        ),
+        pytest.param(
+            [
+                ("pod add", pod()),
+                ("pod add", pod("q", uid="uid-p")),
+                ("pod delete", pod()),
+                ("pod update", pod("q", uid="uid-p"), pod("q", uid="uid-p", version="2")),
+            ],
+            ["queue.add q"],
+            id="it is taken in when the first is gone",
+        ),
+        pytest.param(
+            [("pod add", pod()), ("pod add", pod("q", uid="uid-p", **BOUND))],
+            [],
+            id="a pod on a node with the uid of a waiting pod is left alone",
+        ),
+        pytest.param(
+            [("pod add", pod(**BOUND)), ("pod update", pod(**BOUND), pod(version="2", **N2))],
+            [
+                "cache.remove_pod p",
+                "move AssignedPodDelete p -",
+                "queue.delete p",
+                "cache.add_pod p",
+                "move AssignedPodAdd - p",
+            ],
+            id="a pod that moves between nodes was deleted and made again",
+        ),
+        pytest.param(
+            [("pod add", pod(**BOUND)), ("pod update", pod(**BOUND), pod(version="2"))],
+            ["cache.remove_pod p", "move AssignedPodDelete p -", "queue.delete p", "queue.add p"],
+            id="so was a pod that leaves its node",
+        ),
+        pytest.param(
+            [("pod add", pod(**BOUND)), ("pod delete", pod(**N2))],
+            ["cache.remove_pod p", "move AssignedPodDelete p -"],
+            id="a pod is deleted on another node than it was on",
+        ),
+        pytest.param(
+            [N1, ("pod add", pod()), ("assume", pod()), ("pod delete", pod(**N2))],
+            ["cache.remove_pod p", "move AssignedPodDelete p -", "queue.delete p"],
+            id="an assumed pod is deleted on another node",
+        ),
     ],
 )
 def test_each_watch_event_tells_cache_and_queue(steps: list[Step], told: list[str]) -> None:
@@ -310,10 +359,37 @@ def test_a_node_change_that_does_not_fit_the_cache_is_logged_and_passed_on(
     assert "node n1 is not found" in caplog.text
 
 
-def test_a_pod_that_moves_between_nodes_ends_the_scheduler() -> None:
-    first, moved = pod(node_name="n1"), pod(node_name="n2", version="2")
-    with pytest.raises(CacheCorruptedError, match="the API says n2"):
-        Handlers().play(("pod add", first), ("pod update", first, moved))
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        pytest.param(
+            [("pod add", pod()), ("pod add", pod("q", uid="uid-p"))],
+            "Pod default/q is left alone: metadata.uid: pod default/p has the same uid",
+            id="a uid twice",
+        ),
+        pytest.param(
+            [("pod add", from_dict(Pod, pod_manifest("q")))],
+            "Pod default/q is left alone: metadata.uid: there is none",
+            id="no uid",
+        ),
+        pytest.param(
+            [("pod add", pod(**BOUND)), ("pod update", pod(**BOUND), pod(**N2))],
+            "Pod default/p: spec.nodeName: changed from n1 to 'n2', though a pod never moves; the "
+            "new version counts",
+            id="a pod that moves",
+        ),
+        pytest.param(
+            [("pod add", pod(**BOUND)), ("pod delete", pod(**N2))],
+            "Pod default/p: spec.nodeName: deleted on n2, though it was on n1",
+            id="a pod deleted elsewhere",
+        ),
+    ],
+)
+def test_what_cannot_be_is_reported_by_name_and_field(
+    steps: list[Step], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Handlers().play(*steps)
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [text]
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,12 @@ from moorage.service.failure import FailureHandler
 from moorage.service.first_failure import FirstFailure
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
-from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, PodStore
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.kinds import watched
 from moorage.service.leader import Elector
 from moorage.service.outcomes import Outcomes
 from moorage.service.plugin_effects import ApiEffects
+from moorage.service.pod_store import PodStore
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
 from moorage.service.scheduler import Parts, Scheduler

@@ -27,9 +27,9 @@ from moorage.framework.status import ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.evictions import EvictionLedger
-from moorage.service.ingest import PodStore
 from moorage.service.nominations import Nominations
 from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
+from moorage.service.pod_store import PodStore
 from moorage.service.queue_of_profiles import build_queue
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.group_labels import (

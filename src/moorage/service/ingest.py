@@ -21,6 +21,7 @@ from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import CacheCorruptedError, CacheError, DecodeError
 from moorage.service.facts import Facts
+from moorage.service.pod_store import PodStore
 from moorage.service.pod_writes import PodWrites
 from moorage.service.waiting import WaitingPods
 from moorage.snapshot.listers import Lister
@@ -99,37 +100,6 @@ class _Changing(_Reporting):
             moves_ns = self._events.now_ns()
             self._queue.move_all(event, old, new)
             self._events.handled(event.label, since_ns=moves_ns - before_ns)
-
-
-class PodStore:
-    """The newest version of every pod the API showed and did not delete."""
-
-    def __init__(self) -> None:
-        # The pods as compiled for attempts; a newer version takes over most of the compiled parts.
-        self._infos: dict[tuple[str, str], PodInfo] = {}
-
-    def get(self, namespace: str, name: str) -> Pod | None:
-        """Return a pod, or None."""
-        found = self._infos.get((namespace, name))
-        return None if found is None else found.pod
-
-    def info(self, namespace: str, name: str) -> PodInfo | None:
-        """Return a pod as compiled for attempts, or None."""
-        return self._infos.get((namespace, name))
-
-    def all(self) -> Collection[Pod]:
-        """Return every pod."""
-        return [info.pod for info in self._infos.values()]
-
-    def put(self, pod: Pod) -> None:
-        """Keep a new version."""
-        info = info_of(pod)
-        self._infos[info.namespace, info.name] = info
-
-    def remove(self, pod: Pod) -> Pod | None:
-        """Forget a pod; return the kept version, None for an unknown pod."""
-        found = self._infos.pop((pod.metadata.namespace, pod.metadata.name), None)
-        return None if found is None else found.pod
 
 
 class NodeIngest(_Changing):
@@ -258,6 +228,9 @@ class PodIngest(_Changing):
             self.on_add(new)  # no version before could be read
             return
         old = before.pod
+        if old.spec.node_name and old.spec.node_name != new.spec.node_name:
+            self._moved(old, new)
+            return
         self._store.put(new)
         if self._writes is not None:
             self._writes.seen(new)
@@ -288,7 +261,7 @@ class PodIngest(_Changing):
         if assigned or (missed and self._known_assigned(pod)):
             began_ns = self._events.now_ns()
             try:
-                self._cache.remove_pod(pod)
+                self._cache.remove_pod(self._as_held(pod))
             except CacheError as problem:
                 _tolerate(problem)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
@@ -301,11 +274,52 @@ class PodIngest(_Changing):
 
     def _readable(self, pod: Pod, before: PodInfo | None = None) -> bool:
         try:
+            self._check_uid(pod)
             info_of(pod, like=before).part(RESOURCES)
         except ValueError as problem:
             self._report(pod, problem)
             return False
         return True
+
+    def _moved(self, old: Pod, new: Pod) -> None:
+        """Take in a pod that the server says is on another node now, which no pod ever is.
+
+        The new version counts, as if the pod had been deleted and made again.
+        """
+        _log.error(
+            "Pod %s: spec.nodeName: changed from %s to %r, though a pod never moves; the new "
+            "version counts",
+            new.full_name,
+            old.spec.node_name,
+            new.spec.node_name,
+        )
+        self.on_delete(old, missed=True)
+        self.on_add(new)
+
+    def _as_held(self, pod: Pod) -> Pod:
+        """Return a pod that is gone, on the node the cache holds it on: a pod never moves."""
+        try:
+            held = self._cache.get_pod(pod.uid)
+        except CacheError:
+            return pod
+        node_name = held.spec.node_name
+        if pod.spec.node_name not in ("", node_name):
+            _log.error(
+                "Pod %s: spec.nodeName: deleted on %s, though it was on %s",
+                pod.full_name,
+                pod.spec.node_name,
+                node_name,
+            )
+            return held
+        return pod
+
+    def _check_uid(self, pod: Pod) -> None:
+        """Refuse a pod that cannot be told from others: state and writes go by the uid."""
+        if not pod.uid:
+            raise ValueError("metadata.uid: there is none")
+        known = self._store.name_of(pod.uid)
+        if known is not None and known != (pod.metadata.namespace, pod.metadata.name):
+            raise ValueError(f"metadata.uid: pod {'/'.join(known)} has the same uid")
 
     def _assigned(self, pod: Pod) -> None:
         began_ns = self._events.now_ns()
