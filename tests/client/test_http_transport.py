@@ -192,7 +192,7 @@ async def test_an_answer_without_end_is_given_up(query):
     assert str(caught.value) == told
 
 
-async def test_a_refusal_without_end_is_read_no_further_than_it_is_of_use():
+async def test_a_failure_without_end_is_read_no_further_than_it_is_of_use():
     call = Call("GET", "/x", (("status", "503"),))
     async with (
         serving(without_end) as (server, _),
