@@ -112,12 +112,6 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="nobody is evicted for nothing",
     ),
     Deviation(
-        subject="Rejected members of a pod group while nothing else is queued",
-        upstream="are popped from backoff again at once",
-        here="wait for their backoff to end",
-        why="a group that does not fit would be tried again at once",
-    ),
-    Deviation(
         subject="A pod that comes, and the gated members of groups",
         upstream="each of them has its hint asked, and each of its own group is let in or refused",
         here="its own group is looked at, once it is complete: the rest would hear no, and is not "
@@ -333,6 +327,14 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         upstream="is tried again at once: its first member activates the others past their backoff",
         here="waits for a second",
         why="two groups that want the same room took it from each other without end",
+    ),
+    Deviation(
+        subject="Coscheduling that waits at Permit, members that were turned away",
+        upstream="come back when a pod or a PodGroup is added, or after five minutes; by labels, a "
+        "placed member does not activate the others",
+        here="come back when anything may have given room, and a placed member activates the "
+        "others in both forms",
+        why="members came back one by one, up to five minutes apart, each holding room in vain",
     ),
     Deviation(
         subject="Coscheduling by the labels of 2020",

@@ -75,6 +75,7 @@ class Attempt(World):
             queue=self.queue,
             wake=self.wake,
             slots=self.slots,
+            waiting=self.core.waiting,
             skipping=self.skipping(),
             groups=None,
             outcomes=Outcomes(

@@ -14,6 +14,7 @@ from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import SUCCESS, unschedulable
 from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
+from moorage.service.waiting import WaitingPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.queued_pod import QueuedPod
 from tests.service.build import World, node, pod
@@ -44,6 +45,7 @@ class Pumping(World):
 
     def __init__(self, decide: Decide = bind) -> None:
         super().__init__()
+        self.waiting = WaitingPods()
         self.profile: Any = object()
         self.decided: list[str] = []
         self._decide = decide
@@ -53,6 +55,7 @@ class Pumping(World):
             queue=self.queue,
             wake=self.wake,
             slots=self.slots,
+            waiting=self.waiting,
             skipping=self.skipping(),
             groups=None,
             outcomes=Outcomes(

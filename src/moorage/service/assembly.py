@@ -234,6 +234,7 @@ def _pump(core: Core, edge: _Edge) -> Pump:
         queue=core.queue,
         wake=edge.wake,
         slots=edge.slots,
+        waiting=core.waiting,
         skipping=skipping,
         groups=groups if core.snapshot.groups.has_source else None,
         outcomes=outcomes,

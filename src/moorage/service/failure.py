@@ -66,7 +66,6 @@ class FailureHandler:
         *,
         message: str,
         nomination: Nomination | None,
-        waits: bool = True,
     ) -> None:
         """Take back a pod whose attempt ended without a binding.
 
@@ -77,21 +76,18 @@ class FailureHandler:
         status
             Rejected or Error.
         diagnosis
-            Which plugins rejected the pod; None when the failure has no rejector.
+            Which plugins rejected the pod: the pod waits for an event that may cure the rejection.
+            None when the failure has no rejector: the pod comes back by backoff.
         message
             Text for the Event and the condition.
         nomination
             Change to the pod's nomination; None leaves the nomination alone.
-        waits
-            Whether the pod waits for an event that may cure a rejection. Otherwise, and without a
-            rejector, it comes back by backoff.
         """
         if self._attempts is not None:
             self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
-        rejectors = diagnosis if waits else None
         queued.rejected_by(
-            rejectors.unschedulable_plugins if rejectors else (),
-            rejectors.pending_plugins if rejectors else (),
+            diagnosis.unschedulable_plugins if diagnosis else (),
+            diagnosis.pending_plugins if diagnosis else (),
         )
         namespace, name = queued.key
         current = self._lookup(namespace, name)

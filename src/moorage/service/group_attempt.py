@@ -216,23 +216,16 @@ class GroupAttempts:
         for entry, outcome in outcomes:
             if outcome.decision is None:
                 self._facts.note_failure(entry.pod, outcome.status, outcome.message)
-                # Members come back by backoff. A member that waited for events would be popped
-                # again at once while nothing else waits, and the group with it. A pod gated while
-                # evictions run has to wait for events: their hints let it in again.
+                # A member without a node waits for the events that may cure its rejection; once it
+                # is popped, it takes the others along. A member that has no reason of its own
+                # comes back by backoff: another order of ties may fit where no event comes.
                 self._failures.handle(
                     entry,
                     outcome.status,
                     outcome.diagnosis,
                     message=outcome.message,
                     nomination=outcome.nomination,
-                    waits=self._is_gated(entry),
                 )
-
-    def _is_gated(self, entry: QueuedPod) -> bool:
-        """Whether PreEnqueue keeps the pod out until evictions for it, or its group, are over."""
-        terms = self._groups.terms_of(entry.pod)
-        running = self._core.evictions.running_for
-        return running(entry.uid) or (terms is not None and running(terms.uid))
 
     def _all_or_none(self, key: GroupKey) -> None:
         """Turn away the members held at Permit if too few others passed Reserve."""

@@ -20,6 +20,7 @@ from moorage.service.group_attempt import GroupAttempts
 from moorage.service.outcomes import Outcomes
 from moorage.service.skipping import Skipping
 from moorage.service.slots import BindingSlots
+from moorage.service.waiting import WaitingPods
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
 
@@ -42,6 +43,8 @@ class Pump:
         Set whenever the queue or the slots may have something new.
     slots
         Says whether another binding may begin.
+    waiting
+        Says whether pods that were turned away still hold their room.
     skipping
         Drops pods that need no attempt.
     groups
@@ -52,13 +55,14 @@ class Pump:
         Totals.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each part it drives
         self,
         *,
         cycles: Mapping[str, Cycle],
         queue: SchedulingQueue,
         wake: asyncio.Event,
         slots: BindingSlots,
+        waiting: WaitingPods,
         skipping: Skipping,
         groups: GroupAttempts | None,
         outcomes: Outcomes,
@@ -68,6 +72,7 @@ class Pump:
         self._queue = queue
         self._wake = wake
         self._slots = slots
+        self._waiting = waiting
         self._skipping = skipping
         self._groups = groups
         self._outcomes = outcomes
@@ -95,6 +100,10 @@ class Pump:
             asking = self.attempt(queued)
             if asking is not None:
                 await asking
+            if self._waiting.any_leaving:
+                # Their tasks give the room back when they next run. An attempt before that would
+                # find no room, and two groups would go on missing the same room in turn.
+                break
         return done
 
     def attempt(self, queued: QueuedPod) -> Awaitable[None] | None:

@@ -66,6 +66,8 @@ class WaitingPods:
     def __init__(self) -> None:
         # By uid, in the order of arrival; a decided pod stays until its task has taken note.
         self._held: dict[str, _Held] = {}
+        # Turned away, and still assumed: by uid.
+        self._leaving: dict[str, None] = {}
 
     def __len__(self) -> int:
         """How many pods are held, just decided pods included."""
@@ -111,8 +113,14 @@ class WaitingPods:
     def release(self, uid: str) -> None:
         """Let go of a pod whose binding task does not wait for an outcome any more."""
         held = self._held.pop(uid, None)
+        self._leaving.pop(uid, None)
         if held is not None:
             held.decide(SUCCESS)
+
+    @property
+    def any_leaving(self) -> bool:
+        """Whether a pod was turned away, and its task has not yet given back the room."""
+        return bool(self._leaving)
 
     def holds(self, uid: str) -> bool:
         """Whether a pod is held, decided about or not."""
@@ -155,7 +163,10 @@ class WaitingPods:
 
     def _decide(self, uid: str, status: Status) -> bool:
         held = self._held.get(uid)
-        return held is not None and held.decide(status)
+        if held is None or not held.decide(status):
+            return False
+        self._leaving[uid] = None
+        return True
 
     def _time_out(self, uid: str, plugin: str, seconds: float) -> None:
         waited = format_duration(round(seconds * NS_PER_SECOND))

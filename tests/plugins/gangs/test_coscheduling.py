@@ -191,3 +191,27 @@ def test_the_pods_of_an_event_are_the_pods_its_hint_queues(mode: str):
             queued = [each.name for each in pods if hint(each, None, new)]
             told = [each.name for each in (pods if named is None else named)]
             assert sorted(told) == sorted(queued), (registration.event, new)
+
+
+ROOM: list[Any] = [
+    pytest.param(pod("x", node_name="n0"), None, ["whole0", "whole1"], id="a pod is deleted"),
+    pytest.param(pod("x"), None, [], id="a pod without a node is deleted"),
+    pytest.param(of("whole9", "whole", node_name="n0"), None, [], id="the group's own pod"),
+    pytest.param(of("part9", "part", node_name="n0"), None, ["whole0", "whole1"], id="another's"),
+    pytest.param(None, node("n9"), ["whole0", "whole1"], id="a node is added"),
+    pytest.param(node("n1"), node("n1"), ["whole0", "whole1"], id="a node changes"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), ROOM)
+def test_in_mode_permit_room_wakes_the_members_of_complete_groups(old, new, expected: list[str]):
+    waiting = [*(of(f"whole{i}", "whole") for i in range(2)), of("part0", "part")]
+    snapshot = world(group("whole"), group("part"), pods=waiting)
+    *_, registration = plugin(snapshot, "permit").events_to_register()
+    hint = registration.hint
+    assert hint is not None
+    assert [each.name for each in waiting if hint(each, old, new)] == expected
+    *_, registration = plugin(snapshot, "trial").events_to_register()
+    hint = registration.hint
+    assert hint is not None
+    assert [each.name for each in waiting if hint(each, old, new)] == []

@@ -4,5 +4,6 @@
 - `topology_placement_generator`: the plugin TopologyPlacementGenerator.
 - `pod_group_pods_count`: the plugin PodGroupPodsCount.
 - `coscheduling`: the plugin Coscheduling, for groups that pods name in labels.
+- `coscheduling_hints`: the events that may cure a rejection by Coscheduling.
 - `coscheduling_rules`: the reasons why Coscheduling does not try a group yet.
 """

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from moorage.api.changes import Action, ClusterEvent, Resource
-from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL, CoschedulingGroup
+from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args_optional import CoschedulingArgs, validate_coscheduling_args
@@ -27,6 +26,7 @@ from moorage.framework.group import CARRIED_OUT, GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
@@ -118,16 +118,18 @@ class Coscheduling:
         if found is None:
             return None, SUCCESS
         key, _, terms = found
-        if key.source == LABEL_SOURCE:
-            return None, self._rules.label_rejection(key, terms, pod.pod)
         text = f"podGroup {key.full_name} failed recently"  # upstream's words
         if self._backoff.holds(key):
             return None, unresolvable(text)
-        if self._backing_off.holds(key):
+        if key.source == LABEL_SOURCE:
+            status = self._rules.label_rejection(key, terms, pod.pod)
+        else:
+            status = self._rules.shortage(key, terms, pod.pod)
+        if status.ok and self._backing_off.holds(key):
             # The first placed member activates the others, whatever their backoff. Otherwise two
             # groups that need the same room would take the room from each other repeatedly.
-            return None, error(text)
-        return None, self._rules.shortage(key, terms, pod.pod)
+            status = error(text)
+        return None, status
 
     # -- in mode permit ------------------------------------------------------------------------
 
@@ -149,7 +151,7 @@ class Coscheduling:
                 for uid in members.assumed:
                     self._effects.allow(uid, self.name)
             return SUCCESS, 0.0
-        if phase is None and members.placed == 1 and key.source == CUSTOM_SOURCE:
+        if phase is None and members.placed == 1:
             state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
         missing = terms.minimum - members.placed
         text = f"waiting for {missing} more pods of group {key.full_name} to have a node"
@@ -197,6 +199,7 @@ class Coscheduling:
         members = self._snapshot.groups.members(key)
         self._reject(members, "rejection in Unreserve", but=pod.pod.uid)
         if self._waits:
+            self._backing_off.begin(key)
             self._failed(key, members)
 
     def _reject(self, members: GroupMembers, text: str, *, but: str = "") -> bool:
@@ -231,65 +234,5 @@ class Coscheduling:
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new members, new groups, and more room for groups with ``minResources``."""
-        pod_added = ClusterEvent(Resource.POD, Action.ADD)
-        pod_gone = ClusterEvent(Resource.POD, Action.DELETE)
-        node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        group = ClusterEvent(Resource.COSCHEDULING_GROUP, Action.ADD | Action.UPDATE)
-        return (
-            EventRegistration(pod_added, self._member_hint, self._joined_by),
-            EventRegistration(group, self._group_hint),
-            EventRegistration(pod_gone, self._room_hint, self._in_want_of_room),
-            EventRegistration(node, self._room_hint, self._in_want_of_room),
-        )
-
-    def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue for a pod of the same group; in mode ``trial`` only for the completing pod."""
-        del old
-        if not isinstance(new, Pod):
-            return True
-        groups = self._snapshot.groups
-        key = groups.key_of(waiting)
-        return key is not None and groups.key_of(new) == key and self._worth_a_look(key)
-
-    def _joined_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
-        """Return the pods for which `_member_hint` queues: the members of the pod's group."""
-        del old
-        if not isinstance(new, Pod):
-            return None
-        groups = self._snapshot.groups
-        key = groups.key_of(new)
-        if key is None or not self._worth_a_look(key):
-            return ()
-        return groups.members(key).waiting_pods()
-
-    def _worth_a_look(self, key: GroupKey) -> bool:
-        groups = self._snapshot.groups
-        terms = groups.source.terms_of(key)
-        return self._waits or terms is None or len(groups.members(key).pods) >= terms.minimum
-
-    def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue for the pod's own group."""
-        del old
-        if not isinstance(new, CoschedulingGroup):
-            return True
-        key = GroupKey(new.metadata.namespace, new.metadata.name, CUSTOM_SOURCE)
-        return self._snapshot.groups.key_of(waiting) == key
-
-    def _room_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue if the pod's group has ``minResources``."""
-        del old, new
-        found = self._group_of(waiting)
-        return found is not None and bool(found[2].resources)
-
-    def _in_want_of_room(self, old: object | None, new: object | None) -> Sequence[Pod]:
-        """Return the pods for which `_room_hint` queues; the cost grows with groups, not pods."""
-        del old, new
-        groups = self._snapshot.groups
-        found: list[Pod] = []
-        for key, members in groups.all().items():
-            if key.source and members.waiting:
-                terms = groups.source.terms_of(key)
-                if terms is not None and terms.resources:
-                    found += members.waiting_pods()
-        return found
+        """Register new members, new groups, and more room."""
+        return GroupHints(self._snapshot, waits=self._waits).registrations()
