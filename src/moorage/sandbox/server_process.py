@@ -20,6 +20,7 @@ with without_collecting():
     from moorage.sandbox.process import Ending, run_loop, until_ended
     from moorage.sandbox.server import SandboxServer
     from moorage.sandbox.settings import ServerReport, ServerSettings
+    from moorage.service.memory import settle_memory
 
 
 def main() -> int:
@@ -51,6 +52,7 @@ async def _serve(settings: ServerSettings, clock: Clock) -> None:
 
     try:
         _report(await server.start())
+        settle_memory(collect=False)
         nodes = server.play_nodes(ready)
         await until_ended(nodes, ending, name="nodes", child=True)
     finally:
