@@ -175,6 +175,19 @@ async def test_a_body_that_does_not_come_ends_the_call(tmp_path: Path, monkeypat
         assert await wire.cluster.names(CONFIG_MAPS) == []
 
 
+async def test_every_call_of_a_connection_has_a_time_limit(tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setattr(http, "_CALL_SECONDS", 0.3)
+    head = b"POST " + CONFIG_MAPS.encode() + b" HTTP/1.1\r\nHost: x\r\n" + SECRET + b"\r\n"
+    async with listening(tmp_path) as wire, asyncio.timeout(5):
+        reader, writer = await wire.connect()
+        # The timer of the first call is still running when the second call begins.
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await read_answer(reader)).body == b"ok"
+        writer.write(head + b"Content-Length: 100\r\n\r\n{")
+        assert (await read_answer(reader)).status == 504
+        writer.close()
+
+
 async def test_a_connection_serves_one_call_after_another(tmp_path: Path):
     async with listening(tmp_path) as wire:
         reader, writer = await wire.connect()

@@ -23,10 +23,9 @@ from typing import TypeVar
 from moorage.apiserver.fairness import FairMutex
 from moorage.apiserver.negotiate import Accepted, Form, accepts_yaml, negotiate
 from moorage.apiserver.requests import Query, Request
-from moorage.apiserver.routes import resource_target
+from moorage.apiserver.routes import Target
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.store import Store
-from moorage.apiserver.views import Catalog
 
 T = TypeVar("T")
 
@@ -48,21 +47,21 @@ _SWITCH_SECONDS = 0.0005
 _AT_HOME_SECONDS = 60.0
 
 
-def is_heavy(request: Request, catalog: Catalog, store: Store) -> bool:
+def is_heavy(request: Request, target: Target | None, store: Store) -> bool:
     """Whether answering a call may take long.
 
     Parameters
     ----------
     request
         The call, with its body.
-    catalog, store
-        Served kinds, and stored objects.
+    target
+        Target of its path; None where it addresses no resource.
+    store
+        Stored objects.
     """
     if len(request.body) > _BODY_BYTES_MAX or (request.method == "PATCH" and _COPY in request.body):
         return True
-    try:
-        target = resource_target(request.path, catalog)
-    except StatusError:
+    if target is None:
         # A document about the server; the descriptions of all kinds are made on demand.
         is_description = request.path.startswith("/openapi/")
         return is_description or accepts_yaml(request.headers.get("accept", ""))

@@ -45,13 +45,11 @@ class Authenticator:
         headers
             By lower-case name.
         peer_certificate
-            As `ssl.SSLSocket.getpeercert` returns it: only present when it was signed by the
-            cluster's CA. Its common name is the user, its organizations are the groups.
+            As for `certificate_user`.
         """
-        if peer_certificate:
-            user = _certificate_user(peer_certificate)
-            if user is not None:
-                return user
+        user = certificate_user(peer_certificate)
+        if user is not None:
+            return user
         value = headers.get("authorization", "")
         if not value.lower().startswith(_BEARER):
             return None
@@ -71,10 +69,18 @@ class Authenticator:
         return found
 
 
-def _certificate_user(certificate: Mapping[str, Any]) -> User | None:
+def certificate_user(certificate: Mapping[str, Any] | None) -> User | None:
+    """Return the user of a client's certificate; None without a certificate that names one.
+
+    Parameters
+    ----------
+    certificate
+        As `ssl.SSLSocket.getpeercert` returns it: only present when it was signed by the cluster's
+        CA. Its common name is the user, its organizations are the groups.
+    """
     name = ""
     groups = []
-    for part in certificate.get("subject", ()):
+    for part in (certificate or {}).get("subject", ()):
         for key, value in part:
             if key == "commonName":
                 name = value

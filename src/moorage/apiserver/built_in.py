@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from moorage.api.resources import (
     DEPLOYMENTS,
@@ -94,6 +94,8 @@ def verbs_of(fact: ResourceFact) -> tuple[str, ...]:
     return tuple(sorted({verb for action in fact.verbs for verb in _VERBS[action]}))
 
 
+# More pairs than there are in built-in kinds; definitions of custom resources come and go.
+@lru_cache(maxsize=1024)
 def subresource_body(resource: ResourceType, name: str) -> tuple[ResourceType, tuple[str, ...]]:
     """Return the type of the body of a subresource, and the verbs.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.status import too_many_requests
@@ -96,19 +96,24 @@ class Fairness:
         self._answered = 0
         self._round_due = False
 
-    @contextmanager
-    def under_way(self, call: Request) -> Iterator[None]:
-        """Count a call while it is being read and answered.
+    def under_way(self, call: Request) -> AbstractContextManager[None]:
+        """Count a call while it is being read and answered, in the context that is returned.
 
         Raises
         ------
         StatusError
             429: the user has too many calls under way, or exceeds its share of all calls.
         """
-        if _is_exempt(call):
-            yield
-            return
-        key = (_user(call), _is_lease(call))
+        return _EXEMPT if _is_exempt(call) else _UnderWay(self, (_user(call), _is_lease(call)))
+
+    def enter(self, key: tuple[str, bool]) -> None:
+        """Count a call of a (user, whether for a lease); refuse it where there are too many.
+
+        Raises
+        ------
+        StatusError
+            429.
+        """
         own = self._under_way.get(key, 0)
         share = CALLS_MAX // (len(self._under_way) + (own == 0))
         if own >= CALLS_OF_USER_MAX or (self._count >= CALLS_MAX and own >= share):
@@ -116,13 +121,13 @@ class Fairness:
             raise too_many_requests(text, retry_after_seconds=_RETRY_AFTER_SECONDS, causes=())
         self._under_way[key] = own + 1
         self._count += 1
-        try:
-            yield
-        finally:
-            self._count -= 1
-            self._under_way[key] -= 1
-            if not self._under_way[key]:
-                del self._under_way[key]
+
+    def leave(self, key: tuple[str, bool]) -> None:
+        """Count a call no more."""
+        self._count -= 1
+        self._under_way[key] -= 1
+        if not self._under_way[key]:
+            del self._under_way[key]
 
     async def turn(self, call: Request) -> None:
         """Wait until a call may be answered; at once while there are few."""
@@ -154,6 +159,26 @@ class Fairness:
             self._look_soon()
 
 
+class _UnderWay:
+    """The context of one counted call."""
+
+    # Every call has one, and a generator costs four times as much.
+    __slots__ = ("_fairness", "_key")
+
+    def __init__(self, fairness: Fairness, key: tuple[str, bool]) -> None:
+        self._fairness = fairness
+        self._key = key
+
+    def __enter__(self) -> None:
+        self._fairness.enter(self._key)
+
+    def __exit__(self, *raised: object) -> None:
+        self._fairness.leave(self._key)
+
+
+_EXEMPT = nullcontext()
+
+
 def _nothing() -> None:
     """Pass on nothing: a lost turn is one of many."""
 
@@ -170,4 +195,4 @@ def _is_exempt(call: Request) -> bool:
     """Whether a call never waits: health, and streams, which have bounds of their own."""
     if call.path.startswith(_HEALTH):
         return True
-    return call.method == "GET" and Query(call.query).flag("watch")
+    return call.method == "GET" and bool(call.query) and Query(call.query).flag("watch")

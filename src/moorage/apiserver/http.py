@@ -10,15 +10,16 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
-from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.auth import Authenticator, certificate_user
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.fairness import Fairness
 from moorage.apiserver.rbac.impersonation import GROUP_HEADER, joined
 from moorage.apiserver.replies import status_reply
-from moorage.apiserver.requests import Reply, Request, User, readable
+from moorage.apiserver.requests import Reply, Request, readable
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.status import StatusError, timed_out, unsupported_encoding
 from moorage.base.aio import real_seconds, sleep
@@ -47,20 +48,68 @@ _PIECE_BYTES = 512 * 1024
 _IDENTITIES = ("authorization", "impersonate-")
 
 
+class _TimeLimit:
+    """The time limit of the calls of one connection, which come one after the other.
+
+    One timer serves many calls. `asyncio.timeout` starts and cancels a timer for each call, which
+    costs more than all the rest of this class.
+    """
+
+    __slots__ = ("_call", "_ends_at", "_timer", "passed")
+
+    def __init__(self) -> None:
+        self._call: asyncio.Task[Any] | None = None
+        self._ends_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.passed = False
+
+    def begin(self) -> None:
+        """Start the time of a call: the current task."""
+        loop = asyncio.get_running_loop()
+        self._call, self.passed = asyncio.current_task(), False
+        self._ends_at = loop.time() + real_seconds(_CALL_SECONDS)
+        if self._timer is None:
+            self._timer = loop.call_at(self._ends_at, self._look)
+
+    def end(self) -> None:
+        """Stop the time of the call; the timer finds that out when it fires."""
+        self._call = None
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._call is None:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._ends_at:
+            # A later call than the one that started the timer.
+            self._timer = loop.call_at(self._ends_at, self._look)
+            return
+        self.passed = True
+        self._call.cancel()
+
+
 class _Connection(web.RequestHandler):
     """A connection that is closed when its first headers do not arrive."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_waiting", "certified", "limit")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the time limit of the headers."""
+        """Start the time limit of the headers; read the certificate, which stays the same."""
         super().connection_made(transport)
         loop = asyncio.get_running_loop()
         self._waiting = loop.call_later(real_seconds(_HEADERS_SECONDS), self._end)
+        self.limit = _TimeLimit()
+        self.certified = certificate_user(transport.get_extra_info("peercert"))
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop the time limit."""
+        """Stop the time limits."""
         self._waiting.cancel()
+        self.limit.close()
         super().connection_lost(exc)
 
     def headers_have_come(self) -> None:
@@ -152,27 +201,46 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
-        if isinstance(connection, _Connection):
-            connection.headers_have_come()
+        assert isinstance(connection, _Connection), "made by _Listener"
+        connection.headers_have_come()
         headers = _headers(request)
         call = Request(
             method=request.method,
             path=readable(request.path),
-            query=tuple((readable(name), readable(text)) for name, text in request.query.items()),
+            query=_query(request),
             headers=headers,
-            user=self._user(request, headers),
+            user=connection.certified or self._authenticator.user(headers, None),
         )
         try:
-            with self._fairness.under_way(call):
-                async with asyncio.timeout(real_seconds(_CALL_SECONDS)):
-                    reply = await self._reply(request, call)
-        except TimeoutError:
-            reply = status_reply(timed_out())
+            reply = await self._in_time(connection.limit, request, call)
         except StatusError as error:
             reply = status_reply(error)
         if isinstance(reply.body, bytes):
             return await _whole(request, reply, reply.body)
         return await _stream(request, reply, reply.body)
+
+    async def _in_time(self, limit: _TimeLimit, request: web.BaseRequest, call: Request) -> Reply:
+        """Have a call answered within the time limit.
+
+        Raises
+        ------
+        StatusError
+            429: too many calls are under way. 504: the time limit has passed.
+        """
+        limit.begin()
+        try:
+            with self._fairness.under_way(call):
+                return await self._reply(request, call)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            # The client may have disconnected at the same moment.
+            if not limit.passed or task is None or task.uncancel():
+                raise
+            raise timed_out() from None
+        except TimeoutError:
+            raise timed_out() from None
+        finally:
+            limit.end()
 
     async def _reply(self, request: web.BaseRequest, call: Request) -> Reply:
         """Read the body of an authenticated caller, and have the call answered.
@@ -187,11 +255,6 @@ class HttpServer:
                 call = msgspec.structs.replace(call, body=await _read_body(request))
         await self._fairness.turn(call)
         return await self._server.handle(call)
-
-    def _user(self, request: web.BaseRequest, headers: dict[str, str]) -> User | None:
-        transport = request.transport
-        certificate = transport.get_extra_info("peercert") if transport is not None else None
-        return self._authenticator.user(headers, certificate)
 
 
 async def _read_body(request: web.BaseRequest) -> bytes:
@@ -215,10 +278,17 @@ def _headers(request: web.BaseRequest) -> dict[str, str]:
     headers = {}
     for name, value in request.headers.items():
         key = name.lower()
-        headers[key] = value if key.startswith(_IDENTITIES) else readable(value)
+        kept = value.isascii() or key.startswith(_IDENTITIES)
+        headers[key] = value if kept else readable(value)
     if GROUP_HEADER in headers:
         headers[GROUP_HEADER] = joined(request.headers.getall(GROUP_HEADER))
     return headers
+
+
+def _query(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
+    if not request.rel_url.raw_query_string:
+        return ()
+    return tuple((readable(name), readable(text)) for name, text in request.query.items())
 
 
 async def _whole(request: web.BaseRequest, reply: Reply, body: bytes) -> web.StreamResponse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 
 import msgspec
 
@@ -59,6 +60,12 @@ class Accepted(msgspec.Struct, frozen=True):
     media_type: str = JSON
 
 
+_AS_STORED = Accepted(Form.OBJECT)
+# How many headers are remembered, and the longest such header (guesses: 64 KB together).
+_REMEMBERED_HEADERS = 256
+_REMEMBERED_LENGTH = 256
+
+
 def negotiate(
     accept: str, *, streamed: bool = False, protobuf: bool = True, tables: bool = True
 ) -> Accepted:
@@ -87,7 +94,13 @@ def negotiate(
     metadata in protobuf too.
     """
     if not accept:
-        return Accepted(Form.OBJECT)
+        return _AS_STORED
+    if len(accept) <= _REMEMBERED_LENGTH:
+        return _remembered(accept, streamed, protobuf, tables)
+    return _negotiated(accept, streamed, protobuf, tables)
+
+
+def _negotiated(accept: str, streamed: bool, protobuf: bool, tables: bool) -> Accepted:
     served = _STREAMED if streamed else SPOKEN_BUILT_IN
     for media_type, params in _preferences(accept):
         form = _form_of(media_type, params, served)
@@ -97,6 +110,10 @@ def negotiate(
             continue
         return Accepted(form, media_type if media_type in served else JSON)
     raise not_acceptable([f"{each};stream=watch" for each in served] if streamed else served)
+
+
+# A client sends the same header with each call; refusals are not remembered.
+_remembered = lru_cache(_REMEMBERED_HEADERS)(_negotiated)
 
 
 def accepts_protobuf(accept: str) -> bool:

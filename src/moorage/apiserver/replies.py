@@ -36,6 +36,8 @@ def written_reply(
     except Exception:
         _log.exception("%s %s was written and cannot be shown", record.namespace, record.name)
         body = record.data
+    if not warnings:
+        return Reply(status=status, body=body + b"\n")
     headers = tuple(("Warning", f'299 - "{text}"') for text in _header_texts(warnings))
     return Reply(status=status, body=body + b"\n", headers=headers)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.apiserver.rbac.attributes import OF_NAMESPACES
-from moorage.apiserver.status import unknown_path
+from moorage.apiserver.status import StatusError, unknown_path
 from moorage.apiserver.views import Catalog, Served
 
 
@@ -31,6 +31,34 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+
+
+class Routes:
+    """Resolves the paths of calls; a call asks for its path several times.
+
+    Parameters
+    ----------
+    catalog
+        Served kinds.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        # (path, generation of the catalog, target) of the last question, replaced as a whole:
+        # a heavy call asks from a thread of its own.
+        self._last: tuple[str, int, Target] | None = None
+
+    def find(self, path: str) -> Target | None:
+        """Return the target of a path, None for a path that is not of a served resource."""
+        last, generation = self._last, self._catalog.generation
+        if last is not None and last[0] == path and last[1] == generation:
+            return last[2]
+        try:
+            target = resource_target(path, self._catalog)
+        except StatusError:
+            return None
+        self._last = (path, generation, target)
+        return target
 
 
 def resource_target(path: str, catalog: Catalog) -> Target:

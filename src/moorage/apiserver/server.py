@@ -59,7 +59,7 @@ from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode, make_renderer
 from moorage.apiserver.replies import deleted_reply, status_reply, written_reply
 from moorage.apiserver.requests import Query, Reply, Request, User
-from moorage.apiserver.routes import Target, resource_target
+from moorage.apiserver.routes import Routes, Target, resource_target
 from moorage.apiserver.scaling import Scaler
 from moorage.apiserver.selection import read_selection
 from moorage.apiserver.status import (
@@ -146,6 +146,7 @@ class ApiServer:
         self._audit: AuditLog | None = None
         self._timeline: Timeline | None = None
         self._catalog = Catalog(kinds)
+        self._routes = Routes(self._catalog)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, rng)
         self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED], METRICS)
@@ -220,15 +221,23 @@ class ApiServer:
             self._expiry.sweep()
         if request.user is None or not aside.started:
             return self._reply(request)
-        if is_heavy(request, self._catalog, self._store):
+        target = self._routes.find(request.path)
+        if is_heavy(request, target, self._store):
             return await self._heavy(request)
-        try:
-            with evaluated_by(LATER):
-                if not aside.busy or request.method in _READS:
-                    return self._reply(request)
-                return await aside.writing(partial(self._reply, request))
-        except TooLongHere:
-            return await self._heavy(request)
+        if target is None or target.served.custom:
+            # Only custom resources have rules that may take long.
+            try:
+                with evaluated_by(LATER):
+                    return await self._light(request)
+            except TooLongHere:
+                return await self._heavy(request)
+        return await self._light(request)
+
+    async def _light(self, request: Request) -> Reply:
+        """Answer a call in the loop, a write not before the heavy call under way."""
+        if not self._aside.busy or request.method in _READS:
+            return self._reply(request)
+        return await self._aside.writing(partial(self._reply, request))
 
     async def _heavy(self, request: Request) -> Reply:
         """Answer a call beside the loop."""
@@ -353,9 +362,11 @@ class ApiServer:
         self._judge.close()
 
     def _answer(self, request: Request) -> Reply:
-        text = health(request.path, verbose="verbose" in Query(request.query))
-        if text is not None:
-            return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
+        target = self._routes.find(request.path)
+        if target is None:
+            text = health(request.path, verbose="verbose" in Query(request.query))
+            if text is not None:
+                return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
         if request.user is None:
             raise unauthorized()
         enforced = self._authorizer if self._rbac else None
@@ -373,13 +384,24 @@ class ApiServer:
         if request.fault is not None:
             raise request.fault
         request = call_in_json(request)
-        accept = request.headers.get("accept", "")
         if request.path == SNAPSHOT_PATH:
             return self._loader.answer(request)
         if request.path == TIME_PATH:
             return time_answer(self._timeline, request, user)
         if in_protobuf(request):
             request = call_from_protobuf(request, self._kind_of_body(request))
+        target = self._routes.find(request.path)
+        if target is None or target.served.custom:
+            beside = self._beside_resources(request, user)
+            if beside is not None:
+                return beside
+        if target is None:
+            target = pod_target(request, self._catalog)
+        return self._resource(request, target or resource_target(request.path, self._catalog))
+
+    def _beside_resources(self, request: Request, user: User) -> Reply | None:
+        """Answer a review, a call for measurements or for a document; None for other calls."""
+        accept = request.headers.get("accept", "")
         review = self._reviews.answer(request, user)
         if review is not None:
             negotiate(accept, tables=False)
@@ -389,7 +411,7 @@ class ApiServer:
             return metrics
         document = self._discovery.document(request.path, accept)
         if document is None:
-            return self._resource(request)
+            return None
         if request.method != "GET":
             raise method_not_allowed()
         if takes_only_openapi_protobuf(request.path, accept):
@@ -413,8 +435,7 @@ class ApiServer:
         target = resource_target(request.path, self._catalog)
         return kind_of_body(request.method, _kind_addressed(target))
 
-    def _resource(self, request: Request) -> Reply:
-        target = pod_target(request, self._catalog) or resource_target(request.path, self._catalog)
+    def _resource(self, request: Request, target: Target) -> Reply:
         query = Query(request.query)
         if target.subresource == "log":
             return self._logs.answer(target, request, query)

@@ -7,8 +7,8 @@ because a label alone can give the rules of a role to an aggregated role.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 
 import msgspec
@@ -25,6 +25,26 @@ RBAC_GROUP = "rbac.authorization.k8s.io"
 _COLLECTORS_FIELDS = frozenset({"finalizers", "ownerReferences", "managedFields"})
 
 
+_Call = tuple[User, Attributes]
+
+
+class _CalledBy:
+    """The context of one call."""
+
+    # Every call has one, and a generator costs four times as much.
+    __slots__ = ("_call", "_to", "_token")
+
+    def __init__(self, to: ContextVar[_Call | None], call: _Call) -> None:
+        self._to = to
+        self._call = call
+
+    def __enter__(self) -> None:
+        self._token = self._to.set(self._call)
+
+    def __exit__(self, *raised: object) -> None:
+        self._to.reset(self._token)
+
+
 class Escalation:
     """Checks the writes of one call to roles and bindings, and whether its apply may create.
 
@@ -39,16 +59,11 @@ class Escalation:
         # The caller and the attributes of its call; None while the server itself writes. Reads are
         # answered in the loop while a thread answers a heavy call, so each thread has its own
         # value.
-        self._call: ContextVar[tuple[User, Attributes] | None] = ContextVar("call", default=None)
+        self._call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
-    @contextmanager
-    def called_by(self, user: User, wanted: Attributes) -> Iterator[None]:
+    def called_by(self, user: User, wanted: Attributes) -> AbstractContextManager[None]:
         """Attribute the writes inside the context to a user; the server writes outside of it."""
-        token = self._call.set((user, wanted))
-        try:
-            yield
-        finally:
-            self._call.reset(token)
+        return _CalledBy(self._call, (user, wanted))
 
     def check_apply_creates(self) -> None:
         """Raise if an apply would create an object and the caller lacks the verb ``create``.

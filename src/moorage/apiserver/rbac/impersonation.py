@@ -48,7 +48,10 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
         400: groups without a user, unsupported headers, or no UTF-8. 403: the caller may not.
     """
     user = known(user)
-    if not any(header.startswith("impersonate-") for header in headers):
+    for header in headers:
+        if header.startswith("impersonate-"):
+            break
+    else:
         return user
     asked = asked_for(headers)
     for header, value in headers.items():
