@@ -17,6 +17,8 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 OWN = "---\napiVersion: moorage.dev/v1alpha1\nkind: MoorageConfiguration\n"
 PROFILE = "profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {}}}]}}}}}}]\n"
 
+ARGS = "profiles: [{{pluginConfig: [{{name: {}, args: {{{}}}}}]}}]\n"
+
 
 def check(bare: Type, text: str, *words: str) -> tuple[int, str, str]:
     Path("file.yaml").write_text(text)
@@ -37,6 +39,29 @@ def test_every_fault_of_both_documents_is_told_at_once(bare: Type) -> None:
     code, out, err = check(bare, text, "-o", "json")
     found = json.loads(out)
     assert (code, err, found["valid"], len(found["faults"])) == (2, "", False, 3)
+
+
+def test_unknown_plugins_are_told_beside_every_other_fault(bare: Type) -> None:
+    text = HEAD.replace("/v1", "/v1beta1") + PROFILE.format("Unheard") + "parallelism: 0\n"
+    text += OWN + "queueCompat: v1.5\n"
+    code, out, _ = check(bare, text, "-o", "json", "--plugin", "absent.py:Nothing")
+    faults = json.loads(out)["faults"]
+    assert code == 2
+    assert [fault[:24] for fault in faults] == [
+        "no kind 'KubeSchedulerCo",
+        "parallelism: Invalid val",
+        "MoorageConfiguration: qu",
+        "plugin absent.py:Nothing",
+        "creating profile for sch",
+    ]
+
+
+def test_run_tells_unknown_plugins_beside_every_other_fault(bare: Type) -> None:
+    Path("file.yaml").write_text(HEAD + PROFILE.format("Unheard") + "parallelism: 0\n")
+    result = bare("run", "--config", "file.yaml", "--kubeconfig", "none")
+    assert result.exit_code == 2
+    assert "file.yaml: 2 faults" in result.stderr
+    assert '"Unheard" does not exist' in result.stderr
 
 
 def test_json_of_a_usable_file(bare: Type) -> None:
@@ -72,6 +97,43 @@ def test_json_of_a_usable_file(bare: Type) -> None:
             "'kubescheduler.config.k8s.io/v1beta2': use kubescheduler.config.k8s.io/v1; "
             "what changed since: default weights of",
             id="an older version",
+        ),
+        pytest.param(
+            HEAD.replace("/v1", "/v1alpha2"),
+            "what changed since: the plugins of Policy files and the point unreserve are gone; "
+            "the plugins NodeResourcesLeastAllocated, NodeResourcesMostAllocated and "
+            "RequestedToCapacityRatio became strategies of NodeResourcesFit; default weights of "
+            "InterPodAffinity (2), NodeAffinity (2) and TaintToleration (3) are higher, "
+            "healthzBindAddress and metricsBindAddress became flags; SelectorSpread is gone, "
+            "PodTopologySpread has its part; `moorage config convert FILE` writes the file anew",
+            id="a much older version: the advice of every version since",
+        ),
+        pytest.param(
+            HEAD + PROFILE.format("LeastRequestedPriority"),
+            '"LeastRequestedPriority" does not exist: a priority of the Policy file; '
+            "NodeResourcesFit, with scoringStrategy.type LeastAllocated in its args, has its part",
+            id="a priority of a policy file",
+        ),
+        pytest.param(
+            HEAD + PROFILE.format("NodeSelector"),
+            '"NodeSelector" does not exist: a predicate of the Policy file; NodeAffinity has its',
+            id="a predicate of a policy file",
+        ),
+        pytest.param(
+            HEAD + ARGS.format("NodeResourcesFit", "resourcetoweightmap: {cpu: 1}"),
+            'args.resourcetoweightmap": it is resources, a list of name and weight, in the '
+            "scoringStrategy of NodeResourcesFit",
+            id="an argument that became part of a strategy",
+        ),
+        pytest.param(
+            HEAD + ARGS.format("Coscheduling", "podGroupGCIntervalSeconds: 30"),
+            'args.podGroupGCIntervalSeconds": groups are forgotten when their last pod is gone',
+            id="an argument without a meaning today",
+        ),
+        pytest.param(
+            HEAD + "profiles: [{plugins: {queueSort: {enabled: [{name: QOSSort}]}}}]\n",
+            "but got 2: disable PrioritySort at queueSort of the profile",
+            id="a second queue sort plugin",
         ),
         pytest.param(
             "apiVersion: v1\nkind: Policy\npredicates: []\n",
@@ -113,3 +175,82 @@ def test_the_defaults_printed_spell_plugins_and_arguments_out(bare: Type) -> Non
     text = bare("config", "defaults").stdout
     for line in ("leaderElect: true", "name: TaintToleration", "kind: InterPodAffinityArgs"):
         assert line in text
+
+
+OLD_FILE = """apiVersion: kubescheduler.config.k8s.io/v1beta2
+kind: KubeSchedulerConfiguration
+metricsBindAddress: ""
+profiles:
+- plugins: {queueSort: {enabled: [{name: QOSSort}]}, score: {disabled: [{name: "*"}]}}
+"""
+NEW_FILE = """# Written by `moorage config convert` from old.yaml.
+# Dropped:
+#   - metricsBindAddress: "": the flags --bind-address and --secure-port say where to listen
+# Changed:
+#   - profiles[0].plugins.queueSort: PrioritySort is disabled: a queue has one order
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    queueSort:
+      enabled:
+      - name: QOSSort
+      disabled:
+      - name: PrioritySort
+    score:
+      disabled:
+      - name: '*'
+"""
+
+
+def test_a_converted_file_tells_in_comments_what_was_dropped_and_changed(bare: Type) -> None:
+    Path("old.yaml").write_text(OLD_FILE)
+    result = bare("config", "convert", "old.yaml")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, NEW_FILE, "")
+    assert check(bare, result.stdout)[0] == 0
+
+
+def test_a_conversion_in_json_has_documents_and_remarks(bare: Type) -> None:
+    Path("old.yaml").write_text(OLD_FILE)
+    found = json.loads(bare("config", "convert", "old.yaml", "-o", "json").stdout)
+    assert [document["kind"] for document in found["documents"]] == ["KubeSchedulerConfiguration"]
+    assert [each["kind"] for each in found["remarks"]] == ["dropped", "changed"]
+
+
+def test_faults_of_its_own_that_an_old_file_keeps_are_told_with_exit_code_2(bare: Type) -> None:
+    Path("old.yaml").write_text(OLD_FILE + "parallelism: 0\n")
+    result = bare("config", "convert", "old.yaml")
+    assert (result.exit_code, "parallelism: 0" in result.stdout) == (2, True)
+    assert result.stderr == (
+        "moorage: the output still has a fault: parallelism: Invalid value: 0: "
+        "should be an integer value greater than zero\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        pytest.param([], "give either a configuration file or flags", id="nothing to convert"),
+        pytest.param(
+            ["old.yaml", "--scheduler-name", "a"],
+            "give either a configuration file or flags",
+            id="a file and flags",
+        ),
+        pytest.param(["old.yaml"], "old.yaml: cannot read the file", id="no such file"),
+        pytest.param(
+            ["--algorithm-provider", "Best"],
+            "no algorithm provider 'Best': kube-scheduler had DefaultProvider and",
+            id="no such provider",
+        ),
+    ],
+)
+def test_conversions_that_cannot_be_made(bare: Type, words: list[str], error: str) -> None:
+    result = bare("config", "convert", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert error in result.stderr
+
+
+def test_run_points_from_a_flag_of_the_past_to_convert(bare: Type) -> None:
+    result = bare("run", "--policy-config-file=policy.cfg")
+    assert result.exit_code == 2
+    assert "`moorage config convert --policy-config-file ...` writes a file" in result.stderr

@@ -15,6 +15,7 @@ Examples:
   moorage config check scheduler.yaml           every fault at once
   moorage config check scheduler.yaml -o json   for programs
   moorage config defaults > scheduler.yaml      a file to begin with
+  moorage config convert old.yaml > new.yaml    a file of an earlier Kubernetes, written anew
 
 \b
 A file holds one or two documents: Kubernetes' KubeSchedulerConfiguration, as kube-scheduler reads
@@ -24,7 +25,7 @@ it, and moorage's own MoorageConfiguration.
 
 @click.group(epilog=_EPILOG)
 def config() -> None:
-    """Check scheduler configurations, and show the defaults."""
+    """Check scheduler configurations, renew old ones, and show the defaults."""
 
 
 @config.command()
@@ -78,3 +79,54 @@ def defaults(output: str) -> None:
         click.echo(json_text(found))
     else:
         click.echo("\n---\n".join(yaml_text(each) for each in found))
+
+
+_CONVERT_EPILOG = """
+\b
+Examples:
+  moorage config convert scheduler-v1beta2.yaml > scheduler.yaml
+  moorage config convert --policy-config-file policy.cfg --scheduler-name batch
+  moorage config convert --algorithm-provider ClusterAutoscalerProvider
+
+\b
+The flags are those of kube-scheduler up to 1.22. The comments at the top of the output list
+everything that was dropped or changed. The output is checked as `moorage config check` does.
+"""
+
+
+@config.command(epilog=_CONVERT_EPILOG)
+@click.argument("old", required=False, type=click.Path(path_type=Path))
+@click.option("--policy-config-file", "policy", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--algorithm-provider", "provider", metavar="NAME")
+@click.option("--scheduler-name", metavar="NAME")
+@click.option("--hard-pod-affinity-symmetric-weight", "weight", type=int, metavar="0-100")
+@click.option("--lock-object-name", "lock_name", metavar="NAME")
+@click.option("--lock-object-namespace", "lock_namespace", metavar="NAME")
+@click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True
+)
+@click.pass_context
+def convert(ctx: click.Context, /, old: Path | None, output: str, **flags: Any) -> None:
+    """Write an OLD configuration anew as kubescheduler.config.k8s.io/v1.
+
+    OLD is a KubeSchedulerConfiguration of v1alpha1 to v1beta3, or a Policy file. Without OLD, the
+    flags of the time are converted.
+
+    Exit code 0: the output can be used. 2: OLD cannot be read, or the output still has faults of
+    OLD's own; they are listed on standard error.
+    """
+    from msgspec import to_builtins
+
+    from moorage.cli.converting import as_text, converted, remaining_faults
+    from moorage.cli.render import json_text
+
+    found = converted(old, flags)
+    if output == "json":
+        click.echo(json_text({"documents": found.documents, "remarks": to_builtins(found.remarks)}))
+    else:
+        click.echo(as_text(found, old or flags["policy"]))
+    faults = remaining_faults(found)
+    for fault in faults:
+        click.echo(f"moorage: the output still has a fault: {fault}", err=True)
+    if faults:
+        ctx.exit(2)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.config.past import is_past, with_advice
 from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, ArgsKind, with_defaults
 from moorage.config.plugin_args_optional import OPTIONAL_ARGS_KINDS, with_optional_defaults
 from moorage.config.strict import Reader, invalid
@@ -58,10 +59,11 @@ def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
         return default
     if not isinstance(raw, Mapping) or not _kind_matches(plugin, raw):
         faults.append(invalid(path, _named(raw), "has to match plugin args"))
-        return default
+        if not isinstance(raw, Mapping) or not is_past(raw.get("apiVersion")):
+            return default
     reader = Reader()
     args = reader.read(kind.type, _body(raw), path=path)
-    faults += reader.faults
+    faults += [with_advice(fault) for fault in reader.faults]
     if args is None:
         return default
     args = _with_defaults(args)

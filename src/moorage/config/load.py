@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,12 +24,27 @@ from moorage.config.own import (
     MoorageConfiguration,
     own_faults,
 )
-from moorage.config.past import PAST_VERSIONS, POLICY, with_advice
+from moorage.config.past import POLICY, changes_since, is_past, with_advice
 from moorage.config.strict import Reader, parse_documents
 from moorage.config.types import API_VERSION, KIND, KubeSchedulerConfiguration, Profile
 from moorage.config.validation import validate
 
 _VERSIONS = {KIND: API_VERSION, OWN_KIND: OWN_API_VERSION}
+
+
+class Reading(NamedTuple):
+    """A configuration as far as it could be read, and its faults.
+
+    Parameters
+    ----------
+    config
+        The configuration; a field at fault has its default.
+    faults
+        Every fault, as Kubernetes field errors.
+    """
+
+    config: LoadedConfiguration
+    faults: list[str]
 
 
 def load_config(path: str | Path) -> LoadedConfiguration:
@@ -40,13 +55,22 @@ def load_config(path: str | Path) -> LoadedConfiguration:
     ConfigError
         The file cannot be read or has faults; every fault is listed.
     """
-    source = str(path)
+    return parse_config(file_text(path), source=str(path))
+
+
+def file_text(path: str | Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read.
+    """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError([f"cannot read the file: {reason}"], source=source) from error
-    return parse_config(text, source=source)
+        raise ConfigError([f"cannot read the file: {reason}"], source=str(path)) from error
 
 
 def parse_config(text: str, *, source: str = "") -> LoadedConfiguration:
@@ -57,19 +81,29 @@ def parse_config(text: str, *, source: str = "") -> LoadedConfiguration:
     ConfigError
         Every fault found; those of moorage's own document begin with its kind.
     """
+    config, faults = read_config(text, source=source)
+    if faults:
+        raise ConfigError(faults, source=source)
+    return config
+
+
+def read_config(text: str, *, source: str = "") -> Reading:
+    """Read a configuration from text as far as possible.
+
+    Raises
+    ------
+    ConfigError
+        The text is not YAML or JSON, so that nothing in it can be read.
+    """
     faults: list[str] = []
     bodies = _by_kind(parse_documents(text, source=source), faults)
-    if not bodies:
-        raise ConfigError(faults, source=source)
     scheduler = default_config()
     if KIND in bodies:
         scheduler = _read_scheduler(bodies[KIND], faults)
     own = MoorageConfiguration()
     if OWN_KIND in bodies:
         own = _read_own(bodies[OWN_KIND], scheduler, faults)
-    if faults:
-        raise ConfigError(faults, source=source)
-    return LoadedConfiguration(scheduler, own)
+    return Reading(LoadedConfiguration(scheduler, own), faults)
 
 
 def config_from_values(values: object, *, source: str = "") -> KubeSchedulerConfiguration:
@@ -101,9 +135,12 @@ def _by_kind(documents: list[Any], faults: list[str]) -> dict[str, Mapping[str, 
     for document in documents:
         body = document if isinstance(document, Mapping) else {}
         kind = str(body.get("kind"))
-        if kind not in _VERSIONS or body.get("apiVersion") != _VERSIONS[kind]:
+        expected = body.get("apiVersion") == _VERSIONS.get(kind, "")
+        if not expected:
             faults.append(_unexpected(document))
-        elif kind in found:
+        if not expected and not (kind == KIND and is_past(body.get("apiVersion"))):
+            continue
+        if kind in found:
             faults.append(f"{kind}: Duplicate value: a file holds one of each kind")
         else:
             found[kind] = body
@@ -118,10 +155,9 @@ def _unexpected(document: object) -> str:
     version, kind = document.get("apiVersion"), document.get("kind")
     expected = _VERSIONS.get(str(kind), "")
     if expected and str(version).startswith(expected.partition("/")[0] + "/"):
-        past = PAST_VERSIONS.get(str(version).rpartition("/")[2])
         return (
             f"no kind {kind!r} is registered for version {version!r}: use {expected}"
-            f"{f'; what changed since: {past}' if past else ''}"
+            f"{changes_since(version)}"
         )
     if kind == "Policy":
         return f"couldn't decode as {KIND}, got apiVersion {version!r} and kind 'Policy': {POLICY}"

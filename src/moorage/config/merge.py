@@ -40,6 +40,7 @@ POINTS: Final = (
     "placementGenerate",
     "placementScore",
 )
+_QUEUE_SORT: Final = "PrioritySort"
 _MAX_NODE_SCORE: Final = 100
 _MAX_TOTAL_SCORE: Final = 2**63 - 1
 
@@ -245,7 +246,7 @@ class _Expansion:
         if sorts != 1:
             self._fault(
                 "only one queue sort plugin required for profile with scheduler name "
-                f'"{name}", but got {sorts}'
+                f'"{name}", but got {sorts}{_one_queue_sort(points["queueSort"])}'
             )
         if not points["bind"]:
             self._fault(
@@ -280,6 +281,13 @@ class _Expansion:
             if args is not None:
                 result[name] = args
         return result
+
+
+def _one_queue_sort(names: Sequence[str]) -> str:
+    """Return advice where a queue sort plugin was added and the default one left on."""
+    if len(names) != 2 or _QUEUE_SORT not in names:
+        return ""
+    return f": disable {_QUEUE_SORT} at queueSort of the profile"
 
 
 def point_type(point: str) -> str:

@@ -238,11 +238,35 @@ _TYPES: Final[Mapping[str, click.ParamType[Any]]] = {
 }
 
 
+_PAST: Final = (
+    "--algorithm-provider",
+    "--hard-pod-affinity-symmetric-weight",
+    "--lock-object-name",
+    "--lock-object-namespace",
+    "--policy-config-file",
+    "--scheduler-name",
+)
+"""Flags of the past that `moorage config convert` takes."""
+
+
 class RunCommand(click.Command):
     """A command that takes its flags as Go programs do: ``-v=2``, ``-v 2`` and ``--v 2``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of a command line."""
+        """Parse the words of a command line.
+
+        Raises
+        ------
+        UsageError
+            A flag of kube-scheduler up to 1.22 is given.
+        """
+        for word in args:
+            name = word.partition("=")[0]
+            if name in _PAST:
+                raise UsageError(
+                    f"{name} went with Kubernetes 1.23: `moorage config convert {name} ...` "
+                    "writes a file for --config"
+                )
         return super().parse_args(ctx, list(_verbosity_as_letters(args)))
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from moorage.base.aio import TaskOwner, sleep
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import ApiError, TransportError, UsageError
+from moorage.base.errors import ApiError, ConfigError, TransportError, UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.cli.plugins import with_plugins
@@ -32,7 +32,8 @@ from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
-from moorage.config.load import load_config
+from moorage.config.load import Reading, file_text, load_config, read_config
+from moorage.config.merge import expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
@@ -51,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
-    """Load a configuration and build its profiles once, so that every mistake is found at start.
+    """Load a configuration and build its profiles once, so that every fault is found at start.
 
     Parameters
     ----------
@@ -62,15 +63,38 @@ def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfig
 
     Raises
     ------
-    UsageError
-        The file or a plugin cannot be read or used.
+    ConfigError
+        The file or a plugin cannot be read or used; every fault is listed.
     """
     from moorage.base.clock import ManualClock
 
-    config = LoadedConfiguration() if path is None else load_config(path)
-    known = with_plugins(config, plugins)
-    build_core(known.config, known.registry, clock=ManualClock(), streams=Streams(0))
+    source = "" if path is None else str(path)
+    text = None if path is None else file_text(path)
+    config, faults = (
+        Reading(LoadedConfiguration(), []) if text is None else read_config(text, source=source)
+    )
+    try:
+        known = with_plugins(config, plugins)
+    except UsageError as error:
+        faults += _signed(error)
+        known = with_plugins(config)
+    try:
+        if faults:  # a value at fault may break a plugin, so only names are looked up
+            expand_profiles(known.config.scheduler, known.registry, gates=config.gates)
+        else:
+            build_core(known.config, known.registry, clock=ManualClock(), streams=Streams(0))
+    except ConfigError as error:
+        faults += error.faults
+    if faults:
+        raise ConfigError(faults, source=source)
     return config
+
+
+def _signed(error: UsageError) -> list[str]:
+    """Return the faults of plugins from outside, each with its origin."""
+    if not isinstance(error, ConfigError):
+        return [str(error)]
+    return [f"{error.source}: {fault}" if error.source else fault for fault in error.faults]
 
 
 async def schedule(
@@ -190,9 +214,14 @@ def configured(options: SchedulerOptions) -> LoadedConfiguration:
     ConfigError
         The file or a flag has faults.
     """
-    has_config = options.config is not None
-    config = LoadedConfiguration() if options.config is None else load_config(options.config)
-    return with_flags(config, options.flags, has_config=has_config)
+    if options.config is None:
+        return with_flags(LoadedConfiguration(), options.flags, has_config=False)
+    try:
+        config = load_config(options.config)
+    except ConfigError:
+        check_config(options.config, options.plugins)  # tells the faults of the plugins as well
+        raise
+    return with_flags(config, options.flags, has_config=True)
 
 
 def write_config(options: SchedulerOptions, path: Path) -> None:

@@ -1,0 +1,86 @@
+"""The text of ``moorage config convert``: comments, documents, and faults that are left."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from moorage.base.errors import ConfigError, UsageError
+from moorage.cli.render import yaml_text
+from moorage.config.convert.files import Converted, convert_flags, convert_text
+from moorage.config.convert.remarks import Kind
+from moorage.config.load import file_text, read_config
+from moorage.config.merge import expand_profiles
+from moorage.plugins.in_tree import in_tree_registry
+
+_WIDTH: Final = 100
+_HEADINGS: Final[tuple[tuple[Kind, str], ...]] = (
+    ("dropped", "Dropped:"),
+    ("changed", "Changed:"),
+)
+
+
+def converted(old: Path | None, flags: Mapping[str, Any]) -> Converted:
+    """Convert a file, or the flags of the time.
+
+    Raises
+    ------
+    UsageError
+        Neither a file nor a flag is given, or both are.
+    ConfigError
+        The file or a flag cannot be converted.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    if (old is None) == (not given):
+        raise UsageError("give either a configuration file or flags such as --policy-config-file")
+    if old is not None:
+        return convert_text(file_text(old), source=str(old))
+    policy = given.get("policy")
+    lock = {"lockObjectName": "lock_name", "lockObjectNamespace": "lock_namespace"}
+    fields = {
+        "schedulerName": given.get("scheduler_name"),
+        "hardPodAffinitySymmetricWeight": given.get("weight"),
+        "leaderElection": {key: given[name] for key, name in lock.items() if name in given} or None,
+        "algorithmSource": {"provider": given["provider"]} if "provider" in given else None,
+    }
+    known = {key: value for key, value in fields.items() if value is not None}
+    if policy is None:
+        return convert_flags(known)
+    return convert_flags(known, file_text(policy), source=str(policy))
+
+
+def as_text(found: Converted, source: Path | None) -> str:
+    """Return the documents as YAML, below comments about everything dropped or changed."""
+    origin = "the flags of the command line" if source is None else str(source)
+    lines = [f"# Written by `moorage config convert` from {origin}."]
+    for kind, heading in _HEADINGS:
+        remarks = [f"{each.path}: {each.text}" for each in found.remarks if each.kind == kind]
+        if remarks:
+            lines += [f"# {heading}", *(line for each in remarks for line in _comment(each))]
+    return "\n".join([*lines, "\n---\n".join(yaml_text(each) for each in found.documents)])
+
+
+def _comment(text: str) -> Iterator[str]:
+    first, rest = "#   - ", "#     "
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def remaining_faults(found: Converted) -> list[str]:
+    """Return the faults that `moorage config check` finds in the converted documents."""
+    text = "\n---\n".join(yaml_text(each) for each in found.documents)
+    reading = read_config(text)
+    faults = [*reading.faults]
+    try:
+        expand_profiles(reading.config.scheduler, in_tree_registry(), gates=reading.config.gates)
+    except ConfigError as error:
+        faults += error.faults
+    return faults

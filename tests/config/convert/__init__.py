@@ -1,0 +1,1 @@
+"""Tests of the conversion of earlier configurations."""
