@@ -71,7 +71,9 @@ class Judge:
             ours, its = Pipe()
             command = [sys.executable, "-c", _PROGRAM % its.fileno()]
             null = subprocess.DEVNULL
-            process = subprocess.Popen(command, stdin=null, stderr=null, pass_fds=[its.fileno()])
+            process = subprocess.Popen(
+                command, stdin=null, stdout=null, stderr=null, pass_fds=[its.fileno()]
+            )
             its.close()
             self._running = process, ours
             _receive(ours, _START_SECONDS)
