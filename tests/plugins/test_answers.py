@@ -42,7 +42,7 @@ def test_each_set_of_the_view_is_answered_once():
     assert asked_about == [1, 0, 2]
 
 
-def test_owners_do_not_share_what_they_compile_and_replicas_do():
+def test_compiled_values_are_shared_by_replicas_and_not_by_plugin_instances():
     first = PodInfo(pod("a", tolerations=[{"operator": "Exists"}])).part(TOLERATIONS)
     twin = PodInfo(pod("b", tolerations=[{"operator": "Exists"}])).part(TOLERATIONS)
     one, other = object(), object()

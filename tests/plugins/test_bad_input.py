@@ -1,4 +1,4 @@
-"""Pods nobody can place: each is refused with the reference's words, and all else goes on.
+"""Unschedulable pods: each is rejected in the reference's words, and other pods go on.
 
 The whole live path in virtual time. What a server refuses to store never gets to a scheduler, so
 such pods are in a table of their own.
@@ -126,14 +126,14 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
             on_nodes(of=[needs("disk", "In", "ssd"), needs("disk", "NotIn", "ssd")]),
             "2 node(s) didn't match Pod's node affinity/selector",
             HELPLESS,
-            id="a label that is and is not",
+            id="In and NotIn with the same value",
         ),
         pytest.param(
             [],
             on_nodes(of=[needs("disk", "Gt", "many")]),
             "2 node(s) didn't match Pod's node affinity/selector",
             HELPLESS,
-            id="greater than what is no number",
+            id="Gt with a value that is no number",
         ),
         pytest.param(
             [],
@@ -143,28 +143,28 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
             ),
             "pod affinity terms conflict",
             UNSEEN,
-            id="two nodes at once",
+            id="two node names at once",
         ),
         pytest.param(
             [],
             between_pods(needs("app", "In", "x"), "podAffinity", "podAntiAffinity"),
             "2 node(s) didn't match pod affinity rules",
             HELPLESS,
-            id="near and away from the same pods, where no node has the key",
+            id="affinity and anti-affinity to the same pods, and no node has the key",
         ),
         pytest.param(
             [],
             spread(maxSkew=2_147_483_647, minDomains=2_147_483_647),
             "2 node(s) didn't match pod topology spread constraints (missing required label)",
             HELPLESS,
-            id="the greatest numbers, over domains nobody has",
+            id="the greatest maxSkew and minDomains, and no node has the key",
         ),
         pytest.param(
             [],
             {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "9E"}}}]},
             "2 Insufficient cpu",
             HELPLESS,
-            id="more than numbers can hold",
+            id="a cpu request that exceeds 64 bits in millicores",
         ),
     ],
 )
@@ -191,13 +191,13 @@ def test_an_unschedulable_pod_does_not_hold_up_the_next_pod(
             "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]."
             "labelSelector.matchExpressions[0].values: Required value: must be specified when "
             "`operator` is 'In' or 'NotIn'",
-            id="In nothing",
+            id="In without values",
         ),
         pytest.param(
             spread(maxSkew=0),
             "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: "
             "must be greater than zero",
-            id="no skew at all",
+            id="maxSkew 0",
         ),
         pytest.param(
             {
@@ -214,7 +214,7 @@ def test_an_unschedulable_pod_does_not_hold_up_the_next_pod(
             },
             "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: "
             "Invalid value: 100000: must be in the range 1-100",
-            id="an absurd weight",
+            id="a weight out of bounds",
         ),
     ],
 )

@@ -40,8 +40,10 @@ def test_node_name(wanted, expected):
 @pytest.mark.parametrize(
     ("toleration", "expected"),
     [
-        pytest.param(None, {"cordoned": CORDONED}, id="a cordoned node is closed"),
-        pytest.param({"operator": "Exists"}, {}, id="tolerating everything opens it"),
+        pytest.param(None, {"cordoned": CORDONED}, id="a cordoned node is rejected"),
+        pytest.param(
+            {"operator": "Exists"}, {}, id="a pod that tolerates everything passes a cordoned node"
+        ),
         pytest.param(
             {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
             {},
@@ -50,7 +52,7 @@ def test_node_name(wanted, expected):
         pytest.param(
             {"key": "node.kubernetes.io/unschedulable", "operator": "Equal", "value": "x"},
             {"cordoned": CORDONED},
-            id="another value does not tolerate it",
+            id="a toleration of another value does not help",
         ),
     ],
 )
@@ -99,13 +101,22 @@ def port(number: int, ip: str = "", protocol: str = "TCP") -> dict[str, list[dic
         pytest.param(port(80), port(80), True, id="the same port on any address"),
         pytest.param(port(80), port(81), False, id="another port"),
         pytest.param(port(80), port(80, protocol="UDP"), False, id="another protocol"),
-        pytest.param(port(80), port(80, "10.0.0.1"), True, id="any address asked, one taken"),
-        pytest.param(port(80, "10.0.0.1"), port(80), True, id="one address asked, any taken"),
         pytest.param(
-            port(80, "10.0.0.1"), port(80, "10.0.0.2"), False, id="two different addresses"
+            port(80), port(80, "10.0.0.1"), True, id="any address wanted, one address in use"
         ),
-        pytest.param(port(80, "::"), port(80, "10.0.0.2"), False, id=":: is no wildcard"),
-        pytest.param(port(0), port(80), False, id="no host port asked"),
+        pytest.param(
+            port(80, "10.0.0.1"), port(80), True, id="one address wanted, any address in use"
+        ),
+        pytest.param(
+            port(80, "10.0.0.1"),
+            port(80, "10.0.0.2"),
+            False,
+            id="two different addresses do not clash",
+        ),
+        pytest.param(
+            port(80, "::"), port(80, "10.0.0.2"), False, id="the address :: is no wildcard"
+        ),
+        pytest.param(port(0), port(80), False, id="no host port wanted"),
     ],
 )
 def test_node_ports(wanted, taken, fails):
@@ -117,14 +128,20 @@ def test_node_ports(wanted, taken, fails):
 @pytest.mark.parametrize(
     ("requests", "expected"),
     [
-        pytest.param({}, None, id="an empty request needs only a place"),
-        pytest.param({"cpu": "4"}, None, id="exactly all there is fits"),
-        pytest.param({"cpu": "3", "there": "2"}, (SOFT, ("Insufficient cpu",)), id="too little"),
-        pytest.param({"cpu": "5"}, (HARD, ("Insufficient cpu",)), id="more than the node has"),
+        pytest.param({}, None, id="a pod without requests needs only a free place"),
+        pytest.param({"cpu": "4"}, None, id="a request of all free resources fits"),
+        pytest.param(
+            {"cpu": "3", "there": "2"}, (SOFT, ("Insufficient cpu",)), id="too little is free"
+        ),
+        pytest.param(
+            {"cpu": "5"},
+            (HARD, ("Insufficient cpu",)),
+            id="the request exceeds the allocatable amount",
+        ),
         pytest.param(
             {"cpu": "3", "memory": "9Gi", "there": "2"},
             (HARD, ("Insufficient cpu", "Insufficient memory")),
-            id="all reasons are given, one hopeless makes the node hopeless",
+            id="all reasons are listed, one unresolvable reason makes the node unresolvable",
         ),
         pytest.param(
             {"z.io/a": "1", "a.io/b": "1", "ephemeral-storage": "1Gi"},
@@ -188,13 +205,18 @@ def test_many_combinations_of_reasons_are_distinguished():
 @pytest.mark.parametrize(
     ("declared", "asked", "expected"),
     [
-        pytest.param([], {}, {}, id="a pod that needs none passes"),
-        pytest.param([], {"hostNetwork": True, "hostUsers": False}, {"n1": FEATURES}, id="missing"),
+        pytest.param([], {}, {}, id="a pod that needs no feature passes"),
+        pytest.param(
+            [],
+            {"hostNetwork": True, "hostUsers": False},
+            {"n1": FEATURES},
+            id="a needed feature is missing",
+        ),
         pytest.param(
             ["UserNamespacesHostNetworkSupport", "Unknown"],
             {"hostNetwork": True, "hostUsers": False},
             {},
-            id="declared among others",
+            id="the needed feature is one of several declared features",
         ),
     ],
 )
@@ -220,21 +242,33 @@ def gt(value: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("spec", "status", "names"),
     [
-        pytest.param({}, SKIP, None, id="nothing asked is skipped"),
-        pytest.param({"nodeSelector": {}}, SUCCESS, None, id="an empty selector is not skipped"),
-        pytest.param(required(), SUCCESS, None, id="no terms restrict nothing beforehand"),
-        pytest.param(required(names_in("a")), SUCCESS, {"a"}, id="a name restricts"),
+        pytest.param({}, SKIP, None, id="a pod without required terms is skipped"),
         pytest.param(
-            required(names_in("a"), names_in("b")), SUCCESS, {"a", "b"}, id="terms are united"
+            {"nodeSelector": {}}, SUCCESS, None, id="a selector without terms is not skipped"
+        ),
+        pytest.param(
+            required(), SUCCESS, None, id="terms without node names do not restrict the search"
+        ),
+        pytest.param(
+            required(names_in("a")), SUCCESS, {"a"}, id="a node name restricts the search"
+        ),
+        pytest.param(
+            required(names_in("a"), names_in("b")),
+            SUCCESS,
+            {"a", "b"},
+            id="node names of several terms are united",
         ),
         pytest.param(
             required({"matchFields": names_in("a")["matchFields"] + names_in("b")["matchFields"]}),
             unresolvable("pod affinity terms conflict"),
             None,
-            id="names of one term that exclude each other conflict",
+            id="contradicting node names of one term are a conflict",
         ),
         pytest.param(
-            required(names_in("a"), gt("1")), SUCCESS, None, id="a term without names lifts it"
+            required(names_in("a"), gt("1")),
+            SUCCESS,
+            None,
+            id="a term without node names lifts the restriction",
         ),
     ],
 )
@@ -249,12 +283,12 @@ def test_node_affinity_pre_filter(spec, status, names):
 @pytest.mark.parametrize(
     ("labels", "fails"),
     [
-        pytest.param({"gen": "5"}, False, id="greater"),
-        pytest.param({"gen": "4"}, True, id="equal is not greater"),
-        pytest.param({"gen": "005"}, False, id="leading zeros are numbers"),
+        pytest.param({"gen": "5"}, False, id="a greater number"),
+        pytest.param({"gen": "4"}, True, id="an equal number is not greater"),
+        pytest.param({"gen": "005"}, False, id="a number with leading zeros"),
         pytest.param({"gen": "five"}, True, id="a value that is not a number"),
         pytest.param({"gen": "9" * 30}, True, id="a value beyond 64 bits"),
-        pytest.param({}, True, id="a label that is missing"),
+        pytest.param({}, True, id="a missing label"),
     ],
 )
 def test_node_affinity_compares_whole_numbers(labels, fails):

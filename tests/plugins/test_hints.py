@@ -116,7 +116,7 @@ CASES = [
         pod("a"),
         pod("a"),
         True,
-        id="gates: its own last gate went",
+        id="gates: the pod's last gate is removed",
     ),
     pytest.param(
         "SchedulingGates",
@@ -125,11 +125,17 @@ CASES = [
         pod("b"),
         pod("b"),
         False,
-        id="gates: another pod's gate went",
+        id="gates: another pod's gate is removed",
     ),
     pytest.param("NodeName", NODE_ADD, pod(), None, node(), True, id="name: any new node"),
     pytest.param(
-        "NodeUnschedulable", NODE_ADD, pod(), None, node(), True, id="cordon: a new open node"
+        "NodeUnschedulable",
+        NODE_ADD,
+        pod(),
+        None,
+        node(),
+        True,
+        id="cordon: a new schedulable node",
     ),
     pytest.param(
         "NodeUnschedulable",
@@ -165,7 +171,7 @@ CASES = [
         pod("a"),
         pod("a", tolerations=EXISTS),
         True,
-        id="cordon: the pod tolerates it now",
+        id="cordon: the pod newly tolerates the cordon",
     ),
     pytest.param(
         "NodeUnschedulable",
@@ -174,7 +180,7 @@ CASES = [
         pod("a"),
         pod("a", tolerations=[{"key": "x", "operator": "Exists"}]),
         False,
-        id="cordon: the pod tolerates something else now",
+        id="cordon: the pod newly tolerates another taint",
     ),
     pytest.param(
         "NodeUnschedulable",
@@ -183,10 +189,16 @@ CASES = [
         pod("b"),
         pod("b", tolerations=EXISTS),
         False,
-        id="cordon: another pod tolerates it now",
+        id="cordon: another pod newly tolerates the cordon",
     ),
     pytest.param(
-        "TaintToleration", NODE_ADD, pod(), None, node(), True, id="taints: a new node without"
+        "TaintToleration",
+        NODE_ADD,
+        pod(),
+        None,
+        node(),
+        True,
+        id="taints: a new node without taints",
     ),
     pytest.param(
         "TaintToleration",
@@ -195,10 +207,16 @@ CASES = [
         None,
         node(taints=HARD),
         False,
-        id="taints: a new node with one",
+        id="taints: a new node with an untolerated taint",
     ),
     pytest.param(
-        "TaintToleration", TAINT, pod(), node(taints=HARD), node(), True, id="taints: one removed"
+        "TaintToleration",
+        TAINT,
+        pod(),
+        node(taints=HARD),
+        node(),
+        True,
+        id="taints: an untolerated taint is removed",
     ),
     pytest.param(
         "TaintToleration",
@@ -207,10 +225,16 @@ CASES = [
         node(taints=HARD),
         node(),
         False,
-        id="taints: one removed that never mattered",
+        id="taints: a tolerated taint is removed",
     ),
     pytest.param(
-        "TaintToleration", TOLERATES, pod("a"), pod("a"), pod("a"), True, id="taints: own update"
+        "TaintToleration",
+        TOLERATES,
+        pod("a"),
+        pod("a"),
+        pod("a"),
+        True,
+        id="taints: the pod itself is updated",
     ),
     pytest.param(
         "TaintToleration",
@@ -219,7 +243,7 @@ CASES = [
         pod("b"),
         pod("b"),
         False,
-        id="taints: foreign update",
+        id="taints: another pod is updated",
     ),
     pytest.param(
         "NodeAffinity",
@@ -264,7 +288,7 @@ CASES = [
         pod("x", container=WEB, nodeName="n"),
         None,
         True,
-        id="ports: the port is freed",
+        id="ports: a deleted pod used the port",
     ),
     pytest.param(
         "NodePorts",
@@ -273,7 +297,7 @@ CASES = [
         pod("x", container=WEB),
         None,
         False,
-        id="ports: the pod that went had no node",
+        id="ports: a deleted pod had no node",
     ),
     pytest.param(
         "NodePorts",
@@ -282,7 +306,7 @@ CASES = [
         pod("x", container=WEB, status={"nominatedNodeName": "n"}),
         None,
         True,
-        id="ports: the pod that went was nominated",
+        id="ports: a deleted pod was nominated",
     ),
     pytest.param(
         "NodePorts",
@@ -291,10 +315,10 @@ CASES = [
         pod("x", nodeName="n"),
         None,
         False,
-        id="ports: the pod that went had no port",
+        id="ports: a deleted pod had no port",
     ),
     pytest.param(
-        "NodePorts", NODE_ADD, pod(container=WEB), None, node(), True, id="ports: new node"
+        "NodePorts", NODE_ADD, pod(container=WEB), None, node(), True, id="ports: a new node"
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -303,7 +327,7 @@ CASES = [
         sized("x", "1m", nodeName="n"),
         None,
         True,
-        id="fit: any assigned pod went, however small",
+        id="fit: a deleted pod on a node, of any size",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -312,7 +336,7 @@ CASES = [
         sized("x", "4"),
         None,
         False,
-        id="fit: the pod that went had no node",
+        id="fit: a deleted pod had no node",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -321,7 +345,7 @@ CASES = [
         sized("a", "4"),
         sized("a", "3"),
         True,
-        id="fit: the pod itself shrank",
+        id="fit: the pod itself requests less",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -330,7 +354,7 @@ CASES = [
         sized("x", "2", nodeName="n"),
         sized("x", "1", nodeName="n"),
         True,
-        id="fit: a neighbour gave back what the pod wants",
+        id="fit: another pod requests less of the wanted resource",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -339,7 +363,7 @@ CASES = [
         sized("x", "2"),
         sized("x", "1"),
         False,
-        id="fit: a pod without node shrank",
+        id="fit: a pod without node requests less",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -348,9 +372,17 @@ CASES = [
         sized("x", "2", nodeName="n"),
         sized("x", "1", nodeName="n"),
         False,
-        id="fit: a neighbour gave back something else",
+        id="fit: another pod requests less of another resource",
     ),
-    pytest.param("NodeResourcesFit", NODE_ADD, sized("a", "4"), None, room(), True, id="fit: new"),
+    pytest.param(
+        "NodeResourcesFit",
+        NODE_ADD,
+        sized("a", "4"),
+        None,
+        room(),
+        True,
+        id="fit: a new node that is large enough",
+    ),
     pytest.param(
         "NodeResourcesFit",
         NODE_ADD,
@@ -376,7 +408,7 @@ CASES = [
         room(cpu="3"),
         room(),
         True,
-        id="fit: a node grew in what the pod wants",
+        id="fit: a node has more of the wanted resource",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -385,7 +417,7 @@ CASES = [
         room(memory="1"),
         room(),
         False,
-        id="fit: a node grew in something else",
+        id="fit: a node has more of another resource",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -403,7 +435,7 @@ CASES = [
         None,
         device_class(),
         True,
-        id="fit: a device class the pod names",
+        id="fit: a new device class for the wanted resource",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -412,7 +444,7 @@ CASES = [
         None,
         device_class(),
         False,
-        id="fit: a device class of no use",
+        id="fit: a new device class for another resource",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -421,7 +453,7 @@ CASES = [
         device_class(),
         device_class("example.com/gpu"),
         True,
-        id="fit: a device class maps the wanted name now",
+        id="fit: a changed device class newly names the wanted resource",
     ),
     pytest.param(
         "NodeResourcesFit",
@@ -430,7 +462,7 @@ CASES = [
         device_class("example.com/gpu"),
         device_class("example.com/gpu"),
         False,
-        id="fit: a device class mapped it already",
+        id="fit: a changed device class named the wanted resource before",
     ),
     pytest.param(
         "NodeDeclaredFeatures", NODE_ADD, pod(), None, node(), True, id="features: a new node"
@@ -476,7 +508,9 @@ def test_hint(name, event, waiting, old, new, expected):
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        pytest.param({"zone": "a", "pool": "x"}, True, id="both match"),
+        pytest.param(
+            {"zone": "a", "pool": "x"}, True, id="the pod's terms and the added affinity match"
+        ),
         pytest.param({"zone": "a"}, False, id="the added affinity does not match"),
     ],
 )

@@ -78,7 +78,9 @@ def test_every_plugin_can_be_made_with_default_arguments():
             id="an unknown strategy",
         ),
         pytest.param(
-            "NodeResourcesFit", NodeResourcesFitArgs(scoring_strategy=None), id="no strategy at all"
+            "NodeResourcesFit",
+            NodeResourcesFitArgs(scoring_strategy=None),
+            id="no scoring strategy",
         ),
         pytest.param(
             "NodeResourcesBalancedAllocation",

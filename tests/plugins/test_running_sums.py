@@ -1,4 +1,4 @@
-"""Sums by domain that follow the rows that changed equal sums taken afresh.
+"""Sums by domain, updated by changed rows, equal sums over all rows.
 
 Left out: what plugins make of them (their own tests).
 """

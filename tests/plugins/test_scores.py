@@ -63,8 +63,8 @@ def test_a_pod_without_requests_is_scored_with_defaults():
 @pytest.mark.parametrize(
     ("requests", "expected"),
     [
-        pytest.param(ASKED, [68, 75], id="worse balance, unchanged balance"),
-        pytest.param({"ephemeral-storage": "1Gi"}, None, id="nothing asked of these resources"),
+        pytest.param(ASKED, [68, 75], id="a worse balance and an unchanged balance"),
+        pytest.param({"ephemeral-storage": "1Gi"}, None, id="no request for the scored resources"),
     ],
 )
 def test_balanced_allocation(requests, expected):
@@ -72,7 +72,7 @@ def test_balanced_allocation(requests, expected):
     assert found == (None if expected is None else (expected, expected))
 
 
-def test_balanced_allocation_asked_without_pre_score_gives_nothing_to_best_effort_pods():
+def test_balanced_allocation_without_pre_score_scores_best_effort_pods_0():
     plugin, _ = make("NodeResourcesBalancedAllocation", snapshot := two_sizes())
     found = plugin.score(CycleState(), PodInfo(pod()), snapshot.all())
     assert found.tolist() == [0, 0]
@@ -115,8 +115,8 @@ def test_float_and_integer_division_agree_where_floats_are_exact(strategy):
     [
         pytest.param([(10, 3)], 5, 30, id="before the first point its score holds"),
         pytest.param([(10, 3)], 90, 30, id="after the last point its score holds"),
-        pytest.param([(0, 0), (100, 10)], 37, 37, id="rising"),
-        pytest.param([(0, 10), (100, 0)], 37, 63, id="falling"),
+        pytest.param([(0, 0), (100, 10)], 37, 37, id="a rising line"),
+        pytest.param([(0, 10), (100, 0)], 37, 63, id="a falling line"),
         pytest.param([(0, 10), (3, 0)], 1, 67, id="a falling line truncates toward the start"),
         pytest.param([(0, 0), (3, 10)], 1, 33, id="a rising line truncates"),
     ],
@@ -140,11 +140,9 @@ def image(name: str, size_mib: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        pytest.param(
-            "app:1", [12, 0], id="an image on half of the nodes counts with half its size"
-        ),
-        pytest.param("small:1", [0, 0], id="below 23 MiB nothing counts"),
-        pytest.param("huge:1", [100, 100], id="above 1000 MiB a container no more counts"),
+        pytest.param("app:1", [12, 0], id="an image on half of the nodes counts half its size"),
+        pytest.param("small:1", [0, 0], id="below 23 MiB the score is 0"),
+        pytest.param("huge:1", [100, 100], id="above 1000 MiB a container the score is 100"),
         pytest.param("absent:1", [0, 0], id="an image on no node"),
         pytest.param("plain", [0, 7], id="a name without tag means latest"),
     ],

@@ -1,4 +1,4 @@
-"""What plugins say of one row in scalars is what they say of it in arrays, where they say it."""
+"""The answers of plugins about one row in scalars equal their answers in arrays."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
 
 @FEW
 @given(random_cluster=clusters(), asked=pods())
-def test_a_row_passes_where_the_filter_passes_it(random_cluster, asked):
+def test_passes_row_equals_filter(random_cluster, asked):
     snapshot = build(random_cluster)
     plugin, state, info = make("NodePorts", snapshot)[0], CycleState(), PodInfo(asked)
     if plugin.pre_filter(state, info, snapshot)[1].code is Code.SKIP:
@@ -66,7 +66,7 @@ shifts = st.one_of(st.integers(-4, 4), st.integers(-(2**34), 2**34))
     more=st.dictionaries(st.sampled_from(RESOURCE_NAMES), shifts, max_size=4),
     pods_more=st.integers(-4, 4),
 )
-def test_a_row_that_held_more_fails_for_the_reasons_of_the_filter(
+def test_filter_row_with_more_requests_on_the_row_equals_filter(
     random_cluster, asked, more, pods_more
 ):
     snapshot = build(random_cluster)
@@ -90,7 +90,7 @@ def test_a_row_that_held_more_fails_for_the_reasons_of_the_filter(
 @pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated"])
 @FEW
 @given(random_cluster=clusters(), asked=pods(), names=resources, weight=st.integers(1, 100))
-def test_a_row_gets_the_score_it_gets_among_others(strategy, random_cluster, asked, names, weight):
+def test_fit_score_row_equals_score(strategy, random_cluster, asked, names, weight):
     specs = tuple(ResourceSpec(name=n, weight=weight + i) for i, n in enumerate(names))
     args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(type=strategy, resources=specs))
     scores_agree("NodeResourcesFit", args, random_cluster, asked)
@@ -98,7 +98,7 @@ def test_a_row_gets_the_score_it_gets_among_others(strategy, random_cluster, ask
 
 @FEW
 @given(random_cluster=clusters(), asked=pods(), names=resources)
-def test_a_row_is_as_balanced_as_among_others(random_cluster, asked, names):
+def test_balanced_score_row_equals_score(random_cluster, asked, names):
     specs = tuple(ResourceSpec(name=name, weight=1) for name in names)
     args = NodeResourcesBalancedAllocationArgs(resources=specs)
     scores_agree("NodeResourcesBalancedAllocation", args, random_cluster, asked)

@@ -1,4 +1,4 @@
-"""Plugins that know beforehand whom their PreFilter skips are right, and leave nothing behind.
+"""Plugins that declare which pods PreFilter skips: PreFilter skips these pods and writes no state.
 
 What is made of it is tested in ``tests/engine/reuse/test_shapes.py``.
 """
@@ -36,14 +36,16 @@ CLASH = "VolumeRestrictions"
 EVERYBODY = {SPREAD, AFFINITY, ZONE, BINDING, LIMITS, CLASH}
 
 PODS = [
-    pytest.param({}, EVERYBODY, id="a pod that asks for nothing"),
+    pytest.param({}, EVERYBODY, id="a pod without constraints, affinity and volumes"),
     pytest.param(
-        {"topology_spread_constraints": spread("ScheduleAnyway")}, EVERYBODY, id="soft spread"
+        {"topology_spread_constraints": spread("ScheduleAnyway")},
+        EVERYBODY,
+        id="a soft spread constraint",
     ),
     pytest.param(
         {"topology_spread_constraints": spread("DoNotSchedule")},
         EVERYBODY - {SPREAD},
-        id="hard spread",
+        id="a hard spread constraint",
     ),
     pytest.param(
         {"topology_spread_constraints": spread("DoNotSchedule", labelSelector=BROKEN)},
@@ -66,9 +68,7 @@ PODS = [
         EVERYBODY - {AFFINITY},
         id="invalid affinity",
     ),
-    pytest.param(
-        {"volumes": [{"name": "v", "emptyDir": {}}]}, EVERYBODY, id="a volume of the node's own"
-    ),
+    pytest.param({"volumes": [{"name": "v", "emptyDir": {}}]}, EVERYBODY, id="an emptyDir volume"),
     pytest.param(
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
         {SPREAD, AFFINITY},
@@ -87,7 +87,13 @@ def camel(spec: dict[str, Any]) -> dict[str, Any]:
     return {renamed.get(key, key): value for key, value in spec.items()}
 
 
-@pytest.mark.parametrize("others", [pytest.param(False, id="alone"), pytest.param(True, id="met")])
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param(False, id="in an empty cluster"),
+        pytest.param(True, id="beside a pod with the same spec"),
+    ],
+)
 @pytest.mark.parametrize(("spec", "expected"), PODS)
 def test_a_plugin_that_declares_to_skip_does_skip(spec, expected, others):
     """A pod with terms of its own on a node makes that of InterPodAffinity depend on it."""
@@ -117,11 +123,11 @@ def vars_of(state: CycleState) -> dict[Any, object]:
 @pytest.mark.parametrize(
     ("when", "expected"),
     [
-        pytest.param("ScheduleAnyway", True, id="soft defaults keep no pod off a node"),
-        pytest.param("DoNotSchedule", False, id="hard defaults may"),
+        pytest.param("ScheduleAnyway", True, id="soft default constraints do not prevent a skip"),
+        pytest.param("DoNotSchedule", False, id="hard default constraints prevent a skip"),
     ],
 )
-def test_default_constraints_concern_pods_that_bring_none(when, expected):
+def test_default_constraints_apply_to_pods_without_constraints(when, expected):
     written = tuple(from_dict(TopologySpreadConstraint, each) for each in spread(when))
     args = PodTopologySpreadArgs(default_constraints=written, defaulting_type="List")
     plugin = make(SPREAD, cluster(node()), args=args)[0]

@@ -53,46 +53,52 @@ X, Y = pod("other", app="x", on="n"), pod("other", app="y", on="n")
     [
         pytest.param(NEAR, NEAR, pod(app="z", near=[term()]), True, id="its own labels changed"),
         pytest.param(NEAR, None, X, True, id="a new pod matches the affinity"),
-        pytest.param(NEAR, None, Y, False, id="another pod came"),
+        pytest.param(NEAR, None, Y, False, id="a new pod matches no term"),
         pytest.param(AWAY, None, X, False, id="a new pod matches the anti-affinity"),
-        pytest.param(NEAR, None, pod("other", app="x"), False, id="the pod that came has no node"),
+        pytest.param(NEAR, None, pod("other", app="x"), False, id="a new pod has no node"),
         pytest.param(
-            NEAR, None, pod("other", app="x", nominated="n"), True, id="or is nominated to one"
+            NEAR,
+            None,
+            pod("other", app="x", nominated="n"),
+            True,
+            id="a new pod is nominated to a node",
         ),
         pytest.param(
             pod(near=[term(namespaceSelector={"matchLabels": {"env": "prod"}})]),
             None,
             pod("other", app="x", on="n", ns="b"),
             False,
-            id="a namespace selector is not resolved",
+            id="a namespace selector with labels is not resolved",
         ),
         pytest.param(
             pod(near=[term(namespaceSelector={})]),
             None,
             pod("other", app="x", on="n", ns="b"),
             True,
-            id="an empty one means all",
+            id="an empty namespace selector selects all namespaces",
         ),
         pytest.param(NEAR, Y, X, True, id="a relabelled pod newly matches the affinity"),
         pytest.param(NEAR, X, Y, False, id="a relabelled pod no longer matches the affinity"),
         pytest.param(AWAY, X, Y, True, id="a relabelled pod no longer matches the anti-affinity"),
         pytest.param(AWAY, Y, X, False, id="a relabelled pod newly matches the anti-affinity"),
         pytest.param(AWAY, X, None, True, id="a deleted pod matched the anti-affinity"),
-        pytest.param(BOTH, X, None, False, id="one that only one of two terms avoids went"),
+        pytest.param(
+            BOTH, X, None, False, id="a deleted pod matched one of two anti-affinity terms"
+        ),
         pytest.param(NEAR, X, None, False, id="a deleted pod matched the affinity"),
         pytest.param(
             pod(app="w"),
             pod("other", on="n", away=[term("w")]),
             None,
             True,
-            id="one that avoids it",
+            id="a deleted pod whose anti-affinity matches the waiting pod",
         ),
         pytest.param(
             pod(app="w"),
             pod("other", on="n", away=[term("w"), term("v")]),
             None,
             False,
-            id="one of whose terms only one avoids it",
+            id="a deleted pod with two anti-affinity terms, one of which matches the waiting pod",
         ),
     ],
 )
@@ -107,18 +113,56 @@ def labelled(**labels: str) -> Node:
 @pytest.mark.parametrize(
     ("waiting", "old", "new", "expected"),
     [
-        pytest.param(NEAR, None, labelled(zone="1"), True, id="a node with the key"),
-        pytest.param(NEAR, None, labelled(), False, id="a node without"),
-        pytest.param(AWAY, None, labelled(), True, id="any node will do to stay away"),
-        pytest.param(pod(), None, labelled(zone="1"), False, id="it has no terms"),
-        pytest.param(NEAR, labelled(), labelled(zone="1"), True, id="the key appeared"),
-        pytest.param(NEAR, labelled(zone="1"), labelled(), False, id="the key went"),
-        pytest.param(NEAR, labelled(zone="1"), labelled(zone="2"), True, id="the value changed"),
-        pytest.param(NEAR, labelled(zone="1"), labelled(zone="1", b=""), False, id="another key"),
-        pytest.param(AWAY, labelled(), labelled(zone="1"), False, id="away: the key appeared"),
-        pytest.param(AWAY, labelled(zone="1"), labelled(), True, id="away: the key went"),
+        pytest.param(NEAR, None, labelled(zone="1"), True, id="a new node has the topology key"),
+        pytest.param(NEAR, None, labelled(), False, id="a new node lacks the topology key"),
         pytest.param(
-            AWAY, labelled(zone="1"), labelled(zone="2"), True, id="away: the value changed"
+            AWAY, None, labelled(), True, id="anti-affinity: a new node lacks the topology key"
+        ),
+        pytest.param(pod(), None, labelled(zone="1"), False, id="the waiting pod has no terms"),
+        pytest.param(
+            NEAR, labelled(), labelled(zone="1"), True, id="affinity: a node gets the topology key"
+        ),
+        pytest.param(
+            NEAR,
+            labelled(zone="1"),
+            labelled(),
+            False,
+            id="affinity: a node loses the topology key",
+        ),
+        pytest.param(
+            NEAR,
+            labelled(zone="1"),
+            labelled(zone="2"),
+            True,
+            id="affinity: the value of the topology key changes",
+        ),
+        pytest.param(
+            NEAR,
+            labelled(zone="1"),
+            labelled(zone="1", b=""),
+            False,
+            id="affinity: another label of a node changes",
+        ),
+        pytest.param(
+            AWAY,
+            labelled(),
+            labelled(zone="1"),
+            False,
+            id="anti-affinity: a node gets the topology key",
+        ),
+        pytest.param(
+            AWAY,
+            labelled(zone="1"),
+            labelled(),
+            True,
+            id="anti-affinity: a node loses the topology key",
+        ),
+        pytest.param(
+            AWAY,
+            labelled(zone="1"),
+            labelled(zone="2"),
+            True,
+            id="anti-affinity: the value of the topology key changes",
         ),
     ],
 )

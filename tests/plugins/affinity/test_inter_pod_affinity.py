@@ -96,7 +96,7 @@ def answers(plugin: Any, state: CycleState, info: PodInfo, snapshot: Snapshot):
 
 @MANY
 @given(random_cluster=clusters(), asked=pods(), other=pods("other"), known=namespaces)
-def test_following_a_trial_equals_asking_anew(random_cluster, asked, other, known):
+def test_add_pod_and_remove_pod_equal_a_new_pre_filter(random_cluster, asked, other, known):
     snapshot = build(random_cluster, known)
     plugin, _ = make(NAME, snapshot)
     info, added, state = PodInfo(asked), PodInfo(other), CycleState()
@@ -166,52 +166,55 @@ NOT_IN = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["t
             pod(affinity=near(term())),
             {"n1": [pod("p", "x")]},
             {"n2": AFFINITY, "n3": AFFINITY},
-            id="affinity wants a domain with a matching pod",
+            id="affinity allows only domains with a matching pod",
         ),
         pytest.param(
             pod(app="x", affinity=near(term())),
             {},
             {"n3": AFFINITY},
-            id="the first of its kind may go wherever the label is",
+            id="without a matching pod, a pod that matches itself may go to any labelled node",
         ),
         pytest.param(
             pod(app="x", affinity=near(term())),
             {"n3": [pod("p", "x")]},
             {"n3": AFFINITY},
-            id="a match on a node without the label leaves it the first",
+            id="a matching pod on a node without the label does not count",
         ),
         pytest.param(
             pod(app="y", affinity=near(term())),
             {},
             dict.fromkeys(("n1", "n2", "n3"), AFFINITY),
-            id="one that does not match itself is never the first",
+            id="without a matching pod, a pod that does not match itself goes nowhere",
         ),
         pytest.param(
             pod(affinity=near(term("zone"), term("host", "y"))),
             {"n1": [pod("p", "x"), pod("q", "y")]},
             dict.fromkeys(("n1", "n2", "n3"), AFFINITY),
-            id="only pods that match all terms count",
+            id="affinity counts only pods that match all terms",
         ),
         pytest.param(
             pod(affinity=away(term())),
             {"n1": [pod("p", "x")], "n3": [pod("q", "x")]},
             {"n1": ANTI},
-            id="without the label anti-affinity holds",
+            id="anti-affinity allows nodes without the label",
         ),
         pytest.param(
-            pod(app="x", affinity=away(term())), {}, {}, id="its own labels do not turn it away"
+            pod(app="x", affinity=away(term())),
+            {},
+            {},
+            id="anti-affinity that matches the pod itself does not reject the pod",
         ),
         pytest.param(
             pod(app="x"),
             {"n1": [pod("p", affinity=away(term()))], "n3": [pod("q", affinity=away(term()))]},
             {"n1": EXISTING},
-            id="existing pods keep off whom they do not want",
+            id="anti-affinity of an existing pod rejects a matching pod",
         ),
         pytest.param(
             pod(app="x", ns="b"),
             {"n1": [pod("p", affinity=away(term()))]},
             {},
-            id="a term without namespaces means its own",
+            id="a term without namespaces selects the pod's own namespace",
         ),
         pytest.param(
             pod(app="x", affinity={**near(term("host", "z")), **away(term(app="w"))}),
@@ -220,37 +223,37 @@ NOT_IN = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["t
                 "n2": [pod("q", "z", affinity=away(term()))],
             },
             {"n1": AFFINITY, "n2": EXISTING, "n3": AFFINITY},
-            id="affinity is told before anti-affinity, that of existing pods last",
+            id="reasons: affinity before anti-affinity before anti-affinity of existing pods",
         ),
         pytest.param(
             pod(affinity=away(term(namespaces=["b"]))),
             {"n1": [pod("p", "x")], "n2": [pod("q", "x", ns="b")]},
             {"n2": ANTI},
-            id="listed namespaces do not include its own",
+            id="listed namespaces replace the pod's own namespace",
         ),
         pytest.param(
             pod(affinity=away(term(namespaceSelector={"matchLabels": {"env": "prod"}}))),
             {"n1": [pod("p", "x")], "n2": [pod("q", "x", ns="b")]},
             {"n2": ANTI},
-            id="a namespace selector becomes names",
+            id="a namespace selector selects namespaces by label",
         ),
         pytest.param(
             pod(affinity=away(term(namespaceSelector=NOT_IN))),
             {"n1": [pod("p", "x", ns="c")], "n2": [pod("q", "x", ns="b")]},
             {"n1": ANTI, "n2": ANTI},
-            id="one of negative conditions only matches every namespace",
+            id="a namespace selector with only negative conditions matches every namespace",
         ),
         pytest.param(
             pod(app="x", ns="c"),
             {"n1": [pod("p", affinity=away(term(namespaceSelector=NOT_IN)))]},
             {},
-            id="an existing pod's one is asked about the incoming pod's namespace",
+            id="an existing pod's namespace selector is matched with the incoming pod's namespace",
         ),
         pytest.param(
             pod(affinity=away({"topologyKey": "zone"})),
             {"n1": [pod("p", "x")]},
             {},
-            id="no label selector matches no pod",
+            id="a term without a label selector matches no pod",
         ),
     ],
 )
@@ -310,69 +313,69 @@ def wishing(*wishes: dict[str, Any], kind: str = "podAffinity") -> dict[str, Any
 @pytest.mark.parametrize(
     ("asked", "placed", "args", "expected"),
     [
-        pytest.param(pod(), {"n1": [pod("p", "x")]}, {}, None, id="nobody wishes anything"),
+        pytest.param(pod(), {"n1": [pod("p", "x")]}, {}, None, id="no pod has a preferred term"),
         pytest.param(
             pod(affinity=wishing(wish(7))),
             {"n1": [pod("p", "x"), pod("q", "x")], "n3": [pod("r", "x")]},
             {},
             ([14, 0, 0], [100, 0, 0]),
-            id="each matching pod adds the weight, in labelled domains",
+            id="each matching pod adds the weight to its labelled domain",
         ),
         pytest.param(
             pod(affinity=wishing(wish(7), kind="podAntiAffinity")),
             {"n1": [pod("p", "x")]},
             {},
             ([-7, 0, 0], [0, 100, 100]),
-            id="dislikes subtract",
+            id="preferred anti-affinity subtracts the weight",
         ),
         pytest.param(
             pod(affinity={**wishing(wish(5)), **wishing(wish(5), kind="podAntiAffinity")}),
             {"n1": [pod("p", "x")]},
             {},
             ([0, 0, 0], [0, 0, 0]),
-            id="a sum of nothing is still a score",
+            id="weights that add up to 0 are still scored",
         ),
         pytest.param(
             pod(affinity={**wishing(wish(5), wish(4)), **wishing(wish(2), kind="podAntiAffinity")}),
             {"n1": [pod("p", "x")]},
             {},
             ([7, 0, 0], [100, 0, 0]),
-            id="the same wish said several times is summed up",
+            id="equal preferred terms add up",
         ),
         pytest.param(
             pod(app="x"),
             {"n1": [pod("p", affinity=near(term()))]},
             {"hard_pod_affinity_weight": 3},
             ([3, 0, 0], [100, 0, 0]),
-            id="demands of existing pods weigh what the profile says",
+            id="required affinity of existing pods has the weight in the arguments",
         ),
         pytest.param(
             pod(app="x"),
             {"n1": [pod("p", affinity=near(term()))]},
             {"hard_pod_affinity_weight": 0},
             None,
-            id="or nothing",
+            id="required affinity of existing pods with weight 0 does not score",
         ),
         pytest.param(
             pod(app="x"),
             {"n1": [pod("p", affinity=near(term()))]},
             {"ignore_preferred_terms_of_existing_pods": True},
             None,
-            id="ignoring wishes of existing pods ignores their demands too",
+            id="ignorePreferredTermsOfExistingPods ignores required terms too",
         ),
         pytest.param(
             pod(app="x", affinity=wishing(wish(1, app="none"))),
             {"n1": [pod("p", affinity=wishing(wish(9)))]},
             {"ignore_preferred_terms_of_existing_pods": True},
             ([9, 0, 0], [100, 0, 0]),
-            id="but not for a pod with wishes of its own",
+            id="ignorePreferredTermsOfExistingPods has no effect on a pod with preferred terms",
         ),
         pytest.param(
             pod(affinity=wishing(wish(29, key="host"), wish(71, key="host", app="y"))),
             {"n1": [pod("p", "x")], "n2": [pod("q", "x"), pod("r", "y")]},
             {},
             ([29, 100, 0], [28, 100, 0]),
-            id="float64 truncates 29 of 100 to 28",
+            id="a score of 29 becomes 28 by float64 truncation",
         ),
     ],
 )
@@ -395,12 +398,12 @@ LIKE = '"Like" is not a valid label selector operator'
         pytest.param(
             wishing({"weight": 1, "podAffinityTerm": BROKEN}, kind="podAntiAffinity"),
             f"preferredAntiAffinityTerms: {LIKE}",
-            id="a dislike",
+            id="anti-affinity",
         ),
         pytest.param(
             {**near(BROKEN), **away(BROKEN)},
             f"[requiredAffinityTerms: {LIKE}, requiredAntiAffinityTerms: {LIKE}]",
-            id="two groups",
+            id="affinity and anti-affinity",
         ),
     ],
 )

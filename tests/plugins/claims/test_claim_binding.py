@@ -181,7 +181,7 @@ def device_of(found: Any) -> str:
     return str(result["device"])
 
 
-def test_an_allocation_is_written_with_finalizer_time_and_reservation_and_believed_at_once():
+def test_an_allocation_is_written_with_finalizer_time_and_reservation_and_counts_at_once():
     async def play(world: World) -> None:
         await world.begin(claim(), claim("d"))
         asked = world.asked(using("c"))
@@ -281,7 +281,7 @@ async def deleted(world: World) -> None:
         pytest.param(
             lambda world: world.client.delete(RESOURCE_CLAIMS, "c", namespace="default"),
             'add finalizer to claim default/c: resourceclaims.resource.k8s.io "c" not found',
-            id="gone",
+            id="deleted",
         ),
     ],
 )
@@ -351,17 +351,22 @@ PENDING = (
 @pytest.mark.parametrize(
     ("after_seconds", "kind", "status", "seconds", "ending"),
     [
-        pytest.param(12, "Ready", SUCCESS, 15, "success", id="ready at the third look"),
+        pytest.param(12, "Ready", SUCCESS, 15, "success", id="ready at the third check"),
         pytest.param(
             7,
             "Broken",
             error('device binding failed: claim=c, reason=Because, message="it is"'),
             10,
             "failure",
-            id="failed",
+            id="the device failed",
         ),
         pytest.param(
-            700, "Ready", error("device binding timeout: claim=c"), 600, "timeout", id="too late"
+            700,
+            "Ready",
+            error("device binding timeout: claim=c"),
+            600,
+            "timeout",
+            id="the timeout has passed",
         ),
     ],
 )

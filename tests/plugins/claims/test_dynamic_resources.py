@@ -125,30 +125,30 @@ def made(name: str | None) -> dict[str, Any]:
         pytest.param(
             pod(resourceClaims=wanting("gone")),
             'could not find ResourceClaim "default/gone"',
-            id="a claim is not there",
+            id="a claim does not exist",
         ),
         pytest.param(
             pod(resourceClaims=wanting("c", "going")),
             'resourceclaim "going" is being deleted',
-            id="the second one is being deleted",
+            id="the second claim is being deleted",
         ),
         pytest.param(
             pod(resourceClaims=TEMPLATE),
             'pod "default/p": ResourceClaim not created yet',
-            id="none was made yet",
+            id="the claim of a template does not exist yet",
         ),
         pytest.param(
             pod(resourceClaims=[{"name": "e"}]),
             'pod "default/p", spec.resourceClaim "e": none of the supported fields are set',
-            id="an entry that says nothing",
+            id="an entry names neither claim nor template",
         ),
         pytest.param(
             pod(**made("c")),
             "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
-            id="somebody else's claim",
+            id="the claim belongs to another pod",
         ),
         pytest.param(pod(**made("mine")), None, id="the pod's own claim"),
-        pytest.param(pod(**made(None)), None, id="none was needed"),
+        pytest.param(pod(**made(None)), None, id="an entry for which no claim was needed"),
         pytest.param(pod(resourceClaims=wanting("c")), None, id="a claim by name"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_pod_waits_until_its_claims_can_be_used(wanted, fault):
         pytest.param(
             {"name": "r", "exactly": {"deviceClassName": "none"}},
             unresolvable("request r: device class none does not exist"),
-            id="no such class",
+            id="an unknown class",
         ),
         pytest.param(
             {
@@ -184,17 +184,17 @@ def test_a_pod_waits_until_its_claims_can_be_used(wanted, fault):
                 ],
             },
             unresolvable("request r/t: device class none does not exist"),
-            id="no such class for the second choice",
+            id="an unknown class of the second alternative",
         ),
         pytest.param(
             {"name": "r"},
             unresolvable("resource claim default/c, request r: unknown request type"),
-            id="neither form",
+            id="a request of neither form",
         ),
         pytest.param(
             {"name": "r", "exactly": {}},
             error("request r: unsupported request type"),
-            id="a form from the future",
+            id="a request of an unknown form",
         ),
     ],
 )
@@ -289,8 +289,10 @@ def test_an_allocator_error_in_filter_ends_the_attempt_with_its_text():
 @pytest.mark.parametrize(
     ("reserved", "status"),
     [
-        pytest.param((), "deallocation of ResourceClaim completed", id="nobody uses it"),
-        pytest.param(("uid-p",), "deallocation of ResourceClaim completed", id="only this pod"),
+        pytest.param((), "deallocation of ResourceClaim completed", id="no pod uses the claim"),
+        pytest.param(
+            ("uid-p",), "deallocation of ResourceClaim completed", id="only this pod uses the claim"
+        ),
         pytest.param(("uid-q",), "still not schedulable", id="another pod uses the claim"),
         pytest.param(
             ("uid-p", "uid-q"), "still not schedulable", id="this pod and another pod use the claim"
@@ -321,12 +323,12 @@ def conditional(condition: str | None, *, seconds_ago: int = 0) -> ResourceClaim
 @pytest.mark.parametrize(
     ("held", "usable"),
     [
-        pytest.param(conditional(None), True, id="nothing is known yet"),
-        pytest.param(conditional("Other"), True, id="not ready yet"),
-        pytest.param(conditional("Ready", seconds_ago=601), True, id="ready"),
-        pytest.param(conditional("Broken"), False, id="failed"),
-        pytest.param(conditional("Other", seconds_ago=600), True, id="at the end of its time"),
-        pytest.param(conditional("Other", seconds_ago=601), False, id="too late"),
+        pytest.param(conditional(None), True, id="the devices have no status yet"),
+        pytest.param(conditional("Other"), True, id="the devices are not ready yet"),
+        pytest.param(conditional("Ready", seconds_ago=601), True, id="the devices are ready"),
+        pytest.param(conditional("Broken"), False, id="a device failed"),
+        pytest.param(conditional("Other", seconds_ago=600), True, id="at the end of the timeout"),
+        pytest.param(conditional("Other", seconds_ago=601), False, id="after the timeout"),
     ],
 )
 def test_devices_that_do_not_get_ready_make_their_claim_unavailable(held, usable):
@@ -337,7 +339,7 @@ def test_devices_that_do_not_get_ready_make_their_claim_unavailable(held, usable
     assert asked.post_filtered() == unschedulable(said)
 
 
-def test_a_node_that_cannot_allocate_says_so_first_and_leaves_the_other_claim_alone():
+def test_a_failed_allocation_is_the_first_reason_and_leaves_the_other_claim_alone():
     held = claim("h", allocation=allocated("b", result("b", "b1")))
     snapshot = devices(device_class(), offered("b", "b0", "b1"), claim(), held)
     asked = Asked(snapshot, pod(resourceClaims=wanting("c", "h")))
@@ -403,13 +405,20 @@ def test_members_of_a_group_share_a_pending_allocation():
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(None, claim(), True, id="one of its claims appeared"),
-        pytest.param(None, claim("x"), False, id="another claim appeared"),
-        pytest.param(claim(), claim(), False, id="nothing about it changed that matters"),
-        pytest.param(claim(), claim(reserved=("u",)), True, id="its status changed"),
-        pytest.param(claim("x"), claim("x", reserved=("u",)), False, id="another's did"),
+        pytest.param(None, claim(), True, id="a new claim of the pod"),
+        pytest.param(None, claim("x"), False, id="a new claim of another pod"),
+        pytest.param(claim(), claim(), False, id="the pod's claim changes in no relevant field"),
         pytest.param(
-            claim("x", allocation=allocated("a")), claim("x"), True, id="devices are given back"
+            claim(), claim(reserved=("u",)), True, id="the status of the pod's claim changes"
+        ),
+        pytest.param(
+            claim("x"), claim("x", reserved=("u",)), False, id="the status of another claim changes"
+        ),
+        pytest.param(
+            claim("x", allocation=allocated("a")),
+            claim("x"),
+            True,
+            id="devices of another claim are deallocated",
         ),
     ],
 )
@@ -490,13 +499,13 @@ def test_waiting_for_devices_needs_its_feature_gate():
             "DRASchedulerFilterTimeout",
             DynamicResourcesArgs(filter_timeout="5s"),
             'filterTimeout: Invalid value: "5s": needs DRASchedulerFilterTimeout=true',
-            id="a limit on what has none",
+            id="a filter timeout while its feature gate is off",
         ),
         pytest.param(
             "DRADeviceBindingConditions",
             DynamicResourcesArgs(binding_timeout="5s"),
             'bindingTimeout: Invalid value: "5s": needs DRADeviceBindingConditions=true',
-            id="a wait for what is not waited for",
+            id="a binding timeout while its feature gate is off",
         ),
     ],
 )

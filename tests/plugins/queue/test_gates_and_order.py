@@ -1,4 +1,4 @@
-"""SchedulingGates, PrioritySort and QOSSort: who enters the queue, and who leaves it first."""
+"""SchedulingGates, PrioritySort and QOSSort: which pods enter the queue, and their order."""
 
 from __future__ import annotations
 
@@ -58,8 +58,16 @@ def of_class(name: str, **status: str) -> Pod:
         pytest.param((0, 9, "Guaranteed"), (0, 1, "Burstable"), id="Guaranteed before Burstable"),
         pytest.param((0, 9, "Burstable"), (0, 1, "BestEffort"), id="Burstable before BestEffort"),
         pytest.param((0, 9, "Guaranteed"), (0, 1, "BestEffort"), id="Guaranteed before BestEffort"),
-        pytest.param((0, 1, "Burstable"), (0, 2, "Burstable"), id="then the one waiting longest"),
-        pytest.param((-1, 1, "Burstable"), (-2, 1, "Burstable"), id="negative priorities count"),
+        pytest.param(
+            (0, 1, "Burstable"),
+            (0, 2, "Burstable"),
+            id="at equal priority and class the longest waiting pod first",
+        ),
+        pytest.param(
+            (-1, 1, "Burstable"),
+            (-2, 1, "Burstable"),
+            id="negative priorities are compared as numbers",
+        ),
     ],
 )
 def test_order_by_quality_of_service(first, second):

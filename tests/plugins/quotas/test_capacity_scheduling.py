@@ -88,28 +88,28 @@ def nominated(given: Pod, node_name: str) -> Pod:
         pytest.param({"cpu": 4}, {"cpu": 4}, {"cpu": "2"}, "", id="within both bounds"),
         pytest.param({"cpu": 9}, {"cpu": "3500m"}, {"cpu": "2"}, MAX, id="above the maximum"),
         pytest.param({"cpu": 3}, {"cpu": 9}, {"cpu": "2"}, MIN, id="above all minimums together"),
-        pytest.param({"cpu": 9}, None, {"cpu": "2"}, "", id="no maximum is no bound"),
-        pytest.param(None, None, {"cpu": "2"}, MIN, id="no minimum is nothing guaranteed"),
+        pytest.param({"cpu": 9}, None, {"cpu": "2"}, "", id="without a maximum any use is allowed"),
+        pytest.param(None, None, {"cpu": "2"}, MIN, id="without a minimum nothing is guaranteed"),
         pytest.param(
             {"cpu": 9, "memory": "9Gi"},
             {"cpu": 9},
             {"cpu": "1", "memory": "1"},
             MAX,
-            id="a maximum that is silent about memory allows none",
+            id="a maximum without memory allows no memory",
         ),
         pytest.param(
             {"cpu": 9, "ephemeral-storage": "9Gi"},
             {"cpu": 9},
             {"ephemeral-storage": "1"},
             MAX,
-            id="nor ephemeral storage",
+            id="a maximum without ephemeral storage allows no ephemeral storage",
         ),
         pytest.param(
             {"cpu": 9, "hugepages-2Mi": "4Mi"},
             {"cpu": 9},
             {"hugepages-2Mi": "0"},
             "",
-            id="a maximum that is silent about another resource does not bound it",
+            id="a maximum without another resource does not bound it",
         ),
         pytest.param(
             {"cpu": 9, "pods": 1},
@@ -119,9 +119,9 @@ def nominated(given: Pod, node_name: str) -> Pod:
             id="pods are not counted",
         ),
         pytest.param(
-            {"cpu": 2}, {"cpu": 1}, {}, MAX, id="a maximum below what is used admits none"
+            {"cpu": 2}, {"cpu": 1}, {}, MAX, id="a maximum below the present use admits no pod"
         ),
-        pytest.param({}, None, {}, MIN, id="nor does a sum of minimums below what is used"),
+        pytest.param({}, None, {}, MIN, id="minimums below the present use admit no pod"),
     ],
 )
 def test_pre_filter_against_quotas(
@@ -205,12 +205,39 @@ def test_a_preemptor_without_a_quota_evicts_no_pods_with_one():
 @pytest.mark.parametrize(
     ("namespace", "leaving", "refused"),
     [
-        pytest.param("a", running("l", "a", priority=-1), True, id="a lesser pod of its namespace"),
-        pytest.param("a", running("l", "a", priority=5), False, id="a greater one makes no room"),
-        pytest.param("a", running("l", "b", priority=5), True, id="a borrower, whatever priority"),
-        pytest.param("a", running("l", "free", priority=-1), False, id="a pod without a quota"),
-        pytest.param("free", running("l", "free", priority=-1), True, id="among pods without one"),
-        pytest.param("free", running("l", "a", priority=-1), False, id="quotas are not theirs"),
+        pytest.param(
+            "a",
+            running("l", "a", priority=-1),
+            True,
+            id="a terminating pod of lower priority in the namespace",
+        ),
+        pytest.param(
+            "a",
+            running("l", "a", priority=5),
+            False,
+            id="a terminating pod of higher priority in the namespace",
+        ),
+        pytest.param(
+            "a",
+            running("l", "b", priority=5),
+            True,
+            id="a terminating pod of a borrowing namespace, of any priority",
+        ),
+        pytest.param(
+            "a", running("l", "free", priority=-1), False, id="a terminating pod without a quota"
+        ),
+        pytest.param(
+            "free",
+            running("l", "free", priority=-1),
+            True,
+            id="preemptor and terminating pod without a quota",
+        ),
+        pytest.param(
+            "free",
+            running("l", "a", priority=-1),
+            False,
+            id="preemptor without a quota, terminating pod with a quota",
+        ),
     ],
 )
 def test_no_further_eviction_while_victims_terminate_on_the_nominated_node(

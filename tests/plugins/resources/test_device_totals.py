@@ -1,4 +1,4 @@
-"""Scores by use where devices stand for an extended resource: how many there are, and are taken."""
+"""Scores by use where devices provide an extended resource: offered and allocated devices."""
 
 from __future__ import annotations
 
@@ -66,10 +66,20 @@ def test_totals_follow_new_slices_and_allocations():
 @pytest.mark.parametrize(
     ("selectors", "expected"),
     [
-        pytest.param(['device.driver == "gpu.example"'], (4, 1), id="all of them"),
-        pytest.param(["false"], (0, 0), id="none"),
-        pytest.param(["true", "device.driver =="], (0, 0), id="one that cannot be read"),
-        pytest.param(["false", "device.driver =="], (0, 0), id="one that is not asked"),
+        pytest.param(
+            ['device.driver == "gpu.example"'], (4, 1), id="the selector matches all devices"
+        ),
+        pytest.param(["false"], (0, 0), id="the selector matches no device"),
+        pytest.param(
+            ["true", "device.driver =="],
+            (0, 0),
+            id="an unreadable selector after a selector that matches",
+        ),
+        pytest.param(
+            ["false", "device.driver =="],
+            (0, 0),
+            id="an unreadable selector after a selector that does not match",
+        ),
     ],
 )
 def test_totals_count_devices_of_the_class_only(selectors, expected):

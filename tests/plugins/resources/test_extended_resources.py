@@ -1,4 +1,4 @@
-"""Extended resources that devices stand for: which class, who provides them, the special claim."""
+"""Extended resources that devices provide: the device class, and the special claim."""
 
 from __future__ import annotations
 
@@ -42,20 +42,22 @@ def test_fit_leaves_resources_a_node_does_not_offer_to_devices():
 @pytest.mark.parametrize(
     ("classes", "expected"),
     [
-        pytest.param([], None, id="no class"),
-        pytest.param([device_class("x", resource="r.example/a")], None, id="another resource"),
+        pytest.param([], None, id="no device class exists"),
+        pytest.param(
+            [device_class("x", resource="r.example/a")], None, id="the class names another resource"
+        ),
         pytest.param(
             [
                 device_class("old", resource="example.com/gpu", made="2026-01-01T00:00:00Z"),
                 device_class("new", resource="example.com/gpu", made="2026-01-02T00:00:00Z"),
             ],
             "new",
-            id="the newest of several",
+            id="the newest of several classes",
         ),
         pytest.param(
             [device_class(name, resource="example.com/gpu") for name in ("b", "a", "c")],
             "a",
-            id="the first by name of equally old ones",
+            id="the first by name of equally old classes",
         ),
     ],
 )
@@ -84,7 +86,7 @@ def container(name: str, count: int, **fields: Any) -> dict[str, Any]:
             [container("a", 2), container("b", 0), container("c", 1)],
             {"container-0-request-1": 2, "container-2-request-1": 1},
             ["a container-0-request-1", "c container-2-request-1"],
-            id="each container has its own",
+            id="each container has devices of its own",
         ),
         pytest.param(
             [container("i", 3), container("j", 5)],
@@ -99,7 +101,7 @@ def container(name: str, count: int, **fields: Any) -> dict[str, Any]:
                 "j container-3-request-1",
                 "j container-1-request-1",
             ],
-            id="init containers use what comes after them, and the greatest want is asked for once",
+            id="init containers share devices with later containers; the greatest one counts",
         ),
         pytest.param(
             [container("s", 1, restartPolicy="Always"), container("i", 2)],
@@ -111,7 +113,7 @@ def container(name: str, count: int, **fields: Any) -> dict[str, Any]:
                 "i container-2-request-1",
                 "i container-1-request-1",
             ],
-            id="a sidecar before it is not free for an init container",
+            id="an init container does not share devices with an earlier sidecar",
         ),
     ],
 )

@@ -96,13 +96,13 @@ def test_a_fractional_mean_is_truncated_towards_zero():
             {"resources": [{"name": "cpu", "weight": -1}]},
             "args.resources[0].weight: Invalid value: -1: "
             "resource weight of cpu should be a positive value",
-            id="a weight below nothing",
+            id="a negative weight",
         ),
         pytest.param(
             {"resources": [{"name": "memory"}]},
             "args.resources[0].weight: Invalid value: 0: "
             "resource weight of memory should be a positive value",
-            id="a weight left out",
+            id="a weight of 0",
         ),
     ],
 )

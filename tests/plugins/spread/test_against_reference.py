@@ -232,7 +232,7 @@ def test_pods_moved_on_several_nodes_are_all_counted(data, now, pod):
 
 
 @pytest.mark.parametrize("seen", [0, 500])
-def test_domains_that_came_and_went_cost_and_change_nothing(seen):
+def test_deleted_domains_neither_change_scores_nor_take_room(seen):
     snapshot = cluster()
     snapshot.label_column(random.HOSTNAME)
     for i in range(seen):
@@ -259,7 +259,7 @@ def labelled(name: str, labels: dict[str, str]) -> Pod:
 
 
 @pytest.mark.parametrize("lost", [["last"], ["n0"], ["n0", "last"]])
-def test_a_domain_that_only_the_last_of_many_rows_is_in_counts_where_it_is_feasible(lost):
+def test_a_domain_of_only_the_last_row_counts_when_that_row_is_feasible(lost):
     hosts = [*(f"n{i}" for i in range(50)), "last"]
     now: Cluster = [
         (a_node(name, labels={random.ZONE: "far" if name == "last" else "near"}), [])
@@ -283,6 +283,6 @@ near_halves = st.integers(0, 2**51).flatmap(
 
 @SOME
 @given(numbers=st.lists(near_halves | st.floats(0, 2**53), max_size=9))
-def test_halves_are_rounded_up_and_what_is_less_is_not(numbers):
+def test_halves_are_rounded_up_and_smaller_fractions_down(numbers):
     expected = [int(Decimal(x).to_integral_value(ROUND_HALF_UP)) for x in numbers]
     assert rounded(np.array(numbers, np.float64)).tolist() == expected

@@ -70,7 +70,7 @@ NODES = [a_node("n1", "z1"), a_node("n2", "z1"), a_node("n3", "z2"), a_node("n4"
             a_pod("p", WEB, rule()),
             webs(n1=1),
             {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL},
-            id="the zone ahead is full, a node without zone cannot be helped",
+            id="the skew is exceeded in one zone, and a node has no zone",
         ),
         pytest.param(
             a_pod("p", WEB, rule(skew=2)), webs(n1=1), {"n4": NO_LABEL}, id="a skew of 2 is allowed"
@@ -79,55 +79,55 @@ NODES = [a_node("n1", "z1"), a_node("n2", "z1"), a_node("n3", "z2"), a_node("n4"
             a_pod("p", {"app": "db"}, rule()),
             webs(n1=1),
             {"n4": NO_LABEL},
-            id="a pod its own selector does not match adds nothing",
+            id="a pod that its selector does not match adds 0 to the count",
         ),
         pytest.param(
             a_pod("p", WEB, rule(labelSelector=None)),
             webs(n1=5),
             {"n4": NO_LABEL},
-            id="no selector counts nothing",
+            id="without a selector no pod is counted",
         ),
         pytest.param(
             a_pod("p", WEB, rule(labelSelector={})),
             webs(n1=5),
             {"n4": NO_LABEL},
-            id="an empty selector counts nothing but the pod itself",
+            id="an empty selector counts only the pod itself",
         ),
         pytest.param(
             a_pod("p", WEB, rule(minDomains=3)),
             webs(n1=1, n3=1),
             {"n1": SKEWED, "n2": SKEWED, "n3": SKEWED, "n4": NO_LABEL},
-            id="with fewer domains than wanted the smallest counts as empty",
+            id="with fewer domains than minDomains the smallest count is 0",
         ),
         pytest.param(
             a_pod("p", WEB, rule(minDomains=2)),
             webs(n1=1, n3=1),
             {"n4": NO_LABEL},
-            id="with as many domains as wanted it does not",
+            id="with minDomains domains the smallest count is used",
         ),
         pytest.param(
             a_pod("p", WEB, rule(HOSTNAME), rule(ZONE, 5)),
             webs(n1=1, n4=3),
             {"n1": SKEWED, "n4": NO_LABEL},
-            id="a node without one key is not counted, so only its label is missed",
+            id="pods on a node that lacks one key are not counted",
         ),
         pytest.param(
             a_pod("p", WEB, rule(HOSTNAME), nodeSelector={HOSTNAME: "n1"}),
             webs(n1=1),
             {},
-            id="nodes the selector rules out are no domains",
+            id="nodes that fail nodeSelector are no domains",
         ),
         pytest.param(
             a_pod("p", WEB, rule(HOSTNAME, nodeAffinityPolicy="Ignore"), nodeSelector={"a": "b"}),
             webs(n1=1),
             {"n1": SKEWED},
-            id="unless the policy says so",
+            id="with nodeAffinityPolicy Ignore, nodes that fail nodeSelector are domains",
         ),
         pytest.param(
             a_pod("p", WEB | {"ver": "2"}, rule(matchLabelKeys=["ver", "absent"])),
             webs(n1=3),
             {"n4": NO_LABEL},
-            id="labels to match narrow the selector, absent ones are left aside",
+            id="matchLabelKeys narrows the selector, absent labels are ignored",
         ),
         pytest.param(
             a_pod("p", WEB, rule(), metadata={"namespace": "other"}),
@@ -136,9 +136,9 @@ NODES = [a_node("n1", "z1"), a_node("n2", "z1"), a_node("n3", "z2"), a_node("n4"
             id="pods of other namespaces are not counted",
         ),
         pytest.param(
-            a_pod("p", WEB, rule(soft=True)), webs(n1=9), {}, id="soft rules never filter"
+            a_pod("p", WEB, rule(soft=True)), webs(n1=9), {}, id="soft constraints never reject"
         ),
-        pytest.param(a_pod("p", WEB), webs(n1=9), {}, id="no rules"),
+        pytest.param(a_pod("p", WEB), webs(n1=9), {}, id="no constraints"),
     ],
 )
 def test_filter(asked, pods, expected):
@@ -148,8 +148,8 @@ def test_filter(asked, pods, expected):
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        pytest.param("Ignore", {"n1": SKEWED}, id="a tainted node is a domain"),
-        pytest.param("Honor", {}, id="unless taints are honoured"),
+        pytest.param("Ignore", {"n1": SKEWED}, id="by default a tainted node is a domain"),
+        pytest.param("Honor", {}, id="with nodeTaintsPolicy Honor a tainted node is no domain"),
     ],
 )
 def test_taints(policy, expected):
@@ -173,13 +173,19 @@ def test_terminating_pods_are_not_counted_but_their_removal_is():
 @pytest.mark.parametrize(
     ("moves", "expected"),
     [
-        pytest.param([], [0, 0, 2], id="nothing moved"),
+        pytest.param([], [0, 0, 2], id="no pod is moved"),
         pytest.param([("n2", +1)], [0, 2, 2], id="the smallest domain stays the smallest"),
-        pytest.param([("n1", +1)], [0, 0, 0], id="it becomes as large as the next"),
-        pytest.param([("n1", +1)] * 3, [2, 0, 0], id="it becomes larger: the next counts"),
-        pytest.param([("n3", -1)] * 2, [0, 0, 0], id="a large one becomes as small as it"),
-        pytest.param([("n2", -1)] * 3, [2, 0, 2], id="another becomes smaller"),
-        pytest.param([("n1", +1), ("n2", +1)], [0, 0, 0], id="two become larger"),
+        pytest.param(
+            [("n1", +1)], [0, 0, 0], id="the smallest domain becomes as large as the next"
+        ),
+        pytest.param(
+            [("n1", +1)] * 3, [2, 0, 0], id="the smallest domain becomes larger than the next"
+        ),
+        pytest.param(
+            [("n3", -1)] * 2, [0, 0, 0], id="a large domain becomes as small as the smallest"
+        ),
+        pytest.param([("n2", -1)] * 3, [2, 0, 2], id="another domain becomes the smallest"),
+        pytest.param([("n1", +1), ("n2", +1)], [0, 0, 0], id="two domains become larger"),
     ],
 )
 def test_added_and_removed_pods_change_the_smallest_count(moves, expected):
@@ -208,19 +214,19 @@ def test_added_and_removed_pods_change_the_smallest_count(moves, expected):
             a_pod("p", WEB, rule(HOSTNAME, soft=True)),
             webs(n1=2, n2=1, n4=3),
             ([4, 2, 0, 5], [20, 60, 100, 0]),
-            id="fewest matching pods score most",
+            id="fewer matching pods score higher",
         ),
         pytest.param(
             a_pod("p", WEB, rule(HOSTNAME, 3, soft=True)),
             webs(n1=1, n2=1, n3=1, n4=1),
             ([4, 4, 4, 4], [100, 100, 100, 100]),
-            id="equal counts",
+            id="equal counts score equally",
         ),
         pytest.param(
             a_pod("p", WEB, rule(ZONE, soft=True)),
             webs(n1=2, n4=7),
             ([3, 3, 0, 0], [0, 0, 100, 0]),
-            id="a node without the key scores 0, raw and final",
+            id="a node without the key has the raw score and the score 0",
         ),
         pytest.param(
             a_pod("p", WEB, rule("rack", soft=True)),
@@ -232,9 +238,9 @@ def test_added_and_removed_pods_change_the_smallest_count(moves, expected):
             a_pod("p", WEB, rule(labelSelector={}, soft=True, skew=1)),
             webs(n1=2),
             ([0, 0, 0, 0], [100, 100, 100, 0]),
-            id="an empty selector counts nothing",
+            id="an empty selector counts no pod",
         ),
-        pytest.param(a_pod("p", WEB, rule()), webs(n1=2), None, id="hard rules never score"),
+        pytest.param(a_pod("p", WEB, rule()), webs(n1=2), None, id="hard constraints never score"),
     ],
 )
 def test_score(asked, pods, expected):
@@ -273,23 +279,34 @@ FULL = {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL}
 @pytest.mark.parametrize(
     ("asked", "known", "expected"),
     [
-        pytest.param(a_pod("p", WEB), [], {}, id="nothing selects the pod"),
-        pytest.param(a_pod("p", WEB), [named(Service, WEB)], FULL, id="a service"),
+        pytest.param(a_pod("p", WEB), [], {}, id="no service or owner selects the pod"),
+        pytest.param(a_pod("p", WEB), [named(Service, WEB)], FULL, id="a service selects the pod"),
         pytest.param(
-            a_pod("p", WEB), [named(Service, {})], {}, id="a service for all says nothing"
+            a_pod("p", WEB),
+            [named(Service, {})],
+            {},
+            id="a service with an empty selector does not count",
         ),
-        pytest.param(a_pod("p", WEB), [named(Service, None)], {}, id="one without selector either"),
+        pytest.param(
+            a_pod("p", WEB),
+            [named(Service, None)],
+            {},
+            id="a service without selector does not count",
+        ),
         pytest.param(
             a_pod("p", WEB), [named(Service, {"app": "db"})], {}, id="a service for other pods"
         ),
         pytest.param(
-            a_pod("p", WEB), [named(Service, WEB, namespace="b")], {}, id="one somewhere else"
+            a_pod("p", WEB),
+            [named(Service, WEB, namespace="b")],
+            {},
+            id="a service of another namespace",
         ),
         pytest.param(
             a_pod("p", WEB, rule(soft=True)),
             [named(Service, WEB)],
             {},
-            id="a pod with rules of its own gets no others",
+            id="a pod with constraints gets no default constraints",
         ),
         pytest.param(owned("ReplicaSet"), [named(ReplicaSet, SELECT_WEB)], FULL, id="ReplicaSet"),
         pytest.param(
@@ -305,13 +322,13 @@ FULL = {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL}
             owned("ReplicationController", "v1"),
             [named(ReplicationController, {"app": "db"}), named(Service, WEB)],
             {"n4": NO_LABEL},
-            id="whose values replace those of services",
+            id="the owner's labels replace equal labels of services",
         ),
         pytest.param(
             owned("ReplicaSet"),
             [named(ReplicaSet, {"matchLabels": {"ver": "2"}}), named(Service, WEB)],
             {"n4": NO_LABEL},
-            id="a ReplicaSet narrows what services select",
+            id="the selector of a ReplicaSet is added to that of services",
         ),
         pytest.param(
             owned("ReplicaSet", controller=False),
@@ -326,7 +343,7 @@ FULL = {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL}
             id="another version of the kind",
         ),
         pytest.param(owned("Job", "batch/v1"), [], {}, id="a Job"),
-        pytest.param(owned("ReplicaSet"), [], {}, id="an owner that is gone"),
+        pytest.param(owned("ReplicaSet"), [], {}, id="a deleted owner"),
         pytest.param(
             owned("ReplicaSet"), [named(ReplicaSet, None)], {}, id="an owner without selector"
         ),
@@ -334,7 +351,7 @@ FULL = {"n1": SKEWED, "n2": SKEWED, "n4": NO_LABEL}
             owned("ReplicaSet"),
             [named(ReplicaSet, {"matchExpressions": [{"key": "a", "operator": "Near"}]})],
             {},
-            id="an owner whose selector cannot be read",
+            id="an owner with an invalid selector",
         ),
     ],
 )
@@ -471,43 +488,77 @@ TOLERANT = a_pod("p", WEB, rule(), tolerations=[{"key": "k"}])
 @pytest.mark.parametrize(
     ("waiting", "old", "new", "expected"),
     [
-        pytest.param(WAITING, None, BOUND, True, id="a matching pod came"),
-        pytest.param(WAITING, None, OTHER, False, id="another pod came"),
-        pytest.param(WAITING, BOUND, None, True, id="a matching pod went"),
-        pytest.param(WAITING, OTHER, None, False, id="another pod went"),
-        pytest.param(WAITING, OTHER, BOUND, True, id="a pod matches now"),
-        pytest.param(WAITING, BOUND, OTHER, True, id="a pod matches no more"),
-        pytest.param(WAITING, BOUND, on(WEB | {"x": "y"}), False, id="another label changed"),
-        pytest.param(WAITING, None, a_pod("o", WEB), False, id="a pod without a node counts not"),
+        pytest.param(WAITING, None, BOUND, True, id="a new pod matches"),
+        pytest.param(WAITING, None, OTHER, False, id="a new pod does not match"),
+        pytest.param(WAITING, BOUND, None, True, id="a deleted pod matched"),
+        pytest.param(WAITING, OTHER, None, False, id="a deleted pod did not match"),
+        pytest.param(WAITING, OTHER, BOUND, True, id="a relabelled pod newly matches"),
+        pytest.param(WAITING, BOUND, OTHER, True, id="a relabelled pod no longer matches"),
+        pytest.param(
+            WAITING,
+            BOUND,
+            on(WEB | {"x": "y"}),
+            False,
+            id="another label of a matching pod changes",
+        ),
+        pytest.param(WAITING, None, a_pod("o", WEB), False, id="a new matching pod without a node"),
         pytest.param(
             WAITING,
             None,
             NOMINATED,
             True,
-            id="a nominated one does",
+            id="a new matching pod with a nominated node",
         ),
-        pytest.param(WAITING, None, on(WEB, namespace="b"), False, id="a pod somewhere else"),
-        pytest.param(TAINTS, TAINTS, TOLERANT, True, id="its own tolerations where taints count"),
-        pytest.param(WAITING, WAITING, TOLERANT, False, id="where they do not"),
-        pytest.param(WAITING, a_pod("p"), WAITING, True, id="its own labels"),
-        pytest.param(WAITING, None, a_node("n", "z"), True, id="a node with every key came"),
+        pytest.param(
+            WAITING,
+            None,
+            on(WEB, namespace="b"),
+            False,
+            id="a new matching pod of another namespace",
+        ),
+        pytest.param(
+            TAINTS,
+            TAINTS,
+            TOLERANT,
+            True,
+            id="the pod's own tolerations change, with nodeTaintsPolicy Honor",
+        ),
+        pytest.param(
+            WAITING,
+            WAITING,
+            TOLERANT,
+            False,
+            id="the pod's own tolerations change, with nodeTaintsPolicy Ignore",
+        ),
+        pytest.param(WAITING, a_pod("p"), WAITING, True, id="the pod's own labels change"),
+        pytest.param(WAITING, None, a_node("n", "z"), True, id="a new node has every key"),
         pytest.param(WAITING, None, a_node("n", None), False, id="a new node lacks a key"),
-        pytest.param(WAITING, a_node("n", "z"), None, True, id="a node with every key went"),
+        pytest.param(WAITING, a_node("n", "z"), None, True, id="a deleted node had every key"),
         pytest.param(WAITING, a_node("n", None), None, False, id="a deleted node lacked a key"),
-        pytest.param(WAITING, a_node("n", "z"), a_node("n", None), True, id="a key went"),
-        pytest.param(WAITING, a_node("n", "z"), a_node("n", "y"), True, id="a zone changed"),
+        pytest.param(WAITING, a_node("n", "z"), a_node("n", None), True, id="a node loses a key"),
         pytest.param(
-            WAITING, a_node("n", "z"), a_node("n", "z", rack="r"), False, id="a soft key changed"
+            WAITING, a_node("n", "z"), a_node("n", "y"), True, id="the zone of a node changes"
         ),
         pytest.param(
-            WAITING, a_node("n", "z"), a_node("n", "z", taint="NoSchedule"), True, id="a taint came"
+            WAITING,
+            a_node("n", "z"),
+            a_node("n", "z", rack="r"),
+            False,
+            id="the label of a soft constraint changes",
+        ),
+        pytest.param(
+            WAITING,
+            a_node("n", "z"),
+            a_node("n", "z", taint="NoSchedule"),
+            True,
+            id="a node gets a taint",
         ),
         pytest.param(
             WAITING,
             a_node("n", None),
             a_node("n", None, taint="NoSchedule"),
             False,
-            id="a taint on a node that lacks a key",
+            id="a node that lacks a key gets a taint",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Volume plugins beside Filter: rejections by PreFilter, what Reserve assumes, what it takes back.
+"""Volume plugins beside Filter: rejections by PreFilter, and the assumptions of Reserve.
 
 Filter is compared with the reference in test_against_reference; writing and waiting are
 in tests/controllers.
@@ -279,7 +279,7 @@ def test_two_claims_of_a_pod_need_two_volumes():
     assert find(plugin, snapshot, asked)[1] == [True, True]
 
 
-def test_a_provisioned_claim_ties_later_pods_to_the_node_until_the_claim_changes():
+def test_a_claim_to_provision_restricts_later_pods_to_its_node_until_it_changes():
     snapshot = with_objects(claim(storageClassName="late"))
     plugin, _ = make("VolumeBinding", snapshot)
     state, fits = find(plugin, snapshot, using("c"))
@@ -419,7 +419,7 @@ def test_in_tree_handles(source, labels, handle):
             {},
             "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume "
             "(aws://z/disk)",
-            id="no EBS volume",
+            id="an id that is no EBS volume",
         ),
         pytest.param(
             {"gcePersistentDisk": {"pdName": "d"}},

@@ -1,4 +1,4 @@
-"""The books of what is allocated: entering, taking out, and what does not count."""
+"""The sums of allocated devices: adding, removing, and allocations that do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumable capacity: what a request takes of a device that is shared, and when it may."""
+"""Consumable capacity: the amount that a request consumes of a shared device, and its limits."""
 
 from __future__ import annotations
 
@@ -41,24 +41,40 @@ NO_STEP: dict[str, Any] = {"validRange": {"min": "1Gi", "max": "6Gi"}}
 @pytest.mark.parametrize(
     ("policy", "amount", "consumed"),
     [
-        pytest.param({}, None, "10Gi", id="everything, where nothing is asked for"),
-        pytest.param({"default": "2Gi"}, None, "2Gi", id="or the default"),
-        pytest.param({}, "3000Mi", "3000Mi", id="what is asked for, where there is no policy"),
-        pytest.param({}, "3072Mi", "3Gi", id="written as the API writes it"),
-        pytest.param({}, "11Gi", None, id="more than there is is not had"),
-        pytest.param(VALUES, "1.5Gi", "2Gi", id="the next valid value"),
-        pytest.param(VALUES, "4Gi", "4Gi", id="a valid value itself"),
-        pytest.param(VALUES, "5Gi", None, id="above the valid values nothing is valid"),
-        pytest.param(RANGE, "1", "1Gi", id="the minimum at least"),
-        pytest.param(RANGE, "3Gi", "3Gi", id="a step from the minimum"),
-        pytest.param(RANGE, "3073Mi", "5Gi", id="rounded up to the next step"),
-        pytest.param(RANGE, "5121Mi", None, id="beyond the maximum when rounded up"),
-        pytest.param(NO_STEP, "1025Mi", "1025Mi", id="without steps as it is"),
-        pytest.param(NO_STEP, "7Gi", None, id="but not beyond the maximum"),
+        pytest.param({}, None, "10Gi", id="without a request, the whole capacity is consumed"),
         pytest.param(
-            {"default": "8Gi", **NO_STEP}, None, "8Gi", id="the default is valid whatever it is"
+            {"default": "2Gi"},
+            None,
+            "2Gi",
+            id="without a request, the default of the policy is consumed",
         ),
-        pytest.param(NO_STEP, None, None, id="everything may be beyond the maximum"),
+        pytest.param(
+            {}, "3000Mi", "3000Mi", id="without a policy, the requested amount is consumed"
+        ),
+        pytest.param({}, "3072Mi", "3Gi", id="the consumed amount has the spelling of the API"),
+        pytest.param({}, "11Gi", None, id="a request above the capacity fails"),
+        pytest.param(VALUES, "1.5Gi", "2Gi", id="a request is rounded up to the next valid value"),
+        pytest.param(VALUES, "4Gi", "4Gi", id="a request equal to a valid value is not rounded"),
+        pytest.param(VALUES, "5Gi", None, id="a request above all valid values fails"),
+        pytest.param(RANGE, "1", "1Gi", id="a request below the minimum consumes the minimum"),
+        pytest.param(RANGE, "3Gi", "3Gi", id="a request on a step from the minimum is not rounded"),
+        pytest.param(RANGE, "3073Mi", "5Gi", id="a request between two steps is rounded up"),
+        pytest.param(
+            RANGE, "5121Mi", None, id="a request that is rounded up beyond the maximum fails"
+        ),
+        pytest.param(
+            NO_STEP, "1025Mi", "1025Mi", id="a request in a range without steps is not rounded"
+        ),
+        pytest.param(NO_STEP, "7Gi", None, id="a request beyond the maximum fails"),
+        pytest.param(
+            {"default": "8Gi", **NO_STEP},
+            None,
+            "8Gi",
+            id="a default is used even if it is no valid value",
+        ),
+        pytest.param(
+            NO_STEP, None, None, id="the whole capacity is consumed even beyond the maximum"
+        ),
     ],
 )
 def test_consumed_capacity_of_a_request(policy, amount, consumed):
@@ -81,28 +97,43 @@ def held(*amounts: str) -> list[AllocationResult]:
             [],
             [claim(asking("4Gi", "r0"), asking("6Gi", "r1"))],
             [["r0=a", "r1=a"]],
-            id="in one claim",
+            id="two requests of one claim",
         ),
         pytest.param(
             [],
             [claim(asking("4Gi"), name="c0"), claim(asking("6Gi"), name="c1")],
             [["r=a"], ["r=a"]],
-            id="in two claims",
+            id="two claims",
         ),
         pytest.param(
             [],
             [claim(asking("4Gi", "r0"), asking("7Gi", "r1"))],
             None,
-            id="not beyond what there is",
+            id="two requests above the capacity of the device",
         ),
-        pytest.param(held("3Gi", "3Gi"), [claim(asking("4Gi"))], [["r=a"]], id="beside others"),
-        pytest.param(held("3Gi", "4Gi"), [claim(asking("4Gi"))], None, id="not at their cost"),
-        pytest.param([], [claim(asking("1Gi", count=2))], None, id="not twice for one request"),
+        pytest.param(
+            held("3Gi", "3Gi"),
+            [claim(asking("4Gi"))],
+            [["r=a"]],
+            id="beside a share of another claim",
+        ),
+        pytest.param(
+            held("3Gi", "4Gi"),
+            [claim(asking("4Gi"))],
+            None,
+            id="too little left beside a share of another claim",
+        ),
+        pytest.param(
+            [],
+            [claim(asking("1Gi", count=2))],
+            None,
+            id="one request gets no two shares of a device",
+        ),
         pytest.param(
             held("9Gi"),
             [claim(asking("2Gi", adminAccess=True))],
             None,
-            id="admin access takes as well",
+            id="admin access consumes capacity as well",
         ),
     ],
 )
@@ -113,11 +144,15 @@ def test_a_device_is_shared(before, claims, expected):
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        pytest.param(exactly(capacity={"memory": "8Gi"}), [["r=big"]], id="enough room"),
-        pytest.param(exactly(capacity={"other": "1"}), None, id="has the capacity at all"),
+        pytest.param(
+            exactly(capacity={"memory": "8Gi"}),
+            [["r=big"]],
+            id="the device has the requested capacity",
+        ),
+        pytest.param(exactly(capacity={"other": "1"}), None, id="the device lacks the capacity"),
     ],
 )
-def test_a_device_for_itself_has_to_have_the_capacity_too(request_, expected):
+def test_a_request_for_a_whole_device_needs_the_capacity_too(request_, expected):
     own = slice_(
         "s1",
         device("small", capacity={"memory": "4Gi"}),
@@ -131,7 +166,7 @@ def test_a_device_for_itself_has_to_have_the_capacity_too(request_, expected):
         assert (only.share_id, only.consumed_capacity) == (None, {})
 
 
-def test_a_share_is_given_up_when_a_later_request_needs_the_room():
+def test_a_share_is_given_back_when_a_later_request_needs_the_capacity():
     wanted = claim(asking(None, "r0"), asking("9Gi", "r1"))
     two = slice_(
         "s1",

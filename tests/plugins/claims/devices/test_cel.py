@@ -41,18 +41,25 @@ def kind(manifest=None) -> DeviceKind:
     [
         pytest.param('device.driver == "gpu.example.com"', id="the driver"),
         pytest.param(f'{OWN}.model == "a100"', id="an attribute without a domain is the driver's"),
-        pytest.param('device.attributes["other.org"].numa == 7', id="an attribute with one"),
+        pytest.param('device.attributes["other.org"].numa == 7', id="an attribute with a domain"),
         pytest.param(f'{OWN}.numa == 0 && {OWN}["numa"] < 1', id="an integer"),
-        pytest.param(f"{OWN}.healthy", id="a bool is an answer"),
+        pytest.param(f"{OWN}.healthy", id="a bool attribute as the result"),
         pytest.param('device.capacity["other.org"].slots == quantity("5")', id="a capacity"),
-        pytest.param("!device.allowMultipleAllocations", id="whether it is shared"),
-        pytest.param('size(device.attributes["nobody.org"]) == 0', id="an unknown domain is empty"),
-        pytest.param('!has(device.attributes["nobody.org"].x)', id="and has nothing"),
+        pytest.param("!device.allowMultipleAllocations", id="allowMultipleAllocations"),
+        pytest.param(
+            'size(device.attributes["nobody.org"]) == 0', id="an unknown domain is an empty map"
+        ),
+        pytest.param(
+            '!has(device.attributes["nobody.org"].x)', id="has() on an unknown domain is false"
+        ),
         pytest.param(
             '!device.attributes["a.org"].exists(k, true) && !("x" in device.capacity["b.org"])',
             id="two unknown domains",
         ),
-        pytest.param('!("nobody.org" in device.attributes)', id="but is not among the domains"),
+        pytest.param(
+            '!("nobody.org" in device.attributes)',
+            id="an unknown domain is not in device.attributes",
+        ),
         pytest.param(f'{OWN}.exists(k, k == "numa")', id="macros"),
         pytest.param(
             f'{OWN}.?nothing.orValue(3) == 3 && {OWN}[?"numa"].hasValue()', id="optionals"
@@ -64,25 +71,46 @@ def kind(manifest=None) -> DeviceKind:
         pytest.param(f'{OWN}.model.matches("^a[0-9]+$")', id="regular expressions"),
         pytest.param(f'{OWN}.model in ["t4", "a100"]', id="lists"),
         pytest.param(f'{MEMORY}.compareTo(quantity("40Gi")) == 0', id="quantities are compared"),
-        pytest.param(f'{MEMORY}.isGreaterThan(quantity("40G"))', id="by value"),
-        pytest.param(f'{MEMORY}.isLessThan(quantity("41Gi"))', id="either way"),
-        pytest.param(f'{MEMORY} == quantity("40960Mi")', id="equal ones are equal"),
-        pytest.param(f'{MEMORY}.sub(quantity("39Gi")).add(1).asInteger() == 1073741825', id="sums"),
-        pytest.param('quantity("1").add(quantity("500m")) == quantity("1.5")', id="of quantities"),
-        pytest.param('quantity("1500m").asApproximateFloat() == 1.5', id="as a number"),
-        pytest.param('quantity("-1").sign() == -1 && quantity("0").sign() == 0', id="signs"),
-        pytest.param('isQuantity("1Gi") && !isQuantity("1Go")', id="what is a quantity"),
-        pytest.param('quantity("1k").isInteger() && !quantity("1m").isInteger()', id="integers"),
+        pytest.param(
+            f'{MEMORY}.isGreaterThan(quantity("40G"))', id="quantities are compared by value"
+        ),
+        pytest.param(
+            f'{MEMORY}.isLessThan(quantity("41Gi"))',
+            id="quantities are compared in both directions",
+        ),
+        pytest.param(f'{MEMORY} == quantity("40960Mi")', id="quantities of equal value are equal"),
+        pytest.param(
+            f'{MEMORY}.sub(quantity("39Gi")).add(1).asInteger() == 1073741825',
+            id="quantities and integers are added",
+        ),
+        pytest.param(
+            'quantity("1").add(quantity("500m")) == quantity("1.5")', id="quantities are added"
+        ),
+        pytest.param('quantity("1500m").asApproximateFloat() == 1.5', id="a quantity as a number"),
+        pytest.param(
+            'quantity("-1").sign() == -1 && quantity("0").sign() == 0', id="the sign of a quantity"
+        ),
+        pytest.param('isQuantity("1Gi") && !isQuantity("1Go")', id="isQuantity"),
+        pytest.param(
+            'quantity("1k").isInteger() && !quantity("1m").isInteger()',
+            id="isInteger and asInteger",
+        ),
         pytest.param(f'{OWN}.version.isGreaterThan(semver("1.9.0"))', id="versions are compared"),
-        pytest.param(f'{OWN}.version.compareTo(semver("1.10.3")) == 0', id="as versions"),
-        pytest.param(f'{OWN}.version == semver("1.10.3+build")', id="without build metadata"),
+        pytest.param(
+            f'{OWN}.version.compareTo(semver("1.10.3")) == 0',
+            id="versions are compared by number, not as text",
+        ),
+        pytest.param(
+            f'{OWN}.version == semver("1.10.3+build")',
+            id="versions are compared without build metadata",
+        ),
         pytest.param(
             f"cel.bind(v, {OWN}.version, v.major() == 1 && v.minor() == 10 && v.patch() == 3)",
             id="parts of a version",
         ),
         pytest.param('semver("v1.2", true) == semver("1.2.0")', id="versions in a loose form"),
         pytest.param(
-            'isSemver("1.0.0") && !isSemver("1.0") && isSemver("1.0", true)', id="what is one"
+            'isSemver("1.0.0") && !isSemver("1.0") && isSemver("1.0", true)', id="isSemver"
         ),
     ],
 )
@@ -145,10 +173,12 @@ def test_selector_errors_on_a_device(expression, fault):
             "machine.driver == ''",
             "compilation failed: ERROR: <input>:1:8: undeclared reference to 'machine.driver' "
             "(in container '')\n | machine.driver == ''\n | .......^",
-            id="a variable that does not exist",
+            id="an unknown variable",
         ),
         pytest.param(
-            "[true]", "must evaluate to bool or the unknown type, not list<bool>", id="no bool"
+            "[true]",
+            "must evaluate to bool or the unknown type, not list<bool>",
+            id="an expression that is no bool",
         ),
     ],
 )
@@ -159,16 +189,18 @@ def test_selectors_that_do_not_compile(expression, fault):
 @pytest.mark.parametrize(
     ("attribute", "fault"),
     [
-        pytest.param({}, "attribute x: unsupported attribute value", id="of no known type"),
+        pytest.param(
+            {}, "attribute x: unsupported attribute value", id="an attribute of an unknown type"
+        ),
         pytest.param(
             {"version": "1.0"},
             "attribute x: parse semantic version: '1.0' is no semantic version "
             "(three numbers, no leading zeros)",
-            id="with a version that is none",
+            id="an attribute with an invalid version",
         ),
     ],
 )
-def test_attributes_that_no_selector_can_be_asked_about(attribute, fault):
+def test_a_device_with_an_unreadable_attribute_fails_every_selector(attribute, fault):
     broken = kind(device("a", attributes={"x": attribute}))
     assert broken.answer("true") == SelectorFault("runtime", fault)
 

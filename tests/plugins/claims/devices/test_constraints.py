@@ -1,4 +1,4 @@
-"""Taints of devices and constraints of claims: which devices they keep from which requests."""
+"""Taints of devices and constraints of claims: the devices that they exclude from requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.plugins.claims.devices.builders import (
 )
 
 
-def test_all_devices_have_to_fit_a_constraint():
+def test_all_matching_devices_must_fulfil_a_constraint():
     constraints = [{"matchAttribute": "gpu.example.com/model"}]
     wanted = claim(exactly(mode="All"), constraints=constraints)
     assert found(allocator([MIXED]), wanted) == (
@@ -28,7 +28,7 @@ def test_all_devices_have_to_fit_a_constraint():
     )
 
 
-def test_what_other_requests_consume_of_all_devices_is_looked_at_after_constraints():
+def test_consumed_capacity_is_checked_after_constraints_in_a_request_for_all_devices():
     shared = device("a", attributes={"x": 1}, capacity={"m": "1Gi"}, allowMultipleAllocations=True)
     distinct = [{"distinctAttribute": "gpu.example.com/x"}]
     wanted = claim(exactly("r0"), exactly("r1", mode="All"), constraints=distinct)
@@ -38,7 +38,7 @@ def test_what_other_requests_consume_of_all_devices_is_looked_at_after_constrain
     )
 
 
-def test_a_constraint_goes_on_counting_a_device_without_room_where_all_are_asked_for():
+def test_a_constraint_counts_a_device_without_room_in_a_request_for_all_devices():
     shared = device("a", attributes={"x": 1}, capacity={"m": "3Gi"}, allowMultipleAllocations=True)
     devices = slice_("s1", shared, device("b", attributes={"x": 2}))
     same = [{"matchAttribute": "gpu.example.com/x"}]
@@ -55,33 +55,44 @@ def _tainted(effect: str = "NoSchedule") -> ResourceSlice:
 @pytest.mark.parametrize(
     ("effect", "tolerations", "expected"),
     [
-        pytest.param("NoSchedule", [], None, id="NoSchedule keeps requests off"),
-        pytest.param("NoExecute", [], None, id="NoExecute keeps requests off"),
-        pytest.param("None", [], [["r=a"]], id="None does not"),
-        pytest.param("Later", [], [["r=a"]], id="nor does an effect of the future"),
+        pytest.param("NoSchedule", [], None, id="a NoSchedule taint excludes the device"),
+        pytest.param("NoExecute", [], None, id="a NoExecute taint excludes the device"),
+        pytest.param("None", [], [["r=a"]], id="a None taint does not exclude the device"),
         pytest.param(
-            "NoSchedule", [{"operator": "Exists"}], [["r=a"]], id="Exists tolerates everything"
+            "Later", [], [["r=a"]], id="a taint of an unknown effect does not exclude the device"
         ),
         pytest.param(
-            "NoSchedule", [{"key": "k", "value": "v"}], [["r=a"]], id="no operator means Equal"
+            "NoSchedule", [{"operator": "Exists"}], [["r=a"]], id="Exists tolerates every value"
         ),
         pytest.param(
-            "NoSchedule", [{"key": "k", "value": "w"}], None, id="another value is not it"
+            "NoSchedule",
+            [{"key": "k", "value": "v"}],
+            [["r=a"]],
+            id="a toleration without operator is Equal",
         ),
         pytest.param(
-            "NoSchedule", [{"key": "j", "operator": "Exists"}], None, id="another key is not it"
+            "NoSchedule",
+            [{"key": "k", "value": "w"}],
+            None,
+            id="a toleration of another value does not help",
+        ),
+        pytest.param(
+            "NoSchedule",
+            [{"key": "j", "operator": "Exists"}],
+            None,
+            id="a toleration of another key does not help",
         ),
         pytest.param(
             "NoExecute",
             [{"key": "k", "operator": "Exists", "effect": "NoSchedule"}],
             None,
-            id="a toleration of one effect is none of another",
+            id="a toleration of another effect does not help",
         ),
         pytest.param(
             "NoSchedule",
             [{"key": "k", "operator": "Gt"}],
             None,
-            id="unknown operators tolerate nothing",
+            id="a toleration with an unknown operator does not help",
         ),
     ],
 )
@@ -106,19 +117,19 @@ def _with(**attributes: dict[str, Any]) -> ResourceSlice:
             _with(a={"x": 1}, b={"x": 2}, c={"x": 1}),
             {"matchAttribute": "gpu.example.com/x"},
             [["r0=a", "r1=c"]],
-            id="matchAttribute: one value for all",
+            id="matchAttribute: all devices have one value",
         ),
         pytest.param(
             _with(a={"x": 1}, b={"x": "1"}, c={"x": 1}),
             {"matchAttribute": "gpu.example.com/x"},
             [["r0=a", "r1=c"]],
-            id="matchAttribute: of one type",
+            id="matchAttribute: values of two types differ",
         ),
         pytest.param(
             _with(a={}, b={"x": 2}, c={"x": 2}),
             {"matchAttribute": "gpu.example.com/x"},
             [["r0=b", "r1=c"]],
-            id="matchAttribute: a device without the attribute does not do",
+            id="matchAttribute: a device without the attribute is excluded",
         ),
         pytest.param(
             _with(a={"other.org/x": 1}, b={"x": 1}, c={"other.org/x": 1}),
@@ -136,31 +147,31 @@ def _with(**attributes: dict[str, Any]) -> ResourceSlice:
             _with(a={"x": 1}, b={"x": 2}),
             {"matchAttribute": "gpu.example.com/x", "requests": ["r0"]},
             [["r0=a", "r1=b"]],
-            id="a constraint leaves requests alone that it does not name",
+            id="a constraint does not apply to requests that it does not name",
         ),
         pytest.param(
             _with(a={"x": 1}, b={"x": 1}, c={"x": 2}),
             {"distinctAttribute": "gpu.example.com/x"},
             [["r0=a", "r1=c"]],
-            id="distinctAttribute: no value twice",
+            id="distinctAttribute: every device has another value",
         ),
         pytest.param(
             _with(a={"x": 1}, b={}, c={"x": True}),
             {"distinctAttribute": "gpu.example.com/x"},
             [["r0=a", "r1=c"]],
-            id="distinctAttribute: a device without the attribute does not do",
+            id="distinctAttribute: a device without the attribute is excluded",
         ),
         pytest.param(
             _with(a={"x": 1}, b={"x": 1}),
             {"distinctAttribute": "gpu.example.com/x"},
             None,
-            id="distinctAttribute: too few values are none",
+            id="distinctAttribute: no solution with too few values",
         ),
         pytest.param(
             _with(a={"x": 1}, b={"x": 1}),
             {},
             "claim ns/c, constraint #0: empty constraint (unsupported constraint type?)",
-            id="a constraint of no known form is an error",
+            id="a constraint of an unknown form is an error",
         ),
     ],
 )

@@ -53,35 +53,35 @@ def pool(
             [],
             exactly(count=2),
             [["r=a", "r=b"]],
-            id="devices are cut from the counters",
+            id="devices consume the counters of their pool",
         ),
         pytest.param(
             pool(part("a"), part("b"), part("c")),
             [],
             exactly(count=3),
             None,
-            id="until they are used up",
+            id="no device is allocated when the counters are used up",
         ),
         pytest.param(
             pool(part("a"), part("b"), part("c")),
             [allocation({"device": "c"})],
             exactly(count=2),
             None,
-            id="allocated devices consume theirs",
+            id="allocated devices consume their counters",
         ),
         pytest.param(
             pool(part("a", "8Gi"), part("b", "6Gi"), part("c")),
             [],
             exactly(count=2),
             [["r=b", "r=c"]],
-            id="a device is given up, with its counters, for others that fit together",
+            id="a device is given back with its counters for devices that fit together",
         ),
         pytest.param(
             pool(part("a", "8Gi"), part("b", "8Gi", "other"), sets=[counters(), counters("other")]),
             [],
             exactly(count=2),
             [["r=a", "r=b"]],
-            id="each set counts for itself",
+            id="counter sets are independent",
         ),
         pytest.param(
             pool(
@@ -107,14 +107,14 @@ def pool(
             [],
             exactly(),
             INVALID,
-            id="a set that is not there makes the pool invalid",
+            id="a device with an unknown counter set makes the pool invalid",
         ),
         pytest.param(
             pool(part("a"), sets=[counters(), counters()]),
             [],
             exactly(),
             INVALID,
-            id="a set that is there twice does",
+            id="a counter set listed twice makes the pool invalid",
         ),
         pytest.param(
             pool(
@@ -125,14 +125,14 @@ def pool(
             [],
             exactly(),
             INVALID,
-            id="a counter that is not there does",
+            id="a device with an unknown counter makes the pool invalid",
         ),
         pytest.param(
             pool(part("a", allowMultipleAllocations=True), part("b", "7Gi")),
             [],
             exactly(count=2),
             None,
-            id="a device that is shared consumes them with its first share",
+            id="the first share of a device consumes its counters",
         ),
     ],
 )
@@ -172,11 +172,11 @@ def test_later_shares_of_a_device_consume_no_counters():
 @pytest.mark.parametrize(
     ("refused", "constraints"),
     [
-        pytest.param(part("b", "6Gi", taints=[FEW]), [], id="by a taint"),
+        pytest.param(part("b", "6Gi", taints=[FEW]), [], id="a taint rejects the device"),
         pytest.param(
             part("b", "6Gi", attributes={"x": 2}),
             [{"matchAttribute": "gpu.example.com/x"}],
-            id="by a constraint",
+            id="a constraint rejects the device",
         ),
     ],
 )

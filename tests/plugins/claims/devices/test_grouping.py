@@ -1,4 +1,4 @@
-"""Nodes that look the same share a search, and what searches find, against naive references."""
+"""Nodes with equal signatures share a search; searches equal naive references."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def grouped(allocates: Allocator, wanted) -> list[object]:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_grouped_answers_are_those_of_a_search_for_each_node(seed):
+def test_grouped_answers_equal_a_search_on_each_node(seed):
     world = World(seed)
     allocates = allocator(world.slices, class_(), held=world.held)
     assert grouped(allocates, world.claims) == one_by_one(allocates, world.claims)
@@ -71,7 +71,7 @@ def test_grouped_answers_are_those_of_a_search_for_each_node(seed):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_an_inventory_kept_up_to_date_answers_like_a_fresh_one(seed):
+def test_an_updated_inventory_answers_like_a_new_inventory(seed):
     world = World(seed)
     kept = Inventory()
     names: set[str] = set()
@@ -102,7 +102,7 @@ def _names(answer: object) -> object:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_the_search_finds_what_trying_everything_in_order_finds(seed):
+def test_the_search_finds_the_same_as_trying_all_devices_in_order(seed):
     world = World(seed, is_plain=True)
     allocates = allocator(world.slices, class_(), held=world.held)
     expected = [allocate_naively(world.slices, world.held, node, world.claims) for node in NODES]
@@ -149,7 +149,7 @@ def test_nodes_with_the_same_devices_are_searched_once(monkeypatch):
     ]
 
 
-def test_what_was_chosen_is_told_for_each_node():
+def test_the_chosen_alternative_is_reported_for_each_node():
     nodes = [NodeFacts("n0", {}), NodeFacts("n1", {}), NodeFacts("n2", {})]
     slices = [_node_slice("n0", uid=False), slice_("s-n1", device("a"), pool="n1", nodeName="n1")]
     wanted = claim(first_of("f", exactly("many", 3), exactly("one", 1)))
@@ -158,7 +158,7 @@ def test_what_was_chosen_is_told_for_each_node():
     assert [each.is_allocated for each in found] == [True, True, False]
 
 
-def test_counters_taken_by_devices_nobody_asks_for_tell_nodes_apart():
+def test_counters_of_devices_that_no_request_selects_distinguish_nodes():
     def pool(name: str) -> list[ResourceSlice]:
         whole = {"name": "whole", "counters": {"slots": {"value": "1"}}}
         takes = {"consumesCounters": [{"counterSet": "whole", "counters": whole["counters"]}]}
@@ -206,7 +206,7 @@ def test_labels_of_a_node_may_change():
     assert found == [True, False, True]
 
 
-def test_what_is_forgotten_for_want_of_room_is_found_again(monkeypatch):
+def test_dropped_views_and_signatures_are_computed_again(monkeypatch):
     monkeypatch.setattr("moorage.plugins.claims.devices.inventory._SIGNATURES_MAX", 1)
     monkeypatch.setattr("moorage.plugins.claims.devices.inventory._SIGNATURES_OF_A_VIEW_MAX", 0)
     monkeypatch.setattr("moorage.plugins.claims.devices.grouping._SIGNATURES_MAX", 1)

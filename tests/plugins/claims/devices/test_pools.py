@@ -1,4 +1,4 @@
-"""What a node sees: which slices, of which generation, and pools that cannot be used."""
+"""The pools that a node sees: their slices and generations, and unusable pools."""
 
 from __future__ import annotations
 
@@ -32,11 +32,18 @@ INVALID = "invalid resource pools were encountered"
         pytest.param({"nodeName": "n1"}, N2, False, id="a slice of another node"),
         pytest.param({"allNodes": True}, N2, True, id="a slice for all nodes"),
         pytest.param({"nodeSelector": ZONE_A}, N1, True, id="a slice whose selector matches"),
-        pytest.param({"nodeSelector": ZONE_A}, N2, False, id="a slice whose selector does not"),
         pytest.param(
-            {"nodeSelector": {"nodeSelectorTerms": []}}, N1, False, id="no terms match no node"
+            {"nodeSelector": ZONE_A}, N2, False, id="a slice whose selector does not match"
         ),
-        pytest.param({"sharedCounters": []}, N1, False, id="nothing about nodes is no node"),
+        pytest.param(
+            {"nodeSelector": {"nodeSelectorTerms": []}},
+            N1,
+            False,
+            id="a selector without terms matches no node",
+        ),
+        pytest.param(
+            {"sharedCounters": []}, N1, False, id="a slice that names no nodes matches no node"
+        ),
     ],
 )
 def test_nodes_that_reach_a_slice(spec, node, sees):
@@ -50,8 +57,10 @@ def test_nodes_that_reach_a_slice(spec, node, sees):
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        pytest.param(N1, [["r=a", "r=c", "r=d"]], id="by name, for all nodes, by labels"),
-        pytest.param(N2, [["r=b", "r=c"]], id="each device for itself"),
+        pytest.param(
+            N1, [["r=a", "r=c", "r=d"]], id="devices by node name, for all nodes, and by labels"
+        ),
+        pytest.param(N2, [["r=b", "r=c"]], id="each device selects its own nodes"),
     ],
 )
 def test_devices_with_their_own_node_selection(node, expected):
@@ -118,7 +127,7 @@ def test_an_invalid_node_selector_ends_the_cycle():
                 slice_("s2", device("b"), count=2, driver="nic.example.com"),
             ],
             None,
-            id="slices of another driver's pool of that name do not count",
+            id="slices of another driver's pool with the same name do not count",
         ),
         pytest.param(
             [slice_("s1", device("a"), count=2), slice_("s2", device("a"), count=2)],
@@ -131,7 +140,7 @@ def test_an_invalid_node_selector_ends_the_cycle():
                 slice_("s2", device("b"), pool="p2"),
             ],
             [["r=b"]],
-            id="an invalid pool is no matter where another serves",
+            id="an invalid pool does no harm where another pool suffices",
         ),
         pytest.param(
             [slice_("s1", device("a", capacity={"memory": "much"}))],
@@ -144,7 +153,7 @@ def test_pools(slices, expected):
     assert found(allocator(slices), claim(exactly())) == expected
 
 
-def test_a_node_of_which_nothing_is_known_sees_what_all_nodes_see():
+def test_a_node_without_slices_sees_the_slices_for_all_nodes():
     everywhere = slice_("s1", device("a"), allNodes=True)
     assert found(allocator([everywhere]), claim(exactly()), node=NodeFacts("new", {})) == [["r=a"]]
 

@@ -72,25 +72,25 @@ def _entry(source: str, name: str, *requests: str) -> dict[str, Any]:
             [exactly("r0")],
             [],
             [_entry("FromClass", "g1"), _entry("FromClass", "g2")],
-            id="of a class",
+            id="settings of a class",
         ),
         pytest.param(
             [exactly("r0"), exactly("r1", device_class="plain")],
             [],
             [_entry("FromClass", "g1", "r0"), _entry("FromClass", "g2", "r0")],
-            id="of a class for the requests that name it",
+            id="settings of a class for the requests that name the class",
         ),
         pytest.param(
             [exactly("r0"), exactly("r1")],
             [],
             [_entry("FromClass", "g1"), _entry("FromClass", "g2")],
-            id="of a class once, for all requests",
+            id="settings of a class once, for all its requests",
         ),
         pytest.param(
             [first_of("r0", exactly("s0", 9), exactly("s1")), exactly("r1", device_class="plain")],
             [],
             [_entry("FromClass", "g1", "r0/s1"), _entry("FromClass", "g2", "r0/s1")],
-            id="of the class of the alternative that was chosen",
+            id="settings of the class of the chosen alternative",
         ),
         pytest.param(
             [exactly("r0", device_class="plain"), exactly("r1", device_class="plain")],
@@ -101,7 +101,7 @@ def _entry(source: str, name: str, *requests: str) -> dict[str, Any]:
                 _entry("FromClaim", "c3"),
                 _entry("FromClaim", "c3"),
             ],
-            id="of the claim, for each request it names",
+            id="settings of the claim for each request that they name",
         ),
         pytest.param(
             [
@@ -110,7 +110,7 @@ def _entry(source: str, name: str, *requests: str) -> dict[str, Any]:
             ],
             [setting("c1", "r0"), setting("c2", "r0/s0"), setting("c3", "r0/s1")],
             [_entry("FromClaim", "c1", "r0"), _entry("FromClaim", "c3", "r0/s1")],
-            id="of the claim, not for an alternative that was not chosen",
+            id="no settings of the claim for an alternative that was not chosen",
         ),
         pytest.param(
             [exactly("r0")],
@@ -120,7 +120,7 @@ def _entry(source: str, name: str, *requests: str) -> dict[str, Any]:
                 _entry("FromClass", "g2"),
                 _entry("FromClaim", "c1"),
             ],
-            id="those of the class come first",
+            id="settings of the class come before settings of the claim",
         ),
     ],
 )
@@ -155,12 +155,12 @@ AGAIN = need("zone", "b", "a")
         pytest.param(
             [slice_("s1", device("a", bindsToNode=True), device("b"), allNodes=True)],
             HERE,
-            id="a device that is bound to a node by being used",
+            id="a device with bindsToNode binds to the node",
         ),
         pytest.param(
             [slice_("s1", device("a"), device("b"), nodeSelector=selecting(ZONE))],
             selecting(ZONE),
-            id="the selector of the slice",
+            id="the node selector of the slice",
         ),
         pytest.param(
             [
@@ -168,7 +168,7 @@ AGAIN = need("zone", "b", "a")
                 slice_("s2", device("b"), pool="p2", nodeSelector=selecting(AGAIN, NAME)),
             ],
             selecting(ZONE, NAME),
-            id="the requirements of all slices, each once",
+            id="the requirements of all slices, each requirement once",
         ),
         pytest.param(
             [
@@ -176,7 +176,7 @@ AGAIN = need("zone", "b", "a")
                 slice_("s2", device("b"), pool="p2"),
             ],
             HERE,
-            id="one device of the node is enough",
+            id="one device of the node binds all devices to the node",
         ),
         pytest.param(
             [
@@ -188,7 +188,7 @@ AGAIN = need("zone", "b", "a")
                 )
             ],
             selecting(ZONE),
-            id="the selector of the device, where devices have their own",
+            id="the node selector of the device, with perDeviceNodeSelection",
         ),
     ],
 )
@@ -196,7 +196,7 @@ def test_node_selector_of_an_allocation(slices, expected):
     assert only(slices, wanted=claim(exactly(count=2))).get("nodeSelector") == expected
 
 
-def test_a_selector_of_several_terms_has_no_place_in_a_claim():
+def test_a_node_selector_of_several_terms_is_an_error():
     two = {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}, {"matchExpressions": [NAME]}]}
     far = allocator([slice_("s1", device("a"), nodeSelector=two)])
     with pytest.raises(AllocationError) as caught:

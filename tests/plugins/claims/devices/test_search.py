@@ -45,24 +45,27 @@ MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
             [gpus("a", "b")],
             [claim(exactly("r0"), exactly("r1"))],
             [["r0=a", "r1=b"]],
-            id="requests do not share a device",
+            id="two requests get two devices",
         ),
         pytest.param(
             [gpus("a", "b")],
             [claim(exactly(), name="c0"), claim(exactly(), name="c1")],
             [["r=a"], ["r=b"]],
-            id="claims do not share a device",
+            id="two claims get two devices",
         ),
         pytest.param(
-            [gpus("a", "b")], [claim(exactly(count=3))], None, id="too few devices are none"
+            [gpus("a", "b")],
+            [claim(exactly(count=3))],
+            None,
+            id="no allocation with too few devices",
         ),
         pytest.param(
             [gpus("a")],
             [claim(exactly(), name="c0"), claim(exactly(), name="c1")],
             None,
-            id="all claims are allocated or none is",
+            id="all claims are allocated, or no claim",
         ),
-        pytest.param([gpus("a")], [claim()], [[]], id="a claim without requests needs nothing"),
+        pytest.param([gpus("a")], [claim()], [[]], id="a claim without requests needs no device"),
         pytest.param(
             [
                 slice_("s2", device("z"), pool="b", count=1),
@@ -86,13 +89,13 @@ MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
             ],
             [claim(exactly(count=3))],
             [["r=c", "r=a", "r=b"]],
-            id="pools with devices that bind late come last",
+            id="pools with binding conditions come last",
         ),
         pytest.param(
             [MIXED],
             [claim(exactly("r0"), exactly("r1", 2, MODEL.format("t4")))],
             [["r0=d1", "r1=d0", "r1=d2"]],
-            id="a device is given up for another when a later request needs it",
+            id="a device is given back for a later request",
         ),
         pytest.param(
             [MIXED],
@@ -101,19 +104,19 @@ MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
                 claim(exactly("r1", 2, MODEL.format("t4")), name="c1"),
             ],
             [["r0=d1"], ["r1=d0", "r1=d2"]],
-            id="and when a later claim needs it",
+            id="a device is given back for a later claim",
         ),
         pytest.param(
             [MIXED],
             [claim(exactly("r", 2, 'device.driver == "nobody"'))],
             None,
-            id="selectors of the request must hold",
+            id="a device must fulfil all selectors of the request",
         ),
         pytest.param(
             [MIXED],
             [claim(exactly("r", 1, MODEL.format("a100"), "true", device_class="odd"))],
             [["r=d1"]],
-            id="selectors of class and request must all hold",
+            id="a device must fulfil all selectors of class and request",
         ),
     ],
 )
@@ -129,7 +132,7 @@ def test_requests_for_a_number_of_devices(slices, claims, expected):
             first_of("r", exactly("big", 5), exactly("small", 2)),
             [],
             [["r/small=d0", "r/small=d1"]],
-            id="the first alternative that can be had is taken",
+            id="the first alternative that can be allocated is taken",
         ),
         pytest.param(
             first_of("r", exactly("a", 1, MODEL.format("a100")), exactly("b")),
@@ -141,7 +144,7 @@ def test_requests_for_a_number_of_devices(slices, claims, expected):
             first_of("r", exactly("all", mode="All"), exactly("one")),
             [],
             [["r/all=d0", "r/all=d1", "r/all=d2", "r/all=d3"]],
-            id="an alternative may ask for all devices",
+            id="an alternative may request all devices",
         ),
         pytest.param(
             first_of("r", exactly("many", 40), exactly("few")),
@@ -163,7 +166,7 @@ def test_alternatives(request_, constraints, expected):
     assert found(allocator([MIXED]), claim(request_, constraints=constraints)) == expected
 
 
-def test_an_alternative_is_given_up_when_a_later_request_cannot_be_had_with_it():
+def test_an_alternative_is_given_up_when_a_later_request_fails_with_it():
     wanted = claim(first_of("r0", exactly("two", 3), exactly("one", 1)), exactly("r1", 2))
     assert found(allocator([MIXED]), wanted) == [["r0/one=d0", "r1=d1", "r1=d2"]]
 
@@ -172,7 +175,11 @@ def test_an_alternative_is_given_up_when_a_later_request_cannot_be_had_with_it()
     ("slices", "held", "request_", "expected"),
     [
         pytest.param(
-            [MIXED], [], exactly(mode="All"), [["r=d0", "r=d1", "r=d2", "r=d3"]], id="all are taken"
+            [MIXED],
+            [],
+            exactly(mode="All"),
+            [["r=d0", "r=d1", "r=d2", "r=d3"]],
+            id="a request for all devices takes all devices",
         ),
         pytest.param(
             [MIXED],
@@ -186,21 +193,21 @@ def test_an_alternative_is_given_up_when_a_later_request_cannot_be_had_with_it()
             [],
             exactly("r", 0, "false", mode="All"),
             None,
-            id="at least one device has to match",
+            id="a request for all devices fails without a matching device",
         ),
         pytest.param(
             [MIXED],
             [allocation({"device": "d2"})],
             exactly("r", 0, MODEL.format("t4"), mode="All"),
             None,
-            id="one that is in use spoils it",
+            id="a request for all devices fails if one is in use",
         ),
         pytest.param(
             [slice_("s1", device("a", taints=[{"key": "k", "effect": "NoSchedule"}]), device("b"))],
             [],
             exactly(mode="All"),
             None,
-            id="one with a taint that is not tolerated spoils it",
+            id="a request for all devices fails if one has an untolerated taint",
         ),
         pytest.param(
             [
@@ -214,7 +221,7 @@ def test_an_alternative_is_given_up_when_a_later_request_cannot_be_had_with_it()
             [],
             exactly(mode="All", capacity={"memory": "2Gi"}),
             [["r=b"]],
-            id="devices without room for the capacity asked for are not counted among them",
+            id="a request for all devices leaves out devices without the requested capacity",
         ),
         pytest.param(
             [slice_("s1", device("a"), count=2)],
@@ -245,25 +252,25 @@ def test_all_devices(slices, held, request_, expected):
             [allocation({"device": "a"})],
             [claim(exactly(count=1))],
             [["r=b"]],
-            id="a device in use is passed over",
+            id="a device in use is skipped",
         ),
         pytest.param(
             [allocation({"device": "a"}, {"device": "b"})],
             [claim(exactly(adminAccess=True))],
             [["r=a"]],
-            id="admin access does not mind",
+            id="admin access may use a device in use",
         ),
         pytest.param(
             [allocation({"device": "a", "adminAccess": True})],
             [claim(exactly())],
             [["r=a"]],
-            id="a device held with admin access is free for others",
+            id="a device used with admin access is free for other claims",
         ),
         pytest.param(
             [],
             [claim(exactly("r0", adminAccess=True), exactly("r1", adminAccess=True))],
             [["r0=a", "r1=b"]],
-            id="admin access to a device twice in one claim is not given",
+            id="one claim gets admin access to a device only once",
         ),
         pytest.param(
             [],
@@ -272,13 +279,13 @@ def test_all_devices(slices, held, request_, expected):
                 claim(exactly(adminAccess=True), name="c1"),
             ],
             [["r=a"], ["r=a"]],
-            id="in two claims it is",
+            id="two claims get admin access to one device",
         ),
         pytest.param(
             [],
             [claim(exactly("r0", adminAccess=True), exactly("r1"))],
             [["r0=a", "r1=b"]],
-            id="what was chosen with admin access is not chosen again by another request",
+            id="another request of the claim does not get a device chosen with admin access",
         ),
     ],
 )
@@ -329,51 +336,51 @@ def test_the_limit_of_a_claim(claims, expected):
             Features(),
             "claim ns/c, request r: could not retrieve device class none: "
             'deviceclass.resource.k8s.io "none" not found',
-            id="a class that does not exist",
+            id="an unknown class",
         ),
         pytest.param(
             claim(exactly(device_class="")),
             Features(),
             "claim ns/c, request r: missing device class name (unsupported request type?)",
-            id="no class at all",
+            id="a request without class",
         ),
         pytest.param(
             claim({"name": "r"}),
             Features(),
             "claim ns/c, request r: missing device class name (unsupported request type?)",
-            id="neither form of a request",
+            id="a request of neither form",
         ),
         pytest.param(
             claim(exactly(mode="Some")),
             Features(),
             "claim ns/c, request r: unsupported count mode Some",
-            id="an unknown mode",
+            id="an unknown allocation mode",
         ),
         pytest.param(
             claim(exactly(selectors=[{}])),
             Features(),
             "claim ns/c, request r, selector #0: CEL expression empty (unsupported selector type?)",
-            id="a selector of no known form",
+            id="a selector of an unknown form",
         ),
         pytest.param(
             claim(exactly(adminAccess=True)),
             Features(admin_access=False),
             "claim ns/c, request r: admin access is requested, but the feature is disabled",
-            id="admin access while it is off",
+            id="admin access while the feature is off",
         ),
         pytest.param(
             claim(first_of("r", exactly("s"))),
             Features(prioritized_list=False),
             "claim ns/c, request r: has subrequests, "
             "but the DRAPrioritizedList feature is disabled",
-            id="alternatives while they are off",
+            id="alternatives while the feature is off",
         ),
         pytest.param(
             claim(exactly(capacity={"memory": "1"})),
             Features(consumable_capacity=False),
             "claim ns/c, request r: has capacity requests, "
             "but the DRAConsumableCapacity feature is disabled",
-            id="capacity while it is off",
+            id="consumable capacity while the feature is off",
         ),
         pytest.param(
             claim(exactly(capacity={"memory": "much"})),
@@ -388,7 +395,7 @@ def test_the_limit_of_a_claim(claims, expected):
             "claim ns/c: selector #0 on device gpu.example.com/p1/a: CEL runtime error: "
             "no such key: no. Consider using CEL optional chaining (?), has() macro, "
             "or orValue() for optional fields",
-            id="a selector that fails where all devices are asked for",
+            id="a selector that fails in a request for all devices",
         ),
         pytest.param(
             claim(exactly("r", 1, "device.")),
@@ -421,13 +428,13 @@ def test_faults_of_a_claim_end_the_cycle(wanted, features, expected):
     assert found(allocates, wanted) == expected
 
 
-def test_a_selector_that_would_fail_on_a_device_behind_those_taken_does_not_matter():
+def test_a_selector_is_not_evaluated_on_devices_after_the_taken_ones():
     devices = slice_("s1", model("d0", "t4"), device("d1"))
     wanted = claim(exactly("r", 1, MODEL.format("t4")))
     assert found(allocator([devices]), wanted) == [["r=d0"]]
 
 
-def test_a_selector_that_fails_on_the_last_of_too_few_devices_matters():
+def test_a_selector_that_fails_on_the_last_device_is_an_error_even_with_too_few_devices():
     tainted = model("d0", "t4", taints=[{"key": "k", "effect": "NoSchedule"}])
     wanted = claim(exactly("r", 2, MODEL.format("t4")))
     assert found(allocator([slice_("s1", tainted, device("d1"))]), wanted) == (
@@ -437,7 +444,7 @@ def test_a_selector_that_fails_on_the_last_of_too_few_devices_matters():
     )
 
 
-def test_devices_that_bind_late_need_their_feature():
+def test_devices_with_binding_conditions_need_their_feature():
     late = slice_("s1", device("a", bindingConditions=["ready"]), device("b"))
     off = allocator([late], features=Features(device_binding=False))
     assert found(off, claim(exactly())) == [["r=b"]]
