@@ -91,7 +91,8 @@ def test_filter_row_with_more_requests_on_the_row_equals_filter(
 @FEW
 @given(random_cluster=clusters(), asked=pods(), names=resources, weight=st.integers(1, 100))
 def test_fit_score_row_equals_score(strategy, random_cluster, asked, names, weight):
-    specs = tuple(ResourceSpec(name=n, weight=weight + i) for i, n in enumerate(names))
+    weights = [min(weight + i, 100) for i in range(len(names))]
+    specs = tuple(ResourceSpec(name=n, weight=w) for n, w in zip(names, weights, strict=True))
     args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(type=strategy, resources=specs))
     scores_agree("NodeResourcesFit", args, random_cluster, asked)
 
