@@ -63,15 +63,23 @@ def test_without_score_plugins_every_node_is_as_good():
 @pytest.mark.parametrize(
     ("restricting", "expected", "evaluated"),
     [
-        pytest.param([restrict("R", "n2", "n3")], ("bind", "n2", ""), 2, id="to known nodes"),
         pytest.param(
-            [restrict("R", "gone", "n3")], ("bind", "n3", ""), 1, id="unknown names are dropped"
+            [restrict("R", "n2", "n3")],
+            ("bind", "n2", ""),
+            2,
+            id="PreFilter restricts to known nodes",
+        ),
+        pytest.param(
+            [restrict("R", "gone", "n3")],
+            ("bind", "n3", ""),
+            1,
+            id="PreFilter names unknown nodes, which are dropped",
         ),
         pytest.param(
             [restrict("R", "gone")],
             ("reject", "", "0/4 nodes are available: 4 node(s) didn't satisfy plugin(s) [R]."),
             0,
-            id="to unknown nodes only",
+            id="PreFilter restricts to unknown nodes only",
         ),
         pytest.param(
             [restrict("R", "full", "n2"), restrict("Q", "full")],
@@ -91,7 +99,7 @@ def test_without_score_plugins_every_node_is_as_good():
                 "0/4 nodes are available: node(s) didn't satisfy plugin(s) [Q R] simultaneously.",
             ),
             0,
-            id="to no node at all",
+            id="PreFilter restricts to no node",
         ),
     ],
 )
@@ -115,7 +123,7 @@ def test_prefilter_restricts_the_search(restricting, expected, evaluated):
             BOOM,
             ("error", "", 'running PreFilter plugin "P": boom'),
             None,
-            id="breaking is an error",
+            id="an exception in PreFilter is an error",
         ),
     ],
 )
@@ -134,17 +142,25 @@ def test_prefilter_ends_the_attempt(answer, expected, rejectors):
     ("answer", "message", "nomination"),
     [
         pytest.param(
-            (PostFilterResult("n2"), SUCCESS), "", Nomination("n2"), id="it nominates a node"
+            (PostFilterResult("n2"), SUCCESS),
+            "",
+            Nomination("n2"),
+            id="PostFilter nominates a node",
         ),
         pytest.param(
             (PostFilterResult(""), unschedulable("preemption: none helps")),
             " preemption: none helps",
             Nomination(""),
-            id="it clears the nomination and says why",
+            id="PostFilter clears the nomination and gives a reason",
         ),
-        pytest.param((None, unschedulable("nope")), " nope", None, id="it proposes nothing"),
         pytest.param(
-            (PostFilterResult("n2"), error("bad")), " bad", None, id="it breaks: nothing changes"
+            (None, unschedulable("nope")), " nope", None, id="PostFilter proposes nothing"
+        ),
+        pytest.param(
+            (PostFilterResult("n2"), error("bad")),
+            " bad",
+            None,
+            id="PostFilter raises: nothing changes",
         ),
     ],
 )

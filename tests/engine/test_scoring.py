@@ -56,7 +56,7 @@ def test_raw_normalized_weighted_and_summed():
             [("A", {"n1": 1}, {}), ("B", {"n2": 2}, {})],
             {"A": 3},
             ("n1", 3, 1),
-            id="weights decide",
+            id="weights are multiplied with scores",
         ),
         pytest.param(
             [("A", {"n1": 1, "n2": 2}, {"normalize": reverse})],
@@ -68,7 +68,7 @@ def test_raw_normalized_weighted_and_summed():
             [("A", {"n1": 7, "n2": 7, "n3": 7}, {"normalize": reverse}), ("B", {"n2": 1}, {})],
             {"A": 2},
             ("n2", 187, 1),
-            id="a plugin that likes all nodes alike still adds to the total",
+            id="a plugin with equal scores still adds to the total",
         ),
         pytest.param(
             [("A", {"n1": 100}, {"pre_score": answers(SKIP)}), ("B", {"n2": 1}, {})],
@@ -77,7 +77,10 @@ def test_raw_normalized_weighted_and_summed():
             id="a skipped plugin adds nothing",
         ),
         pytest.param(
-            [("A", {"n1": 100, "n2": 100, "n3": 0}, {})], {}, ("n1", 100, 2), id="the bounds are in"
+            [("A", {"n1": 100, "n2": 100, "n3": 0}, {})],
+            {},
+            ("n1", 100, 2),
+            id="the bounds 0 and 100 are allowed",
         ),
     ],
 )
@@ -98,31 +101,42 @@ INVALID = (
 @pytest.mark.parametrize(
     ("by_node", "more", "text"),
     [
-        pytest.param({"n1": 101}, {}, INVALID.format(101), id="above the range"),
-        pytest.param({"n2": -1, "n1": 200}, {}, INVALID.format(200), id="the first wrong node"),
+        pytest.param({"n1": 101}, {}, INVALID.format(101), id="a score above 100"),
         pytest.param(
-            {"n2": 101}, {"normalize": reverse}, INVALID.format(-1), id="after normalising"
+            {"n2": -1, "n1": 200},
+            {},
+            INVALID.format(200),
+            id="the first node out of range is named",
         ),
         pytest.param(
-            {"n2": BOOM}, {}, 'running Score plugins: plugin "A" failed with: boom', id="raising"
+            {"n2": 101},
+            {"normalize": reverse},
+            INVALID.format(-1),
+            id="a normalised score out of range",
+        ),
+        pytest.param(
+            {"n2": BOOM},
+            {},
+            'running Score plugins: plugin "A" failed with: boom',
+            id="Score raises",
         ),
         pytest.param(
             {},
             {"normalize": answers(BOOM)},
             'running Normalize on Score plugins: plugin "A" failed with: boom',
-            id="raising while normalising",
+            id="NormalizeScore raises",
         ),
         pytest.param(
             {},
             {"pre_score": answers(BOOM)},
             'running PreScore plugin "A": boom',
-            id="raising while preparing",
+            id="PreScore raises",
         ),
         pytest.param(
             {},
             {"pre_score": answers(NO)},
             'running PreScore plugin "A": no',
-            id="a rejection is too late",
+            id="PreScore rejects",
         ),
     ],
 )

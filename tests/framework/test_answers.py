@@ -76,7 +76,7 @@ def by_node(**values: Any) -> Any:
         pytest.param(None, [(0, ()), (2, ("full", "late")), (3, ("tainted",))], id="all rows"),
         pytest.param([2, 0], [(3, ("tainted",)), (0, ())], id="some rows, in their order"),
         pytest.param([0], None, id="all asked pass"),
-        pytest.param([], None, id="nobody asked"),
+        pytest.param([], None, id="no row asked"),
     ],
 )
 def test_a_scalar_filter_is_asked_row_by_row(rows, expected):

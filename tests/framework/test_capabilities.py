@@ -205,9 +205,9 @@ def test_filters_that_read_the_node_but_are_asked_afresh_leave_no_way_by_sums():
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        pytest.param(7, [7, 7], id="a number is passed on"),
-        pytest.param(BOOM, [-1, -2], id="one that breaks counts as changed each time"),
-        pytest.param("x", [-1, -2], id="no number counts as changed each time"),
+        pytest.param(7, [7, 7], id="an epoch that is a number is passed on"),
+        pytest.param(BOOM, [-1, -2], id="an epoch that raises counts as changed each time"),
+        pytest.param("x", [-1, -2], id="an epoch that is no number counts as changed each time"),
     ],
 )
 def test_the_epoch_of_a_plugin_from_outside(answer: Any, expected: list[int]):

@@ -25,17 +25,17 @@ from moorage.framework.status import Code, Status, error, unschedulable
         pytest.param(
             Diagnosis(3, {"x": 3}, pre_filter_message="not at all"),
             "0/3 nodes are available: not at all.",
-            id="PreFilter's word stands for every node",
+            id="the message of PreFilter stands for every node",
         ),
         pytest.param(
             Diagnosis(3, {"x": 3}).with_post_filter("preemption: no"),
             "0/3 nodes are available: 3 x. preemption: no",
-            id="PostFilter's word comes last, without a full stop",
+            id="the message of PostFilter comes last, without a full stop",
         ),
         pytest.param(
             Diagnosis(3, pre_filter_message="no", post_filter_message="nor that"),
             "0/3 nodes are available: no. nor that",
-            id="both",
+            id="messages of PreFilter and PostFilter",
         ),
     ],
 )
@@ -56,7 +56,7 @@ def test_message(diagnosis, text):
             Diagnosis(1, {"a": 1}, frozenset({"P"}), frozenset({"P"})),
             id="Pending is remembered",
         ),
-        pytest.param(unschedulable("a"), Diagnosis(1, {"a": 1}), id="nobody's rejection"),
+        pytest.param(unschedulable("a"), Diagnosis(1, {"a": 1}), id="a rejection without a plugin"),
     ],
 )
 def test_a_rejection_on_the_chosen_node(status, expected):

@@ -70,18 +70,22 @@ def by_node(**answers: Any) -> Any:
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        pytest.param(True, SUCCESS, id="True is yes"),
-        pytest.param(None, SUCCESS, id="None is yes"),
-        pytest.param(np.bool_(1), SUCCESS, id="NumPy's True is yes"),
-        pytest.param(SUCCESS, SUCCESS, id="a status is itself"),
+        pytest.param(True, SUCCESS, id="True means success"),
+        pytest.param(None, SUCCESS, id="None means success"),
+        pytest.param(np.bool_(1), SUCCESS, id="NumPy's True means success"),
+        pytest.param(SUCCESS, SUCCESS, id="a status is used unchanged"),
         pytest.param(
             False,
             unschedulable("node(s) didn't satisfy plugin Mine"),
-            id="False is no, in our words",
+            id="False is a rejection with a reason of our own",
         ),
-        pytest.param("too hot", unschedulable("too hot"), id="a text is no, and the reason"),
         pytest.param(
-            "", unschedulable("node(s) didn't satisfy plugin Mine"), id="an empty text says no more"
+            "too hot", unschedulable("too hot"), id="a text is a rejection with this reason"
+        ),
+        pytest.param(
+            "",
+            unschedulable("node(s) didn't satisfy plugin Mine"),
+            id="an empty text is a rejection with a reason of our own",
         ),
         pytest.param(
             7,
@@ -89,7 +93,7 @@ def by_node(**answers: Any) -> Any:
                 "plugin answered 7; understood is True, False, a text that says why not, None or a "
                 "Status"
             ),
-            id="a number is neither",
+            id="a number is an error",
         ),
         pytest.param(BOOM, error("boom"), id="raising is an error"),
         pytest.param(
@@ -113,7 +117,7 @@ def test_yes_or_no(answer: Any, status: Status) -> None:
 @pytest.mark.parametrize(
     ("answers", "node_name", "message"),
     [
-        pytest.param({"a": False, "b": "no", "c": True}, "c", "", id="the one that passes"),
+        pytest.param({"a": False, "b": "no", "c": True}, "c", "", id="the node that passes"),
         pytest.param(
             {"a": "wet", "b": "dry", "c": "wet"},
             "",
@@ -170,13 +174,13 @@ def test_breaking_over_many_nodes_counts_once() -> None:
             {"a": 1, "b": None, "c": 0},
             "",
             "node b: plugin answered None; understood is a number",
-            id="nothing",
+            id="None instead of a score",
         ),
         pytest.param(
             {"a": 1, "b": True, "c": 0},
             "",
             "node b: plugin answered True; understood is a number",
-            id="a bool is a filter's answer",
+            id="a bool instead of a score",
         ),
         pytest.param(
             {"a": 1, "b": 2**70, "c": 0},
@@ -217,10 +221,14 @@ def filled(code: Any, reason: Any) -> FilterAnswer:
 @pytest.mark.parametrize(
     ("answer", "node_name", "message"),
     [
-        pytest.param(None, "a", "", id="None: all pass"),
-        pytest.param(np.array([False, True, False]), "b", "", id="a mask: where True"),
+        pytest.param(None, "a", "", id="None passes every row"),
+        pytest.param(
+            np.array([False, True, False]), "b", "", id="a mask passes the rows that are True"
+        ),
         pytest.param([False, False, True], "c", "", id="a list of bools"),
-        pytest.param(filled([2, 0, 2], [0, 0, 0]), "b", "", id="codes and reasons"),
+        pytest.param(
+            filled([2, 0, 2], [0, 0, 0]), "b", "", id="codes and reasons are used unchanged"
+        ),
         pytest.param(
             np.array([True, True]),
             "",
@@ -231,22 +239,25 @@ def filled(code: Any, reason: Any) -> FilterAnswer:
             np.array([1, 1, 0]),
             "",
             "plugin answered array([1, 1, 0]); understood is None, a FilterAnswer or 3 bools",
-            id="numbers are no mask",
+            id="numbers instead of a mask",
         ),
         pytest.param(
-            filled([0, 0], [0, 0]), "", "code_n has shape (2,) instead of (3,)", id="short codes"
+            filled([0, 0], [0, 0]),
+            "",
+            "code_n has shape (2,) instead of (3,)",
+            id="codes that are too short",
         ),
         pytest.param(
             filled([0, 0, 9], [0, 0, 0]),
             "",
             "code_n has values outside 0 to 6",
-            id="a code nobody knows",
+            id="an unknown code",
         ),
         pytest.param(
             filled([0, 0, 2], [0, 0, 99]),
             "",
             "reason_n has values outside 0 to 0",
-            id="a reason nobody interned",
+            id="an unknown reason id",
         ),
         pytest.param(
             filled([0.0, 0.0, 2.0], [0, 0, 0]),
@@ -286,7 +297,7 @@ def test_a_vector_filter(answer: Any, node_name: str, message: str) -> None:
             id="texts",
         ),
         pytest.param(
-            None, "", "plugin answered with shape () instead of (3,)", id="nothing is no answer"
+            None, "", "plugin answered with shape () instead of (3,)", id="None instead of scores"
         ),
     ],
 )
@@ -312,13 +323,13 @@ def test_normalize_is_checked_and_cannot_change_the_raw_scores() -> None:
 @pytest.mark.parametrize(
     ("answer", "node_name", "message"),
     [
-        pytest.param((PreFilterResult(frozenset("b")), SUCCESS), "b", "", id="names and a status"),
-        pytest.param(True, "a", "", id="a yes alone"),
+        pytest.param((PreFilterResult(frozenset("b")), SUCCESS), "b", "", id="names and a success"),
+        pytest.param(True, "a", "", id="a success alone"),
         pytest.param(
             "not today",
             "",
             "0/3 nodes are available: not today.",
-            id="a text alone stands for every node",
+            id="a text alone rejects every node",
         ),
         pytest.param(
             (PreFilterResult(["b"]), SUCCESS),  # type: ignore[arg-type]
@@ -400,11 +411,11 @@ def test_keys_of_a_queue_sort_plugin_order_the_queue() -> None:
     "bad",
     [
         pytest.param(BOOM, id="raising"),
-        pytest.param("text", id="no tuple"),
-        pytest.param((1, 2), id="another length than the first"),
-        pytest.param((1,), id="another type than the first"),
-        pytest.param((None,), id="what cannot be compared"),
-        pytest.param((math.nan,), id="NaN, which is in no order"),
+        pytest.param("text", id="a key that is no tuple"),
+        pytest.param((1, 2), id="a key of another length than the first"),
+        pytest.param((1,), id="a key of another type than the first"),
+        pytest.param((None,), id="a key that cannot be compared"),
+        pytest.param((math.nan,), id="a key with NaN"),
     ],
 )
 def test_a_pod_without_a_usable_key_comes_last(bad: Any) -> None:
@@ -492,9 +503,9 @@ def test_a_call_whose_time_is_up_fails_the_attempt() -> None:
 @pytest.mark.parametrize(
     ("answer", "passes", "score"),
     [
-        pytest.param(1, False, 1, id="what is no bool is no yes, and a number is a score"),
-        pytest.param(2.4, False, 2, id="scores are rounded"),
-        pytest.param(None, False, None, id="nothing: the vector form is asked"),
+        pytest.param(1, False, 1, id="passes_row answers no bool, score_row a number"),
+        pytest.param(2.4, False, 2, id="score_row answers a fraction, which is rounded"),
+        pytest.param(None, False, None, id="None: the vector form is asked"),
     ],
 )
 def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None) -> None:
@@ -511,9 +522,9 @@ def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None)
     ("answer", "singular"),
     [
         pytest.param(False, False, id="answers may be reused"),
-        pytest.param(True, True, id="they may not"),
-        pytest.param(None, True, id="no answer"),
-        pytest.param(BOOM, True, id="it breaks"),
+        pytest.param(True, True, id="answers may not be reused"),
+        pytest.param(None, True, id="None instead of an answer"),
+        pytest.param(BOOM, True, id="the capability raises"),
     ],
 )
 def test_answers_are_reused_only_where_the_plugin_says_so(answer: Any, singular: bool) -> None:

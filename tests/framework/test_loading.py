@@ -160,19 +160,19 @@ async def _waits(self, state, pod, node):
             {"reserve": lambda self, state, node_name, pod: True, "unreserve": suits},
             'plugin "Mine": Reserve: reserve takes `node_name` where it is given `pod`: it is '
             "called as reserve(state, pod, node_name)",
-            id="arguments that changed places",
+            id="arguments in the wrong order",
         ),
         pytest.param(
             {"filter_node": lambda self, state, pod, node, *, zone: True},
             'plugin "Mine": Filter: filter_node asks for `zone`, which it is not given: it is '
             "called as filter_node(state, pod, node)",
-            id="an argument by name that nobody gives",
+            id="a keyword argument that is not given",
         ),
         pytest.param(
             {"filter_node": _waits},
             'plugin "Mine": Filter: filter_node is async, but only bind, post_bind, pre_bind may '
             "wait",
-            id="async where nothing may wait",
+            id="an async method at a point that may not wait",
         ),
         pytest.param(
             {"pre_enqueue": 5},
@@ -182,13 +182,13 @@ async def _waits(self, state, pod, node):
         pytest.param(
             {"reserve": lambda self, state, pod, node_name: True},
             'plugin "Mine": Reserve: reserve needs unreserve beside it',
-            id="one of a pair",
+            id="one method of a pair",
         ),
         pytest.param(
             {"preFilter": lambda self: True},
             'plugin "Mine": it extends no point: it has none of the methods '
             + ", ".join(method for several in POINT_METHODS.values() for method in several),
-            id="no point",
+            id="no extension point",
         ),
         pytest.param(
             {"pre_enqueue": lambda self, pod: True, "args_type": dict},
@@ -198,12 +198,12 @@ async def _waits(self, state, pod, node):
         pytest.param(
             {"pre_enqueue": lambda self, pod: True, "__init__": lambda self, size: None},
             'plugin "Mine": __init__ asks for `size`: it is given `args`, `handle`, or both',
-            id="a constructor that wants more",
+            id="a constructor with a further argument",
         ),
         pytest.param(
             {"pre_enqueue": lambda self, pod: True, "name": 3},
             'plugin "3": its name is no text',
-            id="a name that is none",
+            id="an invalid name",
         ),
     ],
 )
@@ -371,19 +371,19 @@ DISABLED = {"plugins": {"multiPoint": {"disabled": [{"name": "Mine"}]}}}
 @pytest.mark.parametrize(
     ("profiles", "enabled"),
     [
-        pytest.param([{}], [True], id="nobody names it: enabled"),
+        pytest.param([{}], [True], id="no profile names the plugin: enabled"),
         pytest.param(
             [{"schedulerName": "x"}, {"schedulerName": "y"}], [True, True], id="in every profile"
         ),
         pytest.param(
             [{"schedulerName": "x", **ENABLED}, {"schedulerName": "y"}],
             [True, False],
-            id="one profile enables it: only there",
+            id="one profile enables the plugin: enabled only there",
         ),
         pytest.param(
             [{"schedulerName": "x", **DISABLED}, {"schedulerName": "y"}],
             [False, False],
-            id="one profile disables it: nowhere, as nobody enables it",
+            id="one profile disables the plugin: enabled nowhere",
         ),
     ],
 )
@@ -393,7 +393,7 @@ def test_a_plugin_given_is_enabled_unless_it_is_named(
     assert ["Mine" in names for names in order(FILTER, "filter", *profiles)] == enabled
 
 
-def test_it_comes_after_the_default_plugins() -> None:
+def test_an_enabled_plugin_comes_after_the_default_plugins() -> None:
     (names,) = order(FILTER, "filter", {})
     assert names.index("Mine") == len(names) - 1
 
@@ -433,13 +433,13 @@ def test_an_installed_plugin_is_known_and_loaded_only_when_named(folder: Path) -
             installed("Bad", "broken_rules:x"),
             "entry point Bad = broken_rules:x of an unknown distribution: ModuleNotFoundError: No "
             "module named 'no_such_module_of_mine'",
-            id="one that cannot be imported",
+            id="an entry point that cannot be imported",
         ),
         pytest.param(
             installed("Bad", "house_rules:no_spot"),
             "entry point Bad = house_rules:no_spot of an unknown distribution: the entry point is "
             'called "Bad", its plugin "NoSpot"',
-            id="one that has another name",
+            id="an entry point whose plugin has another name",
         ),
     ],
 )

@@ -141,28 +141,32 @@ READ = {"shape_parts": (PORTS, LABELS)}
 @pytest.mark.parametrize(
     ("plugin", "expected"),
     [
-        pytest.param(Fake("A", filter_node=answers(SUCCESS)), True, id="it declares nothing"),
+        pytest.param(
+            Fake("A", filter_node=answers(SUCCESS)), True, id="the plugin declares nothing"
+        ),
         pytest.param(
             Fake("A", filter=answers(None), filter_reads=Reads.NODE, **READ),
             False,
-            id="it reads the node",
+            id="the plugin reads the node",
         ),
         pytest.param(
             Fake("A", score=answers(None), score_reads=Reads.NODE | Reads.CLUSTER, **READ),
             True,
-            id="it reads other rows",
+            id="the plugin reads other rows",
         ),
         pytest.param(
             Fake("A", filter=answers(None), score=answers(None), score_reads=Reads.NODE, **READ),
             True,
-            id="it declares what Score reads, but not what Filter reads",
+            id="the plugin declares the reads of Score, but not of Filter",
         ),
         pytest.param(
             Fake("A", filter_node=answers(SUCCESS), filter_reads=Reads.PODS, **READ),
             False,
-            id="it has the scalar form",
+            id="the plugin has the scalar form",
         ),
-        pytest.param(Fake("A", pre_filter=answers(None)), True, id="it has only a PreFilter"),
+        pytest.param(
+            Fake("A", pre_filter=answers(None)), True, id="the plugin has only a PreFilter"
+        ),
     ],
 )
 def test_which_plugins_are_asked_afresh(plugin, expected):

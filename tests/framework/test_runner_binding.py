@@ -60,7 +60,9 @@ both = pytest.mark.parametrize(
     ("plugins", "skip", "status", "asked"),
     [
         pytest.param({"A": SUCCESS, "B": SUCCESS}, "", SUCCESS, "AB", id="in order"),
-        pytest.param({"A": BROKEN, "B": SUCCESS}, "A", SUCCESS, "B", id="no work, not asked"),
+        pytest.param(
+            {"A": BROKEN, "B": SUCCESS}, "A", SUCCESS, "B", id="a plugin without work is not asked"
+        ),
         pytest.param(
             {"A": unschedulable("no"), "B": SUCCESS},
             "",
@@ -76,7 +78,7 @@ both = pytest.mark.parametrize(
             id="an error says where",
         ),
         pytest.param(
-            {"A": SKIP}, "", error('running PreBind plugin "A": '), "A", id="Skip is too late"
+            {"A": SKIP}, "", error('running PreBind plugin "A": '), "A", id="Skip is an error"
         ),
     ],
 )
@@ -91,14 +93,16 @@ async def test_pre_bind(awaitable, plugins, skip, status, asked):
 @pytest.mark.parametrize(
     ("names", "skip", "groups"),
     [
-        pytest.param("ab", "", ["ab"], id="neighbours that may run at once do"),
-        pytest.param("aBc", "", [], id="one that may not parts its neighbours"),
+        pytest.param("ab", "", ["ab"], id="neighbours that may run at once run at once"),
+        pytest.param("aBc", "", [], id="a plugin that must run alone parts its neighbours"),
         pytest.param("abCde", "", ["ab", "de"], id="two groups"),
-        pytest.param("abC", "C", ["ab"], id="one without work is not run"),
-        pytest.param("aBc", "B", [], id="one that may not parts them even without work"),
-        pytest.param("abc", "b", ["ac"], id="one that may, without work, parts nothing"),
-        pytest.param("AB", "", [], id="none may"),
-        pytest.param("abc", "abc", [], id="nobody has work"),
+        pytest.param("abC", "C", ["ab"], id="a plugin without work is not run"),
+        pytest.param(
+            "aBc", "B", [], id="a plugin that must run alone parts its neighbours even without work"
+        ),
+        pytest.param("abc", "b", ["ac"], id="a parallel plugin without work parts no neighbours"),
+        pytest.param("AB", "", [], id="no plugin may run at once with others"),
+        pytest.param("abc", "abc", [], id="no plugin has work"),
     ],
 )
 async def test_neighbours_in_parallel(names, skip, groups):
@@ -145,9 +149,12 @@ async def test_a_group_that_fails_is_the_last():
     ("plugins", "status", "asked"),
     [
         pytest.param(
-            {"A": SKIP, "B": SUCCESS, "C": BROKEN}, SUCCESS.by("B"), "AB", id="first that binds"
+            {"A": SKIP, "B": SUCCESS, "C": BROKEN},
+            SUCCESS.by("B"),
+            "AB",
+            id="the first plugin that does not skip binds",
         ),
-        pytest.param({"A": SKIP, "B": SKIP}, SKIP, "AB", id="all skip: nobody bound"),
+        pytest.param({"A": SKIP, "B": SKIP}, SKIP, "AB", id="all plugins skip: Skip"),
         pytest.param({"A": PENDING, "B": SUCCESS}, PENDING.by("A"), "A", id="a rejection is final"),
         pytest.param(
             {"A": BROKEN, "B": SUCCESS},
@@ -177,8 +184,8 @@ async def test_every_post_bind_is_told(awaitable, caplog):
     [
         pytest.param([], SKIP, set(), id="no plugin, no work"),
         pytest.param([SKIP, SKIP], SKIP, {"0", "1"}, id="nobody has work"),
-        pytest.param([SKIP, SUCCESS], SUCCESS, {"0"}, id="somebody has"),
-        pytest.param([SKIP, None], SUCCESS, {"0"}, id="one that cannot be asked may have"),
+        pytest.param([SKIP, SUCCESS], SUCCESS, {"0"}, id="one plugin has work"),
+        pytest.param([SKIP, None], SUCCESS, {"0"}, id="a plugin without pre-flight may have work"),
         pytest.param(
             [SKIP, error("bad")],
             error('running PreBindPreFlight "1": bad'),
@@ -193,7 +200,7 @@ async def test_every_post_bind_is_told(awaitable, caplog):
                 "supposed to return Success, Skip, or Error status"
             ),
             set(),
-            id="no other answer is allowed",
+            id="any other answer is an error",
         ),
     ],
 )

@@ -62,16 +62,21 @@ def of(method: str, **by_name: Any):
 @pytest.mark.parametrize(
     ("plugins", "status", "asked"),
     [
-        pytest.param({}, SUCCESS, [], id="nobody objects"),
-        pytest.param({"A": SUCCESS, "B": SUCCESS}, SUCCESS, ["A", "B"], id="all let it in"),
+        pytest.param({}, SUCCESS, [], id="no plugins"),
+        pytest.param(
+            {"A": SUCCESS, "B": SUCCESS}, SUCCESS, ["A", "B"], id="all plugins let the pod in"
+        ),
         pytest.param(
             {"A": unresolvable("gated"), "B": SUCCESS},
             unresolvable("gated").by("A"),
             ["A"],
-            id="the first that does not decides",
+            id="the first plugin that rejects decides",
         ),
         pytest.param(
-            {"A": BROKEN, "B": SUCCESS}, error("boom").by("A"), ["A"], id="breaking gates too"
+            {"A": BROKEN, "B": SUCCESS},
+            error("boom").by("A"),
+            ["A"],
+            id="a plugin that raises gates the pod",
         ),
     ],
 )
@@ -269,13 +274,13 @@ def nominate(node: str | None, status: Status) -> tuple[PostFilterResult, Status
             {"A": nominate("n1", unschedulable("a")), "B": nominate(None, unschedulable("b"))},
             PostFilterOutcome(unschedulable("a", "b"), "a, b", PostFilterResult("n1")),
             "AB",
-            id="the last proposal that says something is kept",
+            id="the last proposal with a node or a clearing is kept",
         ),
         pytest.param(
             {"A": nominate("n1", unschedulable("a")), "B": nominate("", unschedulable("b"))},
             PostFilterOutcome(unschedulable("a", "b"), "a, b", PostFilterResult("")),
             "AB",
-            id="clearing says something",
+            id="a clearing is a proposal",
         ),
     ],
 )
@@ -298,7 +303,7 @@ def test_post_filter(plugins, outcome, asked):
             error('running PreScore plugin "B": no'),
             "AB",
             names(),
-            id="anything else ends the cycle",
+            id="any other status ends the cycle",
         ),
         pytest.param(
             {"A": BROKEN},
@@ -309,7 +314,12 @@ def test_post_filter(plugins, outcome, asked):
             id="what a plugin raises is contained",
         ),
         pytest.param(
-            {"A": BROKEN, "B": SKIP}, names("B"), SUCCESS, "B", names("B"), id="only some are run"
+            {"A": BROKEN, "B": SKIP},
+            names("B"),
+            SUCCESS,
+            "B",
+            names("B"),
+            id="only the given plugins are run",
         ),
     ],
 )
@@ -393,19 +403,19 @@ ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
                 Status(Code.WAIT, ("slow", ASKED_TO_WAIT)), {"A": 0.0, "B": 0.0, "C": 900.0}
             ),
             "ABC",
-            id="no number and less than nothing are no time at all",
+            id="NaN and negative seconds count as 0",
         ),
         pytest.param(
             {"A": (WAIT, 5.0), "B": (unschedulable("no"), 0.0), "C": (SUCCESS, 0.0)},
             PermitOutcome(unschedulable("no").by("B")),
             "AB",
-            id="a rejection ends it",
+            id="a rejection ends the point",
         ),
         pytest.param(
             {"A": BROKEN, "B": (SUCCESS, 0.0)},
             PermitOutcome(error('running Permit plugin "A": boom')),
             "A",
-            id="an error ends it",
+            id="an error ends the point",
         ),
     ],
 )

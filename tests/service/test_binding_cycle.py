@@ -221,7 +221,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             ["A.reserve", *UNDONE, *UNSCHEDULABLE],
             "unschedulable",
             ("Unschedulable", "0/1 nodes are available: 1 no room.", ""),
-            id="Reserve rejects: also who was not reached takes back",
+            id="Reserve rejects: Unreserve runs for every plugin, reached or not",
         ),
         pytest.param(
             {"B.reserve": error("broken")},
@@ -256,7 +256,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             ["A.reserve", "B.reserve", "pre_flight", *UNDONE, FREED, *ERROR, "slot free"],
             "backoff",
             ("SchedulerError", 'running PreBindPreFlight "Pre": broken', ""),
-            id="the look before PreBind fails",
+            id="the PreBind pre-flight fails",
         ),
         pytest.param(
             {"pre_bind": error("broken")},
@@ -283,7 +283,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             ],
             "backoff",
             ("Unschedulable", "no room", ""),
-            id="PreBind rejects: backoff, and others are woken afterwards",
+            id="PreBind rejects: backoff, and other pods are woken afterwards",
         ),
         pytest.param(
             {"bind": error("refused")},
@@ -304,7 +304,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             [*MEANWHILE, *UNDONE, FREED, *ERROR, "slot free"],
             "backoff",
             ("SchedulerError", "", ""),
-            id="nobody binds",
+            id="every Bind plugin skips",
         ),
         pytest.param(
             {"bind": TransportError("no answer")},
@@ -318,7 +318,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
             [*MEANWHILE, *UNDONE, FREED, *ERROR, "slot free"],
             "backoff",
             ("SchedulerError", "binding was cancelled by a plugin", ""),
-            id="something a plugin awaits is cancelled",
+            id="a task that a plugin awaits is cancelled",
         ),
     ],
 )
@@ -366,14 +366,18 @@ async def test_a_pod_the_cache_holds_already_is_retried_and_keeps_its_place() ->
 @pytest.mark.parametrize(
     ("reply", "rest"),
     [
-        pytest.param(SUCCESS, ["event Scheduled", "post", "slot free"], id="then success"),
+        pytest.param(
+            SUCCESS,
+            ["event Scheduled", "post", "slot free"],
+            id="the watch confirms, then the server answers success",
+        ),
         pytest.param(
             error("no answer"),
             [
                 *["B.unreserve", "A.unreserve", "cache.forget_pod p", DONE],
                 *["event FailedScheduling", "slot free"],
             ],
-            id="then an error: it stays bound, wakes nobody and its status is left alone",
+            id="the watch confirms, then the server answers an error: the pod stays bound",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def shown(node_name: str = "", uid: str = "uid-p") -> Any:
             ConflictError,
             [BIND],
             0,
-            id="refused: nothing to look for",
+            id="refused: the pod is not looked up",
         ),
         pytest.param(
             [answer(failure(404, "NotFound", "gone"), status=404)],
@@ -48,38 +48,56 @@ def shown(node_name: str = "", uid: str = "uid-p") -> Any:
             id="the pod is gone",
         ),
         pytest.param(
-            [RefusedError("refused")], RefusedError, [BIND], 0, id="never sent: nothing to look for"
+            [RefusedError("refused")],
+            RefusedError,
+            [BIND],
+            0,
+            id="never sent: the pod is not looked up",
         ),
-        pytest.param([LOST, shown("n1")], None, [BIND, LOOK], 0, id="lost, and it had happened"),
         pytest.param(
-            [LOST, shown()], TransportError, [BIND, LOOK], 0, id="lost, and it had not happened"
+            [LOST, shown("n1")], None, [BIND, LOOK], 0, id="answer lost, and the pod is bound"
         ),
         pytest.param(
-            [LOST, shown("n2")], TransportError, [BIND, LOOK], 0, id="lost, and another node won"
+            [LOST, shown()],
+            TransportError,
+            [BIND, LOOK],
+            0,
+            id="answer lost, and the pod is not bound",
+        ),
+        pytest.param(
+            [LOST, shown("n2")],
+            TransportError,
+            [BIND, LOOK],
+            0,
+            id="answer lost, and the pod is on another node",
         ),
         pytest.param(
             [LOST, shown("n1", uid="another")],
             TransportError,
             [BIND, LOOK],
             0,
-            id="lost, and another pod of that name is there",
+            id="answer lost, and another pod has the name",
         ),
         pytest.param(
             [LOST, answer(failure(404, "NotFound"), status=404)],
             TransportError,
             [BIND, LOOK],
             0,
-            id="lost, and the pod is gone",
+            id="answer lost, and the pod is deleted",
         ),
         pytest.param(
             [LOST, LOST, LOST, shown("n1")],
             None,
             [BIND, LOOK, LOOK, LOOK],
             2,
-            id="lost, and looking takes a while",
+            id="answer lost, and the look-up succeeds after a while",
         ),
         pytest.param(
-            [LOST] * 6, TransportError, [BIND, *[LOOK] * 5], 5, id="lost, and nobody can be asked"
+            [LOST] * 6,
+            TransportError,
+            [BIND, *[LOOK] * 5],
+            5,
+            id="answer lost, and the look-up fails",
         ),
     ],
 )

@@ -80,8 +80,8 @@ async def test_a_binding_that_never_happened_is_undone_and_the_pod_tried_again(a
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(_pod("n1"), id="it happened, and the watch is late"),
-        pytest.param(TransportError("silent"), id="nobody answers"),
+        pytest.param(_pod("n1"), id="the pod is bound, and the watch is late"),
+        pytest.param(TransportError("silent"), id="the server does not answer"),
     ],
 )
 async def test_a_binding_that_may_have_happened_stays(answer):

@@ -72,7 +72,7 @@ class Hinting:
     [
         pytest.param(None, (0, 1), id="no hint always means retry"),
         pytest.param(True, (0, 1), id="true means retry"),
-        pytest.param(False, (1, 0), id="false leaves it waiting"),
+        pytest.param(False, (1, 0), id="false leaves the pod waiting"),
         pytest.param(RuntimeError("oops"), (0, 1), id="a hint that breaks means retry"),
     ],
 )
@@ -108,14 +108,16 @@ class Gating:
 @pytest.mark.parametrize(
     ("answer", "gated"),
     [
-        pytest.param(SUCCESS, None, id="let in"),
+        pytest.param(SUCCESS, None, id="the gate is open"),
         pytest.param(
-            unresolvable("wait"), ("UnschedulableAndUnresolvable", ("wait",)), id="refused"
+            unresolvable("wait"),
+            ("UnschedulableAndUnresolvable", ("wait",)),
+            id="the gate is closed",
         ),
         pytest.param(
             RuntimeError("oops"),
             ("Error", ("RuntimeError: oops",)),
-            id="a gate that breaks holds",
+            id="a gate that raises keeps the pod out",
         ),
     ],
 )

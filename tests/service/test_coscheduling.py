@@ -22,7 +22,7 @@ from tests.scenarios.gangs import (
 
 SOURCES = [
     pytest.param(of_object, id="the label of a PodGroup"),
-    pytest.param(of_object_as_before, id="its label until 2022"),
+    pytest.param(of_object_as_before, id="the label of a PodGroup until 2022"),
     pytest.param(of_labels, id="name and minimum as labels"),
 ]
 

@@ -60,16 +60,18 @@ DONE = "queue.done uid-p"
             pod(version="2"),
             [REQUEUED, "nominate ''", "event FailedScheduling", "patch Unschedulable nominated=''"],
             "unschedulable",
-            id="a pod that is there: requeued, nominated, told, patched",
+            id="the pod exists: requeued, nominated, Event, status patch",
         ),
-        pytest.param(None, [DONE, "nominate ''"], "", id="a pod that is gone"),
+        pytest.param(None, [DONE, "nominate ''"], "", id="the pod is deleted"),
         pytest.param(
             pod(version="2", node_name="n7"),
             [DONE, "nominate ''", "event FailedScheduling"],
             "",
-            id="a pod bound meanwhile: its status is not touched",
+            id="the pod was bound meanwhile: its status is not touched",
         ),
-        pytest.param(pod(uid="another"), [DONE], "", id="another pod of that name: nothing told"),
+        pytest.param(
+            pod(uid="another"), [DONE], "", id="another pod has the name: no Event and no patch"
+        ),
     ],
 )
 def test_the_failed_pods_newest_version_decides_where_it_goes(
@@ -90,7 +92,7 @@ def test_the_failed_pods_newest_version_decides_where_it_goes(
             None,
             "Unschedulable",
             "backoff",
-            id="rejected by nobody in particular",
+            id="rejected without a rejecting plugin",
         ),
         pytest.param(error("broken"), None, "SchedulerError", "backoff", id="an error"),
     ],
@@ -118,9 +120,9 @@ def test_the_condition_says_why(
 @pytest.mark.parametrize(
     ("nomination", "written", "held"),
     [
-        pytest.param(None, None, "n1", id="left alone"),
-        pytest.param(CLEAR_NOMINATION, "", "", id="cleared"),
-        pytest.param(Nomination("n2"), "n2", "n2", id="set"),
+        pytest.param(None, None, "n1", id="the nomination is left alone"),
+        pytest.param(CLEAR_NOMINATION, "", "", id="the nomination is cleared"),
+        pytest.param(Nomination("n2"), "n2", "n2", id="the nomination is set"),
     ],
 )
 def test_the_nomination_follows_the_decision(

@@ -128,9 +128,9 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other():
 @pytest.mark.parametrize(
     ("least", "created", "expected"),
     [
-        pytest.param(3, 2, 0, id="too few members of a gang wait"),
-        pytest.param(2, 3, 3, id="more than the least are placed too"),
-        pytest.param(None, 1, 1, id="a basic group does not wait for anybody"),
+        pytest.param(3, 2, 0, id="a gang with too few members waits"),
+        pytest.param(2, 3, 3, id="members beyond the minimum are placed too"),
+        pytest.param(None, 1, 1, id="members of a basic group do not wait"),
     ],
 )
 def test_when_members_start(least, created, expected):

@@ -77,7 +77,7 @@ def test_a_timeout_frees_everything(member):
     play(scenario, cluster=nodes(2), config=coscheduling("permit", args=args))
 
 
-def test_when_one_that_waits_goes_the_others_are_turned_away():
+def test_when_a_waiting_member_is_deleted_the_others_are_rejected():
     async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=3))
         await live.create(*(of_object(name) for name in names(2)))
@@ -91,7 +91,7 @@ def test_when_one_that_waits_goes_the_others_are_turned_away():
     play(scenario, cluster=nodes(2), config=coscheduling("permit", args=args))
 
 
-def test_a_group_says_itself_how_long_its_members_wait():
+def test_the_wait_of_members_is_that_of_their_pod_group():
     async def scenario(live: Cluster) -> None:
         await live.create(pod_group(least=2, scheduleTimeoutSeconds=3))
         await live.create(of_object("p0"), of_object("p1", nodeSelector={"no": "such"}))
@@ -144,7 +144,7 @@ def test_with_three_places_six_replicas_of_a_minimum_of_three_run_three():
     play(scenario, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
 
 
-def test_with_three_places_a_minimum_of_four_runs_none_and_others_get_the_room_in_between():
+def test_with_three_places_a_minimum_of_four_runs_none_and_other_pods_get_the_room():
     async def scenario(live: Cluster) -> None:
         await live.create(*(of_labels(name, least=4) for name in names(6)))
         await live.until(lambda: len(live.scheduler.core.waiting) == 3)

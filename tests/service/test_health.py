@@ -21,14 +21,14 @@ CHECKS = [("ping", lambda: True), ("shutdown", lambda: True), ("sync", lambda: F
 @pytest.mark.parametrize(
     ("path", "checks", "name", "query", "expected"),
     [
-        pytest.param("livez", CHECKS[:2], "", {}, (200, "ok"), id="all pass"),
+        pytest.param("livez", CHECKS[:2], "", {}, (200, "ok"), id="all checks pass"),
         pytest.param(
             "livez",
             CHECKS[:2],
             "",
             {"verbose": ""},
             (200, "[+]ping ok\n[+]shutdown ok\nlivez check passed\n"),
-            id="all pass, told one by one",
+            id="all checks pass, listed one by one",
         ),
         pytest.param(
             "readyz",
@@ -40,10 +40,15 @@ CHECKS = [("ping", lambda: True), ("shutdown", lambda: True), ("sync", lambda: F
                 "[+]ping ok\n[+]shutdown ok\n[-]sync failed: reason withheld\n"
                 "readyz check failed\n",
             ),
-            id="one fails",
+            id="one check fails",
         ),
         pytest.param(
-            "readyz", CHECKS, "", {"exclude": "sync"}, (200, "ok"), id="the failing one is left out"
+            "readyz",
+            CHECKS,
+            "",
+            {"exclude": "sync"},
+            (200, "ok"),
+            id="the failing check is excluded",
         ),
         pytest.param(
             "readyz",
@@ -55,11 +60,16 @@ CHECKS = [("ping", lambda: True), ("shutdown", lambda: True), ("sync", lambda: F
                 "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for "
                 '"x"\nreadyz check passed\n',
             ),
-            id="one that does not exist is left out",
+            id="an unknown check is excluded",
         ),
         pytest.param("readyz", CHECKS, "ping", {}, (200, "ok"), id="one check by name"),
         pytest.param(
-            "readyz", CHECKS, "nosuch", {}, (404, "404 page not found\n"), id="no such check"
+            "readyz",
+            CHECKS,
+            "nosuch",
+            {},
+            (404, "404 page not found\n"),
+            id="an unknown check by name",
         ),
     ],
 )
@@ -72,11 +82,13 @@ def test_health_answers(path, checks, name, query, expected) -> None:
     ("open_paths", "path", "is_open"),
     [
         pytest.param(None, "/healthz", True, id="health is open"),
-        pytest.param(None, "/readyz/ping", True, id="each check too"),
-        pytest.param(None, "/metrics", False, id="metrics are not"),
-        pytest.param(("/metrics",), "/metrics", True, id="unless said so"),
-        pytest.param(("/metrics",), "/metrics/resources", False, id="only what is said"),
-        pytest.param(("/metrics*",), "/metrics/resources", True, id="a star stands for the rest"),
+        pytest.param(None, "/readyz/ping", True, id="each health check is open"),
+        pytest.param(None, "/metrics", False, id="metrics are not open"),
+        pytest.param(("/metrics",), "/metrics", True, id="metrics are open if configured"),
+        pytest.param(
+            ("/metrics",), "/metrics/resources", False, id="only configured paths are open"
+        ),
+        pytest.param(("/metrics*",), "/metrics/resources", True, id="a star stands for any rest"),
         pytest.param(("/metrics",), "/healthz", False, id="a list replaces the default one"),
     ],
 )
@@ -131,7 +143,7 @@ async def test_the_port_answers_over_tls(served: str, path: str, expected) -> No
             assert await answer.text() == body
 
 
-async def test_how_checks_went_is_told_when_somebody_asks_for_one() -> None:
+async def test_results_of_checks_are_counted_when_a_check_is_called() -> None:
     told = HealthFacts()
     running = HealthServer(
         Serving(port=0, open_paths=("/livez", "/readyz")),

@@ -54,10 +54,10 @@ class Registered(Profile):
         pytest.param([LABEL], [LABEL], id="no added nodes"),
         pytest.param([CLAIM], [CLAIM], id="no nodes"),
         pytest.param([EVERYTHING], [EVERYTHING], id="everything"),
-        pytest.param([], [], id="nothing: only time moves its pods"),
+        pytest.param([], [], id="no events: only the periodic flush moves its pods"),
     ],
 )
-def test_whoever_waits_for_nodes_hears_of_taints(events, asked):
+def test_a_hint_for_added_nodes_counts_for_changed_taints(events, asked):
     hints = build_hints(Registered(Mine=events, Other=[CLAIM]))
     assert [each.event for each in hints if each.plugin == "Mine"] == asked
     assert [each.event for each in hints if each.plugin == "Other"] == [CLAIM]

@@ -82,7 +82,7 @@ N1 = ("node add", node())
         pytest.param(
             [N1, ("node update", node(), node())],
             ["cache.update_node n1"],
-            id="a heartbeat wakes nobody",
+            id="a heartbeat wakes no pod",
         ),
         pytest.param(
             [N1, ("node delete", node())],
@@ -135,7 +135,7 @@ N1 = ("node add", node())
                 ("pod update", pod(), pod(version="2", priority=5)),
             ],
             ["queue.update p", "move AssignedPodDelete p - only low same"],
-            id="a nomination goes: pods of no more priority are looked at",
+            id="a nomination is removed: pods of at most its priority are looked at",
         ),
         pytest.param(
             [
@@ -143,7 +143,7 @@ N1 = ("node add", node())
                 ("pod update", pod(), pod(version="2", nominated="n1", priority=5)),
             ],
             ["queue.update p"],
-            id="a nomination comes",
+            id="a pod gets a nomination",
         ),
         pytest.param(
             [("pod add", pod()), ("assume", pod()), ("pod update", pod(), pod(version="2"))],
@@ -250,7 +250,7 @@ N1 = ("node add", node())
                 ("pod delete", pod(cpu="much", **BOUND)),
             ],
             ["cache.remove_pod p", "move AssignedPodDelete p -", "queue.delete p"],
-            id="a pod bound while unreadable is deleted: the queue has it still",
+            id="a pod bound while unreadable is deleted, and is still queued",
         ),
         pytest.param(
             [N1, ("node delete", node()), N1],

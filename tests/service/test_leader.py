@@ -331,11 +331,11 @@ def test_a_lost_answer_is_no_lost_lease() -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        pytest.param(4, [(0, "leads")], id="for one call: the next one renews"),
+        pytest.param(4, [(0, "leads")], id="silent for one call: the next call renews"),
         pytest.param(
             11,
             [(0, "leads"), (16, "stops"), (16, "lost")],
-            id="for the renew deadline: it gives up",
+            id="silent until the renew deadline: the holder gives up",
         ),
     ],
 )

@@ -51,14 +51,14 @@ class Parallel(Binding):
             ["W1", "W0"],
             3,
             None,
-            id="all succeed: the longest counts",
+            id="all succeed: the duration is that of the longest",
         ),
         pytest.param(
             [(3, SUCCESS), (1, unschedulable("no"))],
             ["W1", "W0 called off"],
             1,
             "no",
-            id="the first that fails calls the others off",
+            id="the first failure cancels the others",
         ),
         pytest.param(
             [(1, error("a")), (1, error("b"))],
@@ -72,14 +72,14 @@ class Parallel(Binding):
             ["W1", "W0 called off"],
             1,
             'running PreBind plugin "W1": oops',
-            id="one raises",
+            id="one plugin raises",
         ),
         pytest.param(
             [(3, SUCCESS), (1, CANCELLED)],
             ["W1", "W0 called off"],
             1,
             "binding was cancelled by a plugin",
-            id="one is cancelled by something it awaits",
+            id="a task that one plugin awaits is cancelled",
         ),
     ],
 )

@@ -82,7 +82,7 @@ def test_plugins_write_to_the_api_only_once_scheduling_has_started(ready: bool) 
     assert (world.log, done) == ((["event R"], ["written"]) if ready else ([], []))
 
 
-def test_where_nothing_is_carried_out_nobody_waits() -> None:
+def test_without_effects_no_pod_waits() -> None:
     nothing = NoEffects()
     nothing.activate([pod("a")])
     nothing.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
@@ -141,30 +141,32 @@ class Activating(Binding):
             {"permit": (Status(Code.WAIT), 30.0)},
             "active",
             "active",
-            id="so when the pod waits",
+            id="when the pod waits at Permit: at once",
         ),
         pytest.param(
             "reserve",
             {"B.reserve": unschedulable("no")},
             "backoff",
             "backoff",
-            id="not when Reserve rejected the pod",
+            id="not activated when Reserve rejected the pod",
         ),
         pytest.param(
             "permit",
             {"permit": (error("broken"), 0.0)},
             "backoff",
             "backoff",
-            id="not when Permit failed",
+            id="not activated when Permit failed",
         ),
-        pytest.param("bind", {}, "backoff", "active", id="those added later: after the binding"),
-        pytest.param("post", {}, "backoff", "active", id="those PostBind adds, too"),
+        pytest.param("bind", {}, "backoff", "active", id="pods added later: after the binding"),
+        pytest.param(
+            "post", {}, "backoff", "active", id="pods that PostBind adds: after the binding"
+        ),
         pytest.param(
             "bind",
             {"bind": error("refused")},
             "backoff",
             "backoff",
-            id="not when the binding failed",
+            id="not activated when the binding failed",
         ),
     ],
 )

@@ -122,7 +122,7 @@ async def held(cluster: VirtualCluster, *names: str) -> None:
         pytest.param(
             "pre_bind and deaf",
             "preempted by DefaultPreemption",
-            id="in PreBind, whose plugin does not hear of it",
+            id="in PreBind, with a plugin that ignores cancelling",
         ),
     ],
 )

@@ -126,10 +126,13 @@ def test_a_rejection_evicts_before_the_pod_goes_back() -> None:
     ("fields", "assumed", "noted"),
     [
         pytest.param(
-            {"deleted": True}, False, "skip schedule deleting pod: default/p", id="being deleted"
+            {"deleted": True},
+            False,
+            "skip schedule deleting pod: default/p",
+            id="a pod being deleted",
         ),
-        pytest.param({}, True, "", id="assumed already"),
-        pytest.param({"schedulerName": "unheard-of"}, False, "", id="of an unknown profile"),
+        pytest.param({}, True, "", id="a pod assumed already"),
+        pytest.param({"schedulerName": "unheard-of"}, False, "", id="a pod of an unknown profile"),
     ],
 )
 def test_some_pods_get_no_attempt(

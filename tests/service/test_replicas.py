@@ -266,10 +266,10 @@ class Silent:
     ("method", "carried"),
     [
         pytest.param("GET", True, id="reading is always allowed"),
-        pytest.param("POST", False, id="a binding is not"),
-        pytest.param("PATCH", False, id="nor a status"),
-        pytest.param("PUT", False, id="nor a replacement"),
-        pytest.param("DELETE", False, id="nor an eviction"),
+        pytest.param("POST", False, id="a binding is not sent"),
+        pytest.param("PATCH", False, id="a status is not sent"),
+        pytest.param("PUT", False, id="a replacement is not sent"),
+        pytest.param("DELETE", False, id="an eviction is not sent"),
     ],
 )
 async def test_only_reads_are_sent_without_the_lease(method: str, carried: bool) -> None:

@@ -196,9 +196,9 @@ class Faulty(Delayed):
 @pytest.mark.parametrize(
     ("faults", "failures"),
     [
-        pytest.param(["refused", "refused"], 2, id="refused twice"),
-        pytest.param(["call lost"], 1, id="never arrived"),
-        pytest.param(["answer lost"], 0, id="arrived, but the answer did not"),
+        pytest.param(["refused", "refused"], 2, id="the binding was refused twice"),
+        pytest.param(["call lost"], 1, id="the binding never arrived"),
+        pytest.param(["answer lost"], 0, id="the binding arrived, its answer did not"),
     ],
 )
 def test_a_binding_that_goes_wrong_is_repeated_after_backoff(

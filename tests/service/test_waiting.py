@@ -74,7 +74,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [True],
             unschedulable(TIMEOUT.format("1m30s", "B")).by("B"),
             90,
-            id="one allows it: the timeout of the other counts",
+            id="one plugin allows it: the timeout of the other counts",
         ),
         pytest.param(
             {"A": 30, "B": 0.5},
@@ -82,7 +82,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [],
             unschedulable(TIMEOUT.format("500ms", "B")).by("B"),
             0.5,
-            id="nobody allows it: the first timeout counts",
+            id="no plugin allows it: the first timeout counts",
         ),
         pytest.param(
             {"A": 0},
@@ -90,7 +90,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [],
             unschedulable(TIMEOUT.format("0s", "A")).by("A"),
             0,
-            id="a wait of no time is over at once",
+            id="a wait of 0 seconds is over at once",
         ),
         pytest.param(
             {"A": 900},
@@ -114,7 +114,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [True],
             unschedulable("not you").by("C"),
             0,
-            id="a plugin it does not wait for may reject it",
+            id="a plugin that the pod does not wait for may reject it",
         ),
         pytest.param(
             {"A": 30},
@@ -122,7 +122,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [False, False, True],
             SUCCESS,
             0,
-            id="only a plugin it waits for can allow it",
+            id="only a plugin that the pod waits for can allow it",
         ),
         pytest.param(
             {"A": 30},
@@ -146,7 +146,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [True, False],
             error("waiting on permit for pod: preempted").by("DefaultPreemption"),
             0,
-            id="preempted: an error, so that it is tried again without an event",
+            id="preempted: an error, so that the pod is retried without an event",
         ),
         pytest.param(
             {"A": 30},
@@ -154,7 +154,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
             [True, False],
             unschedulable("removed"),
             0,
-            id="deleted: rejected by nobody in particular",
+            id="deleted: rejected without a plugin",
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_looking_shows_the_pods_still_to_be_decided_about() -> None:
     run_virtual(main(), ManualClock())
 
 
-async def test_whoever_stops_waiting_leaves_nothing_behind() -> None:
+async def test_a_pod_that_stops_waiting_leaves_nothing_behind() -> None:
     waiting = WaitingPods()
     waiting.hold(P, "n1", {"A": 30})
     task = TaskOwner().spawn(waiting.outcome(UID), name="outcome")
@@ -331,7 +331,7 @@ def test_a_pod_that_begins_to_stop_while_it_waits_goes_back() -> None:
     assert world.place("p") == "backoff"  # nobody's event could wake it
 
 
-def test_a_pod_somebody_else_bound_while_it_waited_stays_bound() -> None:
+def test_a_pod_bound_by_another_program_while_it_waited_stays_bound() -> None:
     world = Waiting()
     log = world.log_after(lambda: world.confirm("n2"))
     assert log == ["move AssignedPodAdd - p", *UNDONE, DONE, "event FailedScheduling"]

@@ -67,7 +67,7 @@ class Crowd(Attempt):
 @pytest.mark.parametrize(
     "hold_at", [pytest.param("permit", id="at Permit"), pytest.param("pre_bind", id="in PreBind")]
 )
-def test_a_crowd_that_waits_stops_nobody(hold_at: str) -> None:
+def test_a_thousand_waiting_pods_do_not_stop_other_pods(hold_at: str) -> None:
     world = Crowd(hold_at)
 
     async def scenario() -> None:
@@ -88,7 +88,7 @@ def test_a_crowd_that_waits_stops_nobody(hold_at: str) -> None:
     assert world.most > 1
 
 
-def test_while_a_crowd_that_was_let_go_is_bound_deciding_waits() -> None:
+def test_deciding_waits_while_a_thousand_allowed_pods_are_bound() -> None:
     world = Crowd()
 
     async def scenario() -> None:
@@ -108,7 +108,7 @@ def test_while_a_crowd_that_was_let_go_is_bound_deciding_waits() -> None:
     world.play(scenario)
 
 
-def test_a_crowd_whose_time_is_up_goes_back_and_frees_everything() -> None:
+def test_a_thousand_pods_whose_wait_timed_out_go_back_and_free_their_nodes() -> None:
     world = Crowd()
 
     async def scenario() -> None:

@@ -29,24 +29,34 @@ WARNING = (
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
-        pytest.param("", TEXT, id="nothing said: plain text"),
+        pytest.param("", TEXT, id="no Accept header: plain text"),
         pytest.param("text/plain", TEXT, id="plain text"),
-        pytest.param("text/plain;charset=utf-8", TEXT, id="plain text with its letters"),
-        pytest.param("*/*", TEXT, id="anything: plain text"),
+        pytest.param("text/plain;charset=utf-8", TEXT, id="plain text with a charset"),
+        pytest.param("*/*", TEXT, id="any media type: plain text"),
         pytest.param(BETA, Asked("application/json", "v1beta1"), id="an object"),
         pytest.param(
             f"application/yaml{PARAMETERS % 'v1beta1'}",
             Asked("application/yaml", "v1beta1"),
             id="an object in YAML",
         ),
-        pytest.param(f"{ALPHA},{BETA}", Asked("application/json", "v1alpha1"), id="old first"),
-        pytest.param(f"{BETA},{ALPHA}", Asked("application/json", "v1beta1"), id="new first"),
+        pytest.param(
+            f"{ALPHA},{BETA}",
+            Asked("application/json", "v1alpha1"),
+            id="the older version is preferred",
+        ),
+        pytest.param(
+            f"{BETA},{ALPHA}",
+            Asked("application/json", "v1beta1"),
+            id="the newer version is preferred",
+        ),
         pytest.param(
             f"{ALPHA};q=0.1, {BETA};q=0.9", Asked("application/json", "v1beta1"), id="new preferred"
         ),
         pytest.param("application/xml", None, id="XML"),
-        pytest.param("application/json", None, id="JSON, but not of what"),
-        pytest.param("application/json;v=v1beta1;g=config.k8s.io", None, id="no kind"),
+        pytest.param("application/json", None, id="JSON without a kind"),
+        pytest.param(
+            "application/json;v=v1beta1;g=config.k8s.io", None, id="an object without a kind"
+        ),
         pytest.param(BETA.replace("Statusz", "Flagz"), None, id="another kind"),
         pytest.param(BETA.replace("v1beta1", "foo"), None, id="no such version"),
         pytest.param(f"{BETA.replace('v1beta1', 'foo')},*/*", TEXT, id="no such version, or any"),

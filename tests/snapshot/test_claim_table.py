@@ -44,7 +44,7 @@ def test_a_written_version_stands_until_the_watch_shows_one_that_is_not_older():
 @pytest.mark.parametrize(
     "overtaken",
     [
-        pytest.param(None, id="the claim is gone"),
+        pytest.param(None, id="the claim is deleted"),
         pytest.param(claim("1", uid="other"), id="another claim has its name"),
     ],
 )

@@ -37,12 +37,16 @@ def snapshot() -> Snapshot:
 @pytest.mark.parametrize(
     ("key", "counts"),
     [
-        pytest.param(CountKey(EVERYTHING, None, False), [3, 2], id="everything everywhere"),
-        pytest.param(CountKey(EVERYTHING, None, True), [2, 2], id="only live ones"),
+        pytest.param(CountKey(EVERYTHING, None, False), [3, 2], id="all pods of all namespaces"),
+        pytest.param(
+            CountKey(EVERYTHING, None, True), [2, 2], id="only pods that are not terminating"
+        ),
         pytest.param(CountKey(WEB, None, False), [2, 1], id="by label"),
         pytest.param(CountKey(WEB, frozenset({"a"}), False), [2, 0], id="in one namespace"),
         pytest.param(
-            CountKey(WEB, frozenset({"a", "b"}), True), [1, 1], id="live in two namespaces"
+            CountKey(WEB, frozenset({"a", "b"}), True),
+            [1, 1],
+            id="not terminating, in two namespaces",
         ),
         pytest.param(CountKey(WEB, frozenset(), False), [0, 0], id="in no namespace"),
     ],
@@ -126,16 +130,21 @@ def test_there_is_a_hard_limit_and_the_oldest_go_first(snapshot, monkeypatch):
             ["web a", "web b", "web own", "db"],
             id="one of two values",
         ),
-        pytest.param(equality_selector({"app": "web", "own": "1"}), None, ["web own"], id="both"),
+        pytest.param(
+            equality_selector({"app": "web", "own": "1"}),
+            None,
+            ["web own"],
+            id="label and namespace",
+        ),
         pytest.param(
             make_selector([make_requirement("app", Operator.DOES_NOT_EXIST)]),
             None,
             ["plain"],
-            id="no certain label",
+            id="a selector without a wanted label",
         ),
         pytest.param(EVERYTHING, frozenset(), [], id="in no namespace"),
-        pytest.param(NOTHING, None, [], id="nothing"),
-        pytest.param(equality_selector({"app": "never"}), None, [], id="a value nobody has"),
+        pytest.param(NOTHING, None, [], id="a selector that matches nothing"),
+        pytest.param(equality_selector({"app": "never"}), None, [], id="a value that no pod has"),
     ],
 )
 def test_label_sets_are_found_by_what_a_selector_wants(selector, namespaces, expected):

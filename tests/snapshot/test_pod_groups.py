@@ -106,8 +106,12 @@ def test_without_a_source_no_pod_is_counted():
             id="a topology constraint",
         ),
         pytest.param({"schedulingConstraints": {}}, {}, id="no constraint in the constraints"),
-        pytest.param({"disruptionMode": "PodGroup"}, {"evicted_whole": True}, id="whole or not"),
-        pytest.param({"disruptionMode": "Pod"}, {}, id="pod by pod"),
+        pytest.param(
+            {"disruptionMode": "PodGroup"},
+            {"evicted_whole": True},
+            id="disruption of the group as a whole",
+        ),
+        pytest.param({"disruptionMode": "Pod"}, {}, id="disruption pod by pod"),
     ],
 )
 def test_what_a_group_demands(spec: dict[str, Any], changes: dict[str, Any]):

@@ -55,10 +55,13 @@ def different(left, right) -> set[str]:
             pod("p", volumes=[claim("a")]),
             pod("q", volumes=[claim("b")]),
             set(),
-            id="a claim name of its own spoils nothing else",
+            id="a claim name of its own changes only the volume parts",
         ),
         pytest.param(
-            pod("p", volumes=[claim("a")]), pod("q"), set(), id="nor does having no claim at all"
+            pod("p", volumes=[claim("a")]),
+            pod("q"),
+            set(),
+            id="no claim at all changes only the volume parts",
         ),
         pytest.param(
             pod("p", volumes=[claim("a"), image("x")]),
@@ -70,7 +73,7 @@ def different(left, right) -> set[str]:
             pod("p", volumes=[claim("a")], tolerations=[{"operator": "Exists"}]),
             pod("q", volumes=[claim("b")]),
             {"tolerations"},
-            id="what differs beside claims is told apart",
+            id="pods that differ in more than claims differ in other parts",
         ),
         pytest.param(
             pod("p", labels={"i": "0"}), pod("q", labels={"i": "1"}), {"labels"}, id="labels"
@@ -110,7 +113,7 @@ def different(left, right) -> set[str]:
                 },
             ),
             {"resources"},
-            id="a resize under way costs what the status says",
+            id="requests during a resize come from the status",
         ),
         pytest.param(
             pod("p"), pod("q", hostNetwork=True, hostUsers=False), {"features"}, id="features"
@@ -180,7 +183,7 @@ def test_a_part_outside_the_spec_is_never_shared_by_pods_that_differ_in_it():
             [port(80)],
             [{"name": "s", "restartPolicy": "Always", "ports": [port(90)]}],
             (("0.0.0.0", "TCP", 80), ("0.0.0.0", "TCP", 90)),
-            id="sidecars do",
+            id="sidecars count",
         ),
     ],
 )

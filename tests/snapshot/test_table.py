@@ -189,7 +189,10 @@ def test_equal_sets_share_an_id_and_a_free_id_gets_a_new_meaning_loudly():
             id="a shared port is freed by the first",
         ),
         pytest.param(
-            {"p": [port(80)], "q": [port(80)]}, ["p", "q"], set(), id="both gone is no error"
+            {"p": [port(80)], "q": [port(80)]},
+            ["p", "q"],
+            set(),
+            id="removing both pods is no error",
         ),
         pytest.param({"p": [port(0)], "q": []}, [], set(), id="port 0 is no host port"),
     ],

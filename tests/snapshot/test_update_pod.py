@@ -39,16 +39,18 @@ def _cluster() -> Snapshot:
 @pytest.mark.parametrize(
     ("changes", "moved"),
     [
-        pytest.param({"status__phase": "Running"}, False, id="a phase costs the node nothing"),
-        pytest.param({"status__podIP": "10.0.0.1"}, False, id="nor does an address"),
-        pytest.param({"metadata__labels": {"app": "b"}}, True, id="labels are counted"),
+        pytest.param({"status__phase": "Running"}, False, id="a phase changes no column"),
+        pytest.param({"status__podIP": "10.0.0.1"}, False, id="an address changes no column"),
+        pytest.param({"metadata__labels": {"app": "b"}}, True, id="labels change columns"),
         pytest.param(
-            {"metadata__deletionTimestamp": "2026-01-01T00:00:00Z"}, True, id="so is being deleted"
+            {"metadata__deletionTimestamp": "2026-01-01T00:00:00Z"},
+            True,
+            id="a deletion timestamp changes columns",
         ),
         pytest.param(
             {"spec__containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]},
             True,
-            id="and so are requests",
+            id="requests change columns",
         ),
     ],
 )

@@ -216,10 +216,10 @@ def test_the_summary_is_printed_as_kube_scheduler_does():
     ("steps", "wakes"),
     [
         pytest.param(["add"], 1, id="a new pod"),
-        pytest.param(["add", "update"], 1, id="an update in place does not"),
+        pytest.param(["add", "update"], 1, id="an update of an active pod does not"),
         pytest.param(["update"], 1, id="an update of an unknown pod"),
-        pytest.param(["gate", "add"], 0, id="a gated pod does not"),
-        pytest.param(["add", "delete"], 1, id="a deleted pod does not"),
+        pytest.param(["gate", "add"], 0, id="a gated pod does not wake the popper"),
+        pytest.param(["add", "delete"], 1, id="a deleted pod does not wake the popper"),
     ],
 )
 def test_the_changes_that_wake_the_popper(steps, wakes):

@@ -11,9 +11,9 @@ from tests.state.build import NODE_ADD, SECOND, World, pod
     ("initial", "longest", "seconds"),
     [
         pytest.param(1, 10, [1, 2, 4, 8, 10, 10, 10], id="defaults double up to ten seconds"),
-        pytest.param(3, 10, [3, 6, 10, 10], id="the longest backoff need not be a double"),
+        pytest.param(3, 10, [3, 6, 10, 10], id="the longest backoff need not be a power of two"),
         pytest.param(10, 10, [10, 10], id="initial equal to the longest"),
-        pytest.param(20, 10, [10, 10], id="initial beyond the longest is cut"),
+        pytest.param(20, 10, [10, 10], id="an initial backoff above the longest is cut"),
     ],
 )
 def test_duration_doubles_and_is_capped(initial, longest, seconds):
@@ -43,7 +43,9 @@ def released_at(world: World, tick: float = 1.0) -> float:
     ("fails_at", "failures", "expiry", "released"),
     [
         pytest.param(10.4, 1, 11, 12, id="within a second: kept at 11, released at 12"),
-        pytest.param(10.0, 1, 11, 12, id="at a whole second: the window's end still holds it"),
+        pytest.param(
+            10.0, 1, 11, 12, id="at a whole second: the end of the window still holds the pod"
+        ),
         pytest.param(10.999, 1, 11, 12, id="just before the next second"),
         pytest.param(10.4, 3, 14, 15, id="the third failure waits four seconds"),
         pytest.param(10.4, 9, 20, 21, id="never more than ten seconds"),

@@ -40,7 +40,7 @@ NAME = "uid-a(ns/a)"
     ("hold", "move", "args", "after"),
     [
         pytest.param("absent", "assume_pod", [pod(), "n1"], ASSUMED, id="assume a new pod"),
-        pytest.param("absent", "forget_pod", [pod()], ABSENT, id="forget a pod not held: fine"),
+        pytest.param("absent", "forget_pod", [pod()], ABSENT, id="forget a pod not held: no error"),
         pytest.param("absent", "add_pod", [pod(node="n1")], ADDED, id="add a new pod"),
         pytest.param(
             "absent",
@@ -78,7 +78,7 @@ NAME = "uid-a(ns/a)"
             "add_pod",
             [pod(node="n2")],
             ("added", "n2"),
-            id="the watch says another node: it wins",
+            id="the watch shows another node: the pod moves there",
         ),
         pytest.param(
             "assumed",
@@ -138,9 +138,19 @@ def test_each_move_on_a_pod_held_in_each_way(hold, move, args, after):
 @pytest.mark.parametrize(
     ("hold", "move", "args"),
     [
-        pytest.param("added", "update_pod", [pod(node="n1"), pod(node="n2")], id="updated away"),
-        pytest.param("added", "remove_pod", [pod(node="n2")], id="removed elsewhere"),
-        pytest.param("assumed", "remove_pod", [pod(node="n2")], id="assumed, removed elsewhere"),
+        pytest.param(
+            "added",
+            "update_pod",
+            [pod(node="n1"), pod(node="n2")],
+            id="an update names another node",
+        ),
+        pytest.param("added", "remove_pod", [pod(node="n2")], id="a removal names another node"),
+        pytest.param(
+            "assumed",
+            "remove_pod",
+            [pod(node="n2")],
+            id="a removal of an assumed pod names another node",
+        ),
     ],
 )
 def test_a_pod_on_two_nodes_is_corruption(hold, move, args):
@@ -226,7 +236,7 @@ class TestNodes:
     ("way", "state"),
     [
         pytest.param([], PodState.ASSUMED, id="assumed"),
-        pytest.param(["forget"], PodState.IN_FLIGHT, id="forgotten: back to its attempt"),
+        pytest.param(["forget"], PodState.IN_FLIGHT, id="forgotten: back in flight"),
         pytest.param(["add"], PodState.BOUND, id="confirmed"),
         pytest.param(["add", "remove"], PodState.GONE, id="confirmed and removed"),
         pytest.param(["remove"], PodState.GONE, id="removed while assumed"),

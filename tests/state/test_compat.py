@@ -116,54 +116,60 @@ def nothing(world: World) -> None:
             nothing,
             "backoff",
             "unschedulable",
-            id="an attempt that met an error waits out its backoff, or waits like any other",
+            id="after an error: v1.36 backs off, v1.20 waits for an event",
         ),
         pytest.param(
             meets(NODE_ADD, error=True),
             nothing,
             "backoff",
             "backoff",
-            id="an error while something happened",
+            id="after an error with an event meanwhile: both back off",
         ),
         pytest.param(
             meets(PVC_ADD),
             nothing,
             "unschedulable",
             "backoff",
-            id="something happened during the attempt: whatever it was counts, or what cures",
+            id="an event during the attempt that cures nothing: v1.36 waits, v1.20 backs off",
         ),
         pytest.param(
-            meets(PVC_ADD, NODE_ADD), nothing, "backoff", "backoff", id="what cures happened, too"
+            meets(PVC_ADD, NODE_ADD),
+            nothing,
+            "backoff",
+            "backoff",
+            id="an event during the attempt that cures: both back off",
         ),
         pytest.param(
             meets(NODE_ADD, before=True),
             nothing,
             "unschedulable",
             "unschedulable",
-            id="what happened before the attempt does not count",
+            id="an event before the attempt does not count",
         ),
-        pytest.param(meets(), nothing, "unschedulable", "unschedulable", id="nothing happened"),
+        pytest.param(meets(), nothing, "unschedulable", "unschedulable", id="no event happened"),
         pytest.param(
             waits,
             event(NODE_TAINT),
             "unschedulable",
             "backoff",
-            id="an event nobody registered moves nobody, or everybody",
+            id="an event that no plugin registered: v1.36 moves no pod, v1.20 all pods",
         ),
         pytest.param(
             waits_out_of_backoff,
             event(PVC_ADD),
             "unschedulable",
             "active",
-            id="an event another plugin registered, after the backoff",
+            id="an event that another plugin registered, after the backoff",
         ),
-        pytest.param(waits, event(NODE_ADD), "backoff", "backoff", id="an event that cures"),
+        pytest.param(
+            waits, event(NODE_ADD), "backoff", "backoff", id="an event that cures the rejection"
+        ),
         pytest.param(
             waits,
             left_for(60),
             "unschedulable",
             "unschedulable",
-            id="a minute without an event: not yet",
+            id="a minute without an event moves no pod",
         ),
         pytest.param(
             waits,
@@ -180,21 +186,21 @@ def nothing(world: World) -> None:
             changed(tolerating),
             "backoff",
             "active",
-            id="an update of a pod in backoff leaves it there, or makes it active",
+            id="an update of a pod in backoff: v1.36 keeps it there, v1.20 makes it active",
         ),
         pytest.param(
             backs_off,
             changed(status_only),
             "backoff",
             "active",
-            id="any update of it will do",
+            id="any update of a pod in backoff counts",
         ),
         pytest.param(
             waits,
             changed(tolerating),
             "unschedulable",
             "active",
-            id="an update no hint cares for moves nothing, or at once whoever it changed",
+            id="an update that no hint registered: v1.36 moves nothing, v1.20 the updated pod",
         ),
         pytest.param(
             waits,
@@ -228,9 +234,9 @@ def failed(attempts: int, rejections: int, errors: int) -> QueuedPod:
     [
         pytest.param(failed(0, 0, 0), 0, 0, id="never tried: no backoff"),
         pytest.param(failed(1, 1, 0), 11, 11.5, id="the first rejection, at 10.5 s"),
-        pytest.param(failed(3, 3, 0), 14, 14.5, id="the third"),
+        pytest.param(failed(3, 3, 0), 14, 14.5, id="the third rejection"),
         pytest.param(failed(5, 5, 0), 20, 20.5, id="never more than ten seconds"),
-        pytest.param(failed(99, 99, 0), 20, 20.5, id="however many there were"),
+        pytest.param(failed(99, 99, 0), 20, 20.5, id="after very many failures"),
         pytest.param(
             failed(4, 1, 0), 11, 18.5, id="attempts that were no rejections: only v1.20 counts them"
         ),
@@ -289,7 +295,7 @@ def test_pods_popped_from_backoff_while_none_is_active(version, popped):
     assert wakes == (2 if popped else 1)
 
 
-def test_v1_20_a_pod_released_later_wakes_who_waits():
+def test_v1_20_a_pod_released_later_wakes_the_waiting_pop():
     world = World(version=V1_20)
     backs_off(world)
     wakes = world.wakes
@@ -322,33 +328,33 @@ def longing(labels: dict[str, str] | None, *, namespaces: list[str] | None = Non
             longing({"app": "db"}),
             pod("b", node="n", labels={"app": "db"}),
             "backoff",
-            id="the pod it must be near",
+            id="the pod that the affinity term selects",
         ),
         pytest.param(
             longing({"app": "db"}),
             pod("b", node="n", labels={"app": "web"}),
             "unschedulable",
-            id="another pod",
+            id="a pod that the affinity term does not select",
         ),
         pytest.param(
             longing({"app": "db"}),
             pod("b", node="n", namespace="other", labels={"app": "db"}),
             "unschedulable",
-            id="such a pod in another namespace",
+            id="a selected pod in another namespace",
         ),
         pytest.param(
             longing({"app": "db"}, namespaces=["other"]),
             pod("b", node="n", namespace="other", labels={"app": "db"}),
             "backoff",
-            id="such a pod in a namespace it names",
+            id="a selected pod in a namespace of the term",
         ),
         pytest.param(
-            longing(None), pod("b", node="n"), "unschedulable", id="a term that means nobody"
+            longing(None), pod("b", node="n"), "unschedulable", id="a term that selects no pod"
         ),
     ],
 )
 @pytest.mark.parametrize("event", [POD_ADD, POD_LABEL], ids=["placed", "relabelled"])
-def test_v1_20_a_placed_pod_wakes_only_those_that_long_for_it(waiting, placed, after, event):
+def test_v1_20_a_placed_pod_wakes_only_pods_with_affinity_to_it(waiting, placed, after, event):
     world = World(version=V1_20)
     world.add(waiting)
     world.fail(world.pop(), "Fit")
@@ -376,14 +382,14 @@ def test_v1_20_a_term_may_choose_namespaces_by_label():
         assert world.places() == {"a": after}
 
 
-def test_v1_20_a_deleted_pod_wakes_everybody():
+def test_v1_20_a_deleted_pod_wakes_every_waiting_pod():
     world = World(version=V1_20)
     world.waiting()
     world.queue.move_all(POD_DELETE, pod("b", node="n"), None)
     assert world.places() == {"a": "backoff"}
 
 
-def test_v1_20_an_affinity_that_cannot_be_read_wakes_nobody(caplog):
+def test_v1_20_an_invalid_affinity_wakes_no_pod(caplog):
     waiting = longing({"app": "_not a value"})
     world = World(version=V1_20)
     world.add(waiting)
@@ -427,7 +433,7 @@ def test_v1_20_keeps_two_numbers_instead_of_events():
     assert world.places() == {"a": "backoff", "b": "backoff"}
 
 
-def test_v1_36_ignores_an_event_nobody_registered_in_its_number_too():
+def test_v1_36_an_unregistered_event_does_not_change_move_request_cycle():
     world = World()
     world.add(pod())
     world.pop()
@@ -451,11 +457,11 @@ def test_v1_20_an_update_of_a_pod_in_flight_queues_a_second_copy():
 @pytest.mark.parametrize(
     ("happens", "after"),
     [
-        pytest.param(event(NODE_ADD), "gated", id="not for any event"),
-        pytest.param(event(POD_DELETE), "active", id="for its gate's own"),
-        pytest.param(changed(status_only), "gated", id="not for an update of its status"),
-        pytest.param(changed(tolerating), "active", id="for an update that counts"),
-        pytest.param(left_for(1000), "gated", id="not for the passing of time"),
+        pytest.param(event(NODE_ADD), "gated", id="not after every event"),
+        pytest.param(event(POD_DELETE), "active", id="after an event of its gate"),
+        pytest.param(changed(status_only), "gated", id="not after an update of its status"),
+        pytest.param(changed(tolerating), "active", id="after an update of its spec"),
+        pytest.param(left_for(1000), "gated", id="not after the passing of time"),
     ],
 )
 def test_v1_20_a_gate_is_asked_again(happens, after):
@@ -467,7 +473,7 @@ def test_v1_20_a_gate_is_asked_again(happens, after):
     assert world.places() == {"a": after}
 
 
-def test_v1_20_a_pod_in_backoff_that_is_updated_may_be_refused_by_its_gate():
+def test_v1_20_an_updated_pod_in_backoff_may_be_gated():
     world = World(version=V1_20)
     backs_off(world)
     world.close_gate("a")
@@ -479,7 +485,7 @@ def test_v1_20_a_pod_in_backoff_that_is_updated_may_be_refused_by_its_gate():
 @pytest.mark.parametrize(
     ("gate_opens", "after"), [(False, "gated"), (True, "backoff")], ids=["still closed", "open"]
 )
-def test_a_gated_pod_is_never_put_to_backoff_unasked(version, gate_opens, after):
+def test_pre_enqueue_is_asked_before_a_gated_pod_enters_backoff(version, gate_opens, after):
     world = World(version=VERSIONS[version])
     world.waiting()
     world.close_gate("a")

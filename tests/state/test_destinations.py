@@ -144,7 +144,10 @@ def flush_leftover(world: World) -> None:
         ),
         pytest.param(unschedulable, added, "active", id="a waiting pod added again becomes active"),
         pytest.param(
-            unschedulable, updated, "unschedulable", id="an update nobody registered moves nothing"
+            unschedulable,
+            updated,
+            "unschedulable",
+            id="an update that no plugin registered moves nothing",
         ),
         pytest.param(unschedulable, deleted, None, id="a deleted waiting pod leaves"),
         pytest.param(
@@ -160,13 +163,13 @@ def flush_leftover(world: World) -> None:
             unschedulable_long_ago,
             event(PVC_ADD),
             "unschedulable",
-            id="an event another plugin registered does not move it",
+            id="an event that another plugin registered does not move the pod",
         ),
         pytest.param(
             unschedulable_long_ago,
             event(NODE_TAINT),
             "unschedulable",
-            id="an event nobody registered does not move it",
+            id="an event that no plugin registered does not move the pod",
         ),
         pytest.param(unschedulable, activated, "active", id="activation needs no event"),
         pytest.param(
@@ -180,17 +183,28 @@ def flush_leftover(world: World) -> None:
         ),
         pytest.param(gated, added, "gated", id="a gated pod added again is asked again and stays"),
         pytest.param(
-            gated, then(gate_opens, added), "active", id="a gated pod added again may come in"
+            gated,
+            then(gate_opens, added),
+            "active",
+            id="a gated pod added again is let in by an open gate",
         ),
         pytest.param(gated, updated, "gated", id="an update its gate did not register: stays"),
         pytest.param(gated, deleted, None, id="a deleted gated pod leaves"),
         pytest.param(
-            gated, then(gate_opens, event(NODE_ADD)), "gated", id="only its gate's events open it"
+            gated,
+            then(gate_opens, event(NODE_ADD)),
+            "gated",
+            id="another plugin's event does not open a gate",
         ),
         pytest.param(
-            gated, then(gate_opens, event(POD_DELETE)), "active", id="its gate's own event opens it"
+            gated,
+            then(gate_opens, event(POD_DELETE)),
+            "active",
+            id="an event of the gating plugin opens a gate",
         ),
-        pytest.param(gated, event(POD_DELETE), "gated", id="its gate may refuse again"),
+        pytest.param(
+            gated, event(POD_DELETE), "gated", id="a gate may stay closed after its event"
+        ),
         pytest.param(gated, activated, "gated", id="activation does not force a gate"),
         pytest.param(gated, then(gate_opens, activated), "active", id="activation asks the gate"),
         pytest.param(gated, later(1000, flush_leftover), "gated", id="time does not open a gate"),
@@ -211,10 +225,26 @@ def test_destination(before, happens, after):
 @pytest.mark.parametrize(
     ("rejectors", "pending", "answers", "after"),
     [
-        pytest.param(["P"], [], {"P": Hint.QUEUE}, "backoff", id="queue: after backoff"),
-        pytest.param(["P"], [], {"P": Hint.SKIP}, "unschedulable", id="skip: keeps waiting"),
-        pytest.param([], ["P"], {"P": Hint.QUEUE}, "active", id="pending plugin: at once"),
-        pytest.param([], ["P"], {"P": Hint.SKIP}, "unschedulable", id="pending plugin skips"),
+        pytest.param(
+            ["P"], [], {"P": Hint.QUEUE}, "backoff", id="the hint answers QUEUE: after backoff"
+        ),
+        pytest.param(
+            ["P"], [], {"P": Hint.SKIP}, "unschedulable", id="the hint answers SKIP: keeps waiting"
+        ),
+        pytest.param(
+            [],
+            ["P"],
+            {"P": Hint.QUEUE},
+            "active",
+            id="the hint of the pending plugin answers QUEUE: at once",
+        ),
+        pytest.param(
+            [],
+            ["P"],
+            {"P": Hint.SKIP},
+            "unschedulable",
+            id="the hint of the pending plugin answers SKIP",
+        ),
         pytest.param(
             ["P"],
             ["Q"],
@@ -227,7 +257,7 @@ def test_destination(before, happens, after):
             ["Q"],
             {"P": Hint.QUEUE, "Q": Hint.QUEUE},
             "active",
-            id="both queue: the pending plugin wins",
+            id="both answer QUEUE: the pending plugin decides",
         ),
         pytest.param(
             ["P", "Q"],
@@ -236,7 +266,9 @@ def test_destination(before, happens, after):
             "backoff",
             id="one of two rejectors is enough",
         ),
-        pytest.param(["P"], [], {"Q": Hint.QUEUE}, "unschedulable", id="others' hints: not asked"),
+        pytest.param(
+            ["P"], [], {"Q": Hint.QUEUE}, "unschedulable", id="hints of other plugins are not asked"
+        ),
         pytest.param(["P"], [], {"P": None}, "backoff", id="no hint function: always queue"),
         pytest.param(["P"], [], {"P": 1 / 3}, "backoff", id="a hint that breaks: queue"),
     ],
@@ -274,7 +306,7 @@ def test_a_waiting_pods_own_update_is_judged_by_hints():
     assert world.places() == {"a": "backoff"}
 
 
-def test_an_event_moves_only_whom_it_may_help_in_order_of_arrival():
+def test_an_event_moves_only_the_pods_it_may_help_in_order_of_arrival():
     world = World()
     for name, plugin in (("a", "Fit"), ("b", "Claim"), ("c", "Fit"), ("d", "Label")):
         world.waiting(name, plugin)
@@ -378,14 +410,18 @@ def broken(old: object, new: object) -> list[Pod]:
 @pytest.mark.parametrize(
     ("concerns", "asked"),
     [
-        pytest.param(about("c", "b", "gone"), ["b", "c"], id="those named, by arrival"),
-        pytest.param(about(), [], id="nobody, where nobody is named"),
-        pytest.param(anybody, ["a", "b", "c"], id="everybody, where it may be anybody"),
-        pytest.param(None, ["a", "b", "c"], id="everybody, where nobody is asked"),
-        pytest.param(broken, ["a", "b", "c"], id="everybody, where saying whom broke"),
+        pytest.param(about("c", "b", "gone"), ["b", "c"], id="the named pods, in order of arrival"),
+        pytest.param(about(), [], id="no pod, where no pod is named"),
+        pytest.param(anybody, ["a", "b", "c"], id="all pods, where any pod may be concerned"),
+        pytest.param(
+            None, ["a", "b", "c"], id="all pods, without a function for the concerned pods"
+        ),
+        pytest.param(
+            broken, ["a", "b", "c"], id="all pods, where the function for the concerned pods breaks"
+        ),
     ],
 )
-def test_a_hint_is_asked_about_those_an_event_concerns(concerns, asked):
+def test_a_hint_is_asked_about_the_pods_an_event_concerns(concerns, asked):
     told: list[str] = []
 
     def ask(waiting: Pod, old: object, new: object) -> Hint:
@@ -399,7 +435,7 @@ def test_a_hint_is_asked_about_those_an_event_concerns(concerns, asked):
     assert told == asked
 
 
-def test_whom_an_event_concerns_is_for_all_hints_of_a_pods_rejectors_to_say():
+def test_the_pods_an_event_concerns_come_from_all_hints_of_the_rejectors():
     world = World(
         hints=[
             RegisteredHint("Gang", NODE_ADD, None, about("a")),

@@ -89,13 +89,13 @@ def test_profiles_have_their_own_gates():
     assert not queued.gated
 
 
-class TestWhenItIsAsked:
-    def test_on_the_way_to_active(self):
+class TestWhenPreEnqueueRuns:
+    def test_plugins_are_asked_before_a_pod_becomes_active(self):
         world = World()
         world.add(pod())
         assert world.gate_calls == ["a"]
 
-    def test_on_the_way_to_backoff_and_not_again_from_there(self):
+    def test_plugins_are_asked_before_backoff_and_not_again_after_it(self):
         world = World()
         world.add(pod())
         world.fail(world.pop())
@@ -105,7 +105,7 @@ class TestWhenItIsAsked:
         assert world.places() == {"a": "active"}
         assert world.gate_calls == ["a", "a"]
 
-    def test_from_backoff_only_if_pods_are_not_popped_there(self):
+    def test_plugins_are_asked_after_backoff_if_pods_are_not_popped_early(self):
         world = World(settings=QueueSettings(pop_from_backoff=False))
         world.add(pod())
         world.fail(world.pop())
@@ -116,13 +116,13 @@ class TestWhenItIsAsked:
         assert world.places() == {"a": "gated"}
         assert world.gate_calls == ["a", "a"]
 
-    def test_not_for_a_pod_that_keeps_waiting(self):
+    def test_plugins_are_not_asked_about_a_pod_that_keeps_waiting(self):
         world = World()
         world.waiting()
         world.queue.move_all(PVC_ADD, None, None)
         assert world.gate_calls == ["a"]
 
-    def test_not_when_an_event_is_not_the_gates_own(self):
+    def test_plugins_are_not_asked_after_another_plugins_event(self):
         world = World()
         world.close_gate("a")
         world.add(pod())
@@ -164,7 +164,7 @@ def test_the_gate_is_shown():
     assert (gated.gating_plugin, gated.gating_reasons) == ("Gate", ("closed",))
 
 
-def test_a_fresh_copy_that_is_refused_leaves_the_queued_one():
+def test_a_gated_second_copy_leaves_the_queued_pod_alone():
     world = World()
     world.add(pod())
     world.close_gate("a")

@@ -13,23 +13,41 @@ from tests.state.build import NODE_ADD, NODE_LABEL, NODE_TAINT, PVC_ADD, World, 
 @pytest.mark.parametrize(
     ("rejectors", "pending", "events", "after"),
     [
-        pytest.param(["Fit"], [], [], "unschedulable", id="nothing happened: waits"),
-        pytest.param(["Fit"], [], [NODE_ADD], "backoff", id="something that helps: after backoff"),
-        pytest.param(["Fit"], [], [PVC_ADD], "unschedulable", id="something for others: waits"),
-        pytest.param(["Label"], [], [NODE_LABEL], "unschedulable", id="its hint skips: waits"),
+        pytest.param(["Fit"], [], [], "unschedulable", id="no event: waits"),
+        pytest.param(["Fit"], [], [NODE_ADD], "backoff", id="an event that helps: after backoff"),
         pytest.param(
-            ["Fit", "Label"], [], [NODE_LABEL, NODE_ADD], "backoff", id="one of several helps"
+            ["Fit"],
+            [],
+            [PVC_ADD],
+            "unschedulable",
+            id="an event that other plugins registered: waits",
         ),
-        pytest.param([], ["Claim"], [PVC_ADD], "active", id="what it was pending on: at once"),
         pytest.param(
-            ["Fit"], ["Claim"], [NODE_ADD], "backoff", id="helps, but not the pending plugin"
+            ["Label"], [], [NODE_LABEL], "unschedulable", id="the hint answers SKIP: waits"
+        ),
+        pytest.param(
+            ["Fit", "Label"],
+            [],
+            [NODE_LABEL, NODE_ADD],
+            "backoff",
+            id="one of several events helps",
+        ),
+        pytest.param(
+            [], ["Claim"], [PVC_ADD], "active", id="an event of the pending plugin: at once"
+        ),
+        pytest.param(
+            ["Fit"],
+            ["Claim"],
+            [NODE_ADD],
+            "backoff",
+            id="an event of a rejector other than the pending plugin",
         ),
         pytest.param(
             ["Fit"],
             ["Claim"],
             [NODE_ADD, PVC_ADD],
             "active",
-            id="both: what it was pending on wins",
+            id="events of both: the pending plugin decides",
         ),
         pytest.param([], [], [], "backoff", id="an error needs no event"),
         pytest.param([], [], [NODE_ADD], "backoff", id="an error is retried after backoff anyway"),
@@ -86,7 +104,7 @@ def test_activation_in_flight_is_for_that_pod_only():
     assert world.places() == {"a": "unschedulable", "b": "backoff"}
 
 
-def test_events_nobody_registered_are_not_kept():
+def test_events_that_no_plugin_registered_are_not_kept():
     world = World()
     world.add(pod())
     world.pop()
@@ -101,7 +119,7 @@ def test_events_without_a_pod_in_flight_are_not_kept():
     assert not world.seen.kept
 
 
-def test_done_drops_what_nobody_needs():
+def test_done_drops_events_that_no_pod_needs():
     #   [a] NodeAdd [b] NodeLabel PvcAdd [c]
     world = World()
     world.add(pod("a"), pod("b"), pod("c"))

@@ -261,7 +261,7 @@ class TestHistories:
         told = [entry.what for entry in lifecycle.histories.of("uid-a")]
         assert told == ["-> active", "-> gone", "-> active"]
 
-    def test_finishing_an_unknown_one_is_nothing(self):
+    def test_finishing_the_history_of_an_unknown_pod_does_nothing(self):
         histories = Histories(ManualClock(0))
         histories.finish("1")
         assert len(histories) == 0

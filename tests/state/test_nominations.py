@@ -20,22 +20,28 @@ BARE = Pod(metadata=ObjectMeta(name="a", namespace="ns", uid="uid-a"))
     ("in_api", "given", "info", "expected"),
     [
         pytest.param(
-            pod(), pod(nominated="n1"), None, {"uid-a": "n1"}, id="its status names a node"
+            pod(), pod(nominated="n1"), None, {"uid-a": "n1"}, id="the pod's status names a node"
         ),
-        pytest.param(pod(), pod(), None, {}, id="its status names none"),
-        pytest.param(pod(), pod(), NominatingInfo("n2"), {"uid-a": "n2"}, id="decided by us"),
+        pytest.param(pod(), pod(), None, {}, id="the pod's status names no node"),
+        pytest.param(
+            pod(), pod(), NominatingInfo("n2"), {"uid-a": "n2"}, id="nominated by an attempt"
+        ),
         pytest.param(
             pod(),
             pod(nominated="n1"),
             NominatingInfo("n2"),
             {"uid-a": "n2"},
-            id="our decision goes before its status",
+            id="an attempt's nomination takes precedence over the status",
         ),
         pytest.param(
-            pod(), pod(nominated="n1"), NominatingInfo(""), {"uid-a": ""}, id="withdrawn by us"
+            pod(),
+            pod(nominated="n1"),
+            NominatingInfo(""),
+            {"uid-a": ""},
+            id="withdrawn by an attempt",
         ),
-        pytest.param(None, pod(nominated="n1"), None, {}, id="a pod that is gone"),
-        pytest.param(pod(node="n9"), pod(nominated="n1"), None, {}, id="a pod that is bound"),
+        pytest.param(None, pod(nominated="n1"), None, {}, id="a deleted pod"),
+        pytest.param(pod(node="n9"), pod(nominated="n1"), None, {}, id="a bound pod"),
     ],
 )
 def test_add(in_api, given, info, expected):
@@ -49,13 +55,15 @@ def test_add(in_api, given, info, expected):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(pod(), pod(labels={"x": "y"}), {"uid-a": "n1"}, id="an update without: kept"),
-        pytest.param(None, pod(), {"uid-a": "n1"}, id="a first version without: kept"),
+        pytest.param(
+            pod(), pod(labels={"x": "y"}), {"uid-a": "n1"}, id="an update without nomination: kept"
+        ),
+        pytest.param(None, pod(), {"uid-a": "n1"}, id="a first version without nomination: kept"),
         pytest.param(pod(nominated="n1"), pod(), {}, id="cleared in the status: withdrawn"),
         pytest.param(pod(), pod(nominated="n2"), {"uid-a": "n2"}, id="changed in the status"),
     ],
 )
-def test_update_of_one_only_we_know_of(old, new, expected):
+def test_updates_of_a_pod_nominated_by_an_attempt(old, new, expected):
     nominator = Nominator(lambda _namespace, _name: new)
     nominator.add(pod(), NominatingInfo("n1"), queued=None)
     nominator.update(old, new)
@@ -137,7 +145,9 @@ def test_the_log_does_not_tell_of_nominations_to_no_node():
         pytest.param(["nominate"], "the bare name", id="a pod in flight is nominated"),
         pytest.param(["fail", "nominate"], "the pod", id="a pod that went back is nominated"),
         pytest.param(["nominate", "fail"], "the pod", id="a nominated pod goes back"),
-        pytest.param(["nominate", "fail", "pop"], "the bare name", id="it is popped again"),
+        pytest.param(
+            ["nominate", "fail", "pop"], "the bare name", id="a nominated pod is popped again"
+        ),
     ],
 )
 def test_which_version_of_a_nominated_pod_is_counted(steps, seen):
@@ -168,7 +178,7 @@ def test_pods_of_a_node_come_in_order_of_nomination():
     assert [each.name for each in world.queue.nominator.for_node("n1")] == ["a", "c"]
 
 
-def test_looking_up_one_nomination():
+def test_the_nomination_of_one_pod():
     world = World()
     world.add(pod(nominated="n1"))
     nominator = world.queue.nominator

@@ -19,9 +19,9 @@ def _breaks(waiting: Pod, old: object | None, new: object | None) -> Hint:
 @pytest.mark.parametrize(
     ("registered", "answer"),
     [
-        pytest.param(hint("P", NODE_ADD), "Queue", id="it may help"),
-        pytest.param(hint("P", NODE_ADD, Hint.SKIP), "QueueSkip", id="it does not help"),
-        pytest.param(hint("P", NODE_ADD, _breaks), "Error", id="it broke"),
+        pytest.param(hint("P", NODE_ADD), "Queue", id="the hint answers QUEUE"),
+        pytest.param(hint("P", NODE_ADD, Hint.SKIP), "QueueSkip", id="the hint answers SKIP"),
+        pytest.param(hint("P", NODE_ADD, _breaks), "Error", id="the hint raises"),
         pytest.param(RegisteredHint("P", NODE_ADD), "Queue", id="an event that always helps"),
     ],
 )

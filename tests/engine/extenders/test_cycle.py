@@ -116,37 +116,37 @@ def decided(cycle: ExtendedCycle, pod: PodInfo) -> Decision:
             [{"passing": ("n1", "n2")}, {"passing": ("n2",)}],
             ["e0 passing n1 n2 n3", "e1 passing n1 n2"],
             ("bind", "n2", ""),
-            id="each is asked about what the one before left",
+            id="each extender is asked about the nodes that the one before left",
         ),
         pytest.param(
             [{"passing": FAILS, "ignorable": True}, {"passing": ("n3",)}],
             ["e1 passing n1 n2 n3", "e0 passing n3"],
             ("bind", "n3", ""),
-            id="those that may be ignored come last and do not matter when they fail",
+            id="ignorable extenders come last and may fail",
         ),
         pytest.param(
             [{"passing": FAILS}],
             ["e0 passing n1 n2 n3"],
             ("error", "", "out of order"),
-            id="one that fails ends the attempt",
+            id="an extender that fails ends the attempt",
         ),
         pytest.param(
             [{"passing": ()}, {"passing": ("n1",)}],
             ["e0 passing n1 n2 n3"],
             ("reject", "", "0/3 nodes are available:"),
-            id="nobody is asked about nothing, and nodes without a reason are not counted",
+            id="no extender is asked without nodes, and nodes without a reason are not counted",
         ),
         pytest.param(
             [{"passing": ((), {"n1": "busy", "n2": "busy"}, {"n2": "never", "other": "x"})}],
             ["e0 passing n1 n2 n3"],
             ("reject", "", "0/3 nodes are available: 1 busy, 1 never."),
-            id="what is beyond help wins, and unknown nodes are not counted",
+            id="unresolvable takes precedence, and unknown nodes are not counted",
         ),
         pytest.param(
             [{"passing": ("n1",), "pods": ("another",)}, {"passing": ("n2",)}],
             ["e1 passing n1 n2 n3"],
             ("bind", "n2", ""),
-            id="one that is not interested is not asked",
+            id="an extender that is not interested is not asked",
         ),
     ],
 )
@@ -170,9 +170,18 @@ def test_a_rejection_by_an_extender_waits_for_everything():
     ("scripts", "total", "winner"),
     [
         pytest.param([{"scores": {"n2": 3}, "weight": 2}], 60, "n2", id="score x weight x 10"),
-        pytest.param([{"scores": {"n2": 3}}, {"scores": {"n3": 4}}], 40, "n3", id="they add up"),
-        pytest.param([{"scores": FAILS}, {"scores": {}}], 20, "n1", id="a failure adds nothing"),
-        pytest.param([{"scores": {"n2": 2**62, "n9": 1}}], 2**61, "n2", id="a lie is bounded"),
+        pytest.param(
+            [{"scores": {"n2": 3}}, {"scores": {"n3": 4}}],
+            40,
+            "n3",
+            id="scores of several extenders add up",
+        ),
+        pytest.param(
+            [{"scores": FAILS}, {"scores": {}}], 20, "n1", id="an extender that fails adds nothing"
+        ),
+        pytest.param(
+            [{"scores": {"n2": 2**62, "n9": 1}}], 2**61, "n2", id="a score out of range is bounded"
+        ),
     ],
 )
 def test_scoring(scripts, total, winner):
@@ -214,8 +223,13 @@ def test_a_single_node_is_not_scored():
 @pytest.mark.parametrize(
     ("passing", "log", "expected"),
     [
-        pytest.param(("n2",), ["e passing n2"], "n2", id="accepted"),
-        pytest.param(("n1",), ["e passing n2", "e passing n1 n2 n3"], "n1", id="turned down"),
+        pytest.param(("n2",), ["e passing n2"], "n2", id="the extender accepts the nominated node"),
+        pytest.param(
+            ("n1",),
+            ["e passing n2", "e passing n1 n2 n3"],
+            "n1",
+            id="the extender rejects the nominated node",
+        ),
     ],
 )
 def test_the_nominated_node_comes_first(passing, log, expected):
@@ -243,7 +257,7 @@ def test_a_node_that_fills_up_meanwhile_loses_to_the_next():
     assert summary(decision) == ("bind", "n2", "")
 
 
-def test_extenders_are_asked_anew_when_only_nodes_nobody_asked_about_are_left():
+def test_extenders_are_asked_again_when_only_other_nodes_are_left():
     snapshot, seen = nodes("n1"), list[str]()
 
     def replace() -> None:
@@ -257,7 +271,7 @@ def test_extenders_are_asked_anew_when_only_nodes_nobody_asked_about_are_left():
     assert (seen, decision.node_name) == (["e passing n1", "e passing n2"], "n2")
 
 
-def test_a_cluster_that_never_rests_is_tried_again_later():
+def test_after_too_many_changes_the_attempt_is_retried_later():
     snapshot, names = nodes("n0"), iter(range(1, 99))
 
     def replace() -> None:
@@ -313,17 +327,17 @@ def noting(log: list[str], name: str) -> Callable[..., Any]:
             [{"victims": {"n2": (("c",), 1)}}, {"victims": {"n2": (("b", "c"), 0)}}],
             ["e0 victims n1:a/0 n2:b,c/1", "e1 victims n2:c/1"],
             ("n2", ["b", "c"], ""),
-            id="each narrows what the one before left, or names other pods of the node",
+            id="each extender narrows the candidates, or names other victims",
         ),
         pytest.param(
             [{"victims": FAILS}], ["e0 victims n1:a/0 n2:b,c/1"], (None, [], "out of order"),
-            id="a failure ends it",
+            id="an extender that fails ends preemption",
         ),
         pytest.param(
             [{"victims": FAILS, "ignorable": True}],
             ["e0 victims n1:a/0 n2:b,c/1"],
             ("n1", ["a"], ""),
-            id="a failure that may be ignored is",
+            id="an ignorable extender that fails is ignored",
         ),
         pytest.param(
             [{"victims": {"n1": ((), 0)}}],
@@ -335,7 +349,7 @@ def noting(log: list[str], name: str) -> Callable[..., Any]:
             [{"victims": {"n1": ((), 0)}, "ignorable": True}, {"victims": {}, "ignorable": True}],
             ["e0 victims n1:a/0 n2:b,c/1"],
             (None, [], "nothing left"),
-            id="or is dropped, and nobody is asked about nothing",
+            id="a candidate without victims is dropped; no extender is asked without candidates",
         ),
     ],
 )  # fmt: skip
@@ -365,37 +379,39 @@ LOST = ExtenderSilentError("timed out")
 @pytest.mark.parametrize(
     ("scripts", "found", "log", "expected"),
     [
-        pytest.param([{"bound": None}], None, ["e0 bound p n1"], SUCCESS, id="it binds"),
+        pytest.param([{"bound": None}], None, ["e0 bound p n1"], SUCCESS, id="the extender binds"),
         pytest.param(
-            [{"bound": FAILS}], True, ["e0 bound p n1"], error("out of order"), id="it fails"
+            [{"bound": FAILS}], True, ["e0 bound p n1"], error("out of order"),
+            id="the extender fails",
         ),
         pytest.param(
             [{"bound": FAILS, "ignorable": True}], True, ["e0 bound p n1", "plugin"],
-            SUCCESS.by("B"), id="it fails and may be ignored",
+            SUCCESS.by("B"), id="the ignorable extender fails",
         ),
         pytest.param(
-            [{"bound": None, "pods": ()}], None, ["plugin"], SUCCESS.by("B"), id="not interested"
+            [{"bound": None, "pods": ()}], None, ["plugin"], SUCCESS.by("B"),
+            id="the extender is not interested",
         ),
         pytest.param(
             [{"bound": LOST}], True, ["e0 bound p n1", "look p uid-p n1"], SUCCESS,
-            id="its answer is lost, and the pod is bound",
+            id="no answer, and the pod is bound",
         ),
         pytest.param(
             [{"bound": LOST}], False, ["e0 bound p n1", "look p uid-p n1"], error("timed out"),
-            id="its answer is lost, and the pod is not bound",
+            id="no answer, and the pod is not bound",
         ),
         pytest.param(
             [{"bound": LOST}], None, ["e0 bound p n1"], error("timed out"),
-            id="its answer is lost, and nobody can look",
+            id="no answer, and the pod cannot be read",
         ),
         pytest.param(
             [{"bound": LOST, "ignorable": True}], True, ["e0 bound p n1", "look p uid-p n1"],
-            SUCCESS, id="its answer is lost, it may be ignored, and the pod is bound",
+            SUCCESS, id="an ignorable extender does not answer, the pod is bound",
         ),
         pytest.param(
             [{"bound": LOST, "ignorable": True}], False,
             ["e0 bound p n1", "look p uid-p n1", "plugin"],
-            SUCCESS.by("B"), id="its answer is lost, it may be ignored, and the pod is not bound",
+            SUCCESS.by("B"), id="an ignorable extender does not answer, the pod is not bound",
         ),
     ],
 )  # fmt: skip

@@ -64,7 +64,7 @@ READS = [
             {"n1": unschedulable(), "n2": NO, "n3": NO},
             {},
             Diagnosis(3, {"no": 2}, frozenset("A")),
-            id="a rejection without a reason is still one",
+            id="a rejection without a reason is a rejection",
         ),
     ],
 )
@@ -98,7 +98,7 @@ def test_the_first_failing_plugin_decides_a_row(reads_a, reads_b, a, b, diagnosi
             {"n2": NO},
             {"n2": error("bad")},
             ("bind", "n1", ""),
-            id="nobody asks about a row that an earlier plugin rejects",
+            id="a plugin is not asked about a row that an earlier plugin rejects",
         ),
         pytest.param(
             {"n2": error("bad")},
@@ -110,7 +110,7 @@ def test_the_first_failing_plugin_decides_a_row(reads_a, reads_b, a, b, diagnosi
             {"n1": Status(Code.WAIT, ("slow",))},
             {},
             ("error", "", 'running "A" filter plugin: slow'),
-            id="a code that means nothing here is an error",
+            id="a code that Filter does not allow is an error",
         ),
     ],
 )

@@ -38,48 +38,54 @@ def named(name: str, priority: int = 0, **more: Any) -> PodInfo:
 @pytest.mark.parametrize(
     ("nominations", "filters", "expected"),
     [
-        pytest.param({}, {"A": alone}, ("bind", "n1", ""), id="nobody nominated"),
+        pytest.param({}, {"A": alone}, ("bind", "n1", ""), id="no nominated pods"),
         pytest.param(
-            {"n1": [named("q", 5)]}, {"A": alone}, ("bind", "n2", ""), id="equal priority counts"
+            {"n1": [named("q", 5)]},
+            {"A": alone},
+            ("bind", "n2", ""),
+            id="a nominated pod of equal priority counts",
         ),
         pytest.param(
-            {"n1": [named("q", 6)]}, {"A": alone}, ("bind", "n2", ""), id="higher priority counts"
+            {"n1": [named("q", 6)]},
+            {"A": alone},
+            ("bind", "n2", ""),
+            id="a nominated pod of higher priority counts",
         ),
         pytest.param(
             {"n1": [named("q", 4)]},
             {"A": alone},
             ("bind", "n1", ""),
-            id="lower priority does not count",
+            id="a nominated pod of lower priority does not count",
         ),
         pytest.param(
             {"n1": [named("p", 5)]},
             {"A": alone},
             ("bind", "n1", ""),
-            id="the pod does not stand in its own way",
+            id="the pod's own nomination does not count",
         ),
         pytest.param(
             {"n2": [named("q", 5)], "gone": [named("r", 5)]},
             {"A": alone},
             ("bind", "n1", ""),
-            id="only the row concerned, and unknown nodes are no trouble",
+            id="only the nominated row is affected, and unknown nodes are ignored",
         ),
         pytest.param(
             {"n1": [named("q", 5)], "n2": [named("r", 5)]},
             {"A": company},
             ("reject", "", "0/2 nodes are available: 2 too lonely."),
-            id="a node must do without them as well",
+            id="the node must fit without the nominated pods as well",
         ),
         pytest.param(
             {"n1": [named("q", 5)], "n2": [named("r", 5)]},
             {"A": alone, "B": company},
             ("reject", "", "0/2 nodes are available: 2 not alone."),
-            id="the failure with them is what is told",
+            id="the failure with the nominated pods is reported",
         ),
         pytest.param(
             {"n1": [named("q", 5)]},
             {"B": company, "A": alone},
             ("reject", "", "0/2 nodes are available: 1 not alone, 1 too lonely."),
-            id="also where an earlier plugin fails without them",
+            id="the failure with nominated pods is reported even if a plugin fails without them",
         ),
     ],
 )
@@ -142,11 +148,30 @@ def preemptor(node: str) -> PodInfo:
 @pytest.mark.parametrize(
     ("nominated", "results", "restricted", "expected", "evaluated"),
     [
-        pytest.param("n3", {}, None, ("bind", "n3", ""), 1, id="it fits: nothing else is asked"),
-        pytest.param("n3", {"n3": NO}, None, ("bind", "n1", ""), 3, id="it does not: all are"),
-        pytest.param("gone", {}, None, ("bind", "n1", ""), 3, id="it is gone"),
         pytest.param(
-            "n3", {}, {"n2"}, ("bind", "n3", ""), 1, id="it is taken though PreFilter leaves it out"
+            "n3",
+            {},
+            None,
+            ("bind", "n3", ""),
+            1,
+            id="the nominated node fits: no other node is asked",
+        ),
+        pytest.param(
+            "n3",
+            {"n3": NO},
+            None,
+            ("bind", "n1", ""),
+            3,
+            id="the nominated node does not fit: all nodes are asked",
+        ),
+        pytest.param("gone", {}, None, ("bind", "n1", ""), 3, id="the nominated node is deleted"),
+        pytest.param(
+            "n3",
+            {},
+            {"n2"},
+            ("bind", "n3", ""),
+            1,
+            id="the nominated node is taken although PreFilter leaves it out",
         ),
         pytest.param(
             "n3",
@@ -158,7 +183,7 @@ def preemptor(node: str) -> PodInfo:
                 "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [A], 2 no.",
             ),
             2,
-            id="left out by PreFilter, it keeps its own reason",
+            id="the nominated node, left out by PreFilter, keeps its own reason",
         ),
         pytest.param(
             "n3",
@@ -166,7 +191,7 @@ def preemptor(node: str) -> PodInfo:
             {"n2"},
             ("bind", "n2", ""),
             1,
-            id="breaking over it is no harm where the search does not come to it",
+            id="an error on the nominated node is ignored where the search leaves the node out",
         ),
         pytest.param(
             "n3",
@@ -174,7 +199,7 @@ def preemptor(node: str) -> PodInfo:
             None,
             ("error", "", 'running "A" filter plugin: bad'),
             0,
-            id="breaking over it ends the attempt where the search does",
+            id="an error on the nominated node ends the attempt where the search has the node",
         ),
     ],
 )
