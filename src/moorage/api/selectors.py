@@ -137,7 +137,7 @@ class NodeMatcher(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def compile_node_selector(selector: NodeSelector | None) -> NodeMatcher:
-    """Compile a node selector; None and one without usable terms match no node.
+    """Compile a node selector; None, or a selector without usable terms, matches no node.
 
     Never raises: a term in error matches nothing and carries its error, while other terms still
     count.

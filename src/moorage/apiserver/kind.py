@@ -239,7 +239,7 @@ class Shape(Protocol):
         ...
 
     def fits(self, obj: Obj) -> bool:
-        """Whether the quick check finds no error; False means that it needs a close look."""
+        """Whether the quick check finds no error; False means that the full check must run."""
         ...
 
     def type_errors(self, obj: Obj) -> list[str]:

@@ -24,7 +24,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """Seconds from the first call to the last answer."""
+    """The answer to `Load`: seconds from the first call to the last answer."""
 
     nodes_seconds: float
     pods_seconds: float
@@ -82,7 +82,7 @@ class Write(msgspec.Struct, frozen=True, tag=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Seconds from the first write to the last answer."""
+    """The answer to `Write`: seconds from the first write to the last answer."""
 
     seconds: float
 

@@ -96,7 +96,7 @@ class Wire:
         Raises
         ------
         MoorageError
-            The server refused, or hung up.
+            The server refused the call, or closed the connection.
         """
         try:
             await self._ask(method, target, body, accept)
@@ -127,7 +127,7 @@ class Wire:
         return self._chunks()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.transport.abort()
 
     async def _ask(self, method: str, target: str, body: bytes, accept: str) -> None:

@@ -77,7 +77,7 @@ class ExtenderRun:
         self._progress = progress
 
     async def run(self) -> tuple[Result, ExtenderStats]:
-        """Start everything, place the pods, end everything.
+        """Start the processes, place the pods, end the processes.
 
         Raises
         ------

@@ -126,7 +126,7 @@ def _completions(job: Whole) -> int:
 
 
 def success_rule(job: Whole, succeeded: set[int]) -> int | None:
-    """Return the number of the first rule of the success policy that is met; None if none is."""
+    """Return the number of the first rule of the success policy that is met; None for no rule."""
     rules: Sequence[dict[str, object]] = (job.spec.get("successPolicy") or {}).get("rules") or []
     for number, rule in enumerate(rules):
         named = rule.get("succeededIndexes")

@@ -47,7 +47,7 @@ def status_of(node: Node, condition: str) -> str:
 
 
 def taints_due(node: Node, now_ns: int) -> list[Json] | None:
-    """Return the new taints of a node; None if they are right already.
+    """Return the new taints of a node; None if the present taints are right.
 
     Taints of other clients stay as they are; our taints keep their time while they are due.
     """

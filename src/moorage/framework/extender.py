@@ -120,5 +120,5 @@ def take_part(extenders: Sequence[Extender], pod: Pod) -> bool:
 
 
 def in_order(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
-    """Return extenders in the order they are asked: ignorable extenders last."""
+    """Return extenders in the order in which they are asked: ignorable extenders last."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))

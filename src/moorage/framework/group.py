@@ -93,7 +93,7 @@ class GroupWhatIf(Protocol):
     """The group's attempt without some pods, lent to a plugin that makes room for the group."""
 
     def without(self, uids: Collection[str]) -> Status:
-        """Try the whole group again as if these pods were gone; nothing is evicted for it."""
+        """Try the whole group again as if these pods were gone; no pod is evicted."""
         ...
 
 

@@ -128,7 +128,7 @@ class Guarded:
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the plugin's events, or every event if it registers none (framework section 4).
+        """Return the plugin's events; every event for a plugin without any (framework section 4).
 
         Raises
         ------

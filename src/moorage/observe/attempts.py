@@ -23,7 +23,7 @@ class AttemptFacts:
     Parameters
     ----------
     clock
-        Durations by its monotonic time; ages of pods by its wall time.
+        Source of durations (monotonic time) and of the ages of pods (wall time).
 
     Notes
     -----

@@ -179,7 +179,7 @@ class PodIngest(_Changing):
     waiting
         The pods held at Permit; None where none is.
     announce
-        Whether a pod without a node that appears may help others: members of a gang wait for it.
+        Whether a new pod without a node may help other pods: members of a gang may wait for it.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from moorage.snapshot.table import NodeTable
 
 
 class NodeInfo:
-    """A node, the pods on it and its sums, read from the columns."""
+    """A node, the pods on the node and the sums of their requests, read from the columns."""
 
     __slots__ = ("_row", "_table")
 

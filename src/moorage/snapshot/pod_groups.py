@@ -83,7 +83,7 @@ class GroupSource(Protocol):
     """A group source: from pods to groups. Both methods are called often and must be cheap."""
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """Return a pod's group, whether it exists or not; None for a pod without a group.
+        """Return the key of a pod's group, which need not exist; None for a pod without a group.
 
         The answer depends on nothing but the pod, so that members can be counted before the group
         is known.

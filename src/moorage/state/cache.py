@@ -175,7 +175,7 @@ class Cache:
         return uid in self._assumed
 
     def get_pod(self, uid: str) -> Pod:
-        """Return a pod as held; an assumed one carries its node.
+        """Return a pod as held; an assumed pod carries its node.
 
         Raises
         ------

@@ -36,7 +36,7 @@ class CacheDump(msgspec.Struct, frozen=True):
     node_of_pod
         Uid to node name of every pod, assumed ones included.
     pods
-        Uid to pod; an assumed one carries the node it is assumed on.
+        Uid to pod; an assumed pod carries the node it is assumed on.
     assumed
         Uids of assumed pods, in order of assuming.
     """

@@ -62,7 +62,7 @@ class HintIndex:
         self._warned: set[str] = set()
 
     def of_interest(self, event: ClusterEvent) -> bool:
-        """Whether any pod could move because of an event: a wildcard, or registered by a plugin."""
+        """Whether an event could move any pod: it is a wildcard, or some plugin registered it."""
         found = self._of_interest.get(event)
         if found is None:
             found = event.is_wildcard or any(

@@ -20,7 +20,7 @@ from moorage.state.queued_pod import PodKey
 
 
 class NominatingInfo(msgspec.Struct, frozen=True):
-    """A nomination decided by an attempt, overriding what the pod's status says.
+    """A nomination decided by an attempt; it overrides the nomination in the pod's status.
 
     Parameters
     ----------

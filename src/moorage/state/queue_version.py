@@ -48,7 +48,7 @@ def v1_20(namespace_labels: NamespaceLabels) -> QueueVersion:
     Parameters
     ----------
     namespace_labels
-        For affinity terms that choose namespaces by label.
+        Returns the labels of a namespace, for affinity terms that choose namespaces by label.
     """
     return QueueVersion(
         settings=QueueSettings(unschedulable_max_ns=60 * NS_PER_SECOND, pop_from_backoff=False),

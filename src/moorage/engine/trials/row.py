@@ -28,7 +28,8 @@ class TriedRow:
     row
         The row.
     by_node
-        The filter result of the Filters that read the node alone; None when they are to be asked.
+        The filter result of the Filters that read the node alone; None when these Filters must
+        still be asked.
     """
 
     def __init__(
