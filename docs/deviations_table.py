@@ -112,6 +112,19 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="nobody is evicted for nothing",
     ),
     Deviation(
+        subject="Texts about a pod group that does not fit",
+        upstream="the group's condition and the members with a place on trial say `pod group is "
+        "unschedulable`",
+        here="they also say how many members have a place, which member has none, and why",
+        why="the reason stands where people look",
+    ),
+    Deviation(
+        subject="A group of Kubernetes that lacks pods or its PodGroup",
+        upstream="nothing is told",
+        here="a condition and an Event of the group and of one member say so within seconds",
+        why="a group that waits in silence looks like a fault",
+    ),
+    Deviation(
         subject="A pod that comes, and the gated members of groups",
         upstream="each of them has its hint asked, and each of its own group is let in or refused",
         here="its own group is looked at, once it is complete: the rest would hear no, and is not "

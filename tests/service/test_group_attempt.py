@@ -92,7 +92,7 @@ def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
     async def scenario(live: Cluster) -> None:
         await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
         await live.until(lambda: live.condition()[0] == "False")
-        assert live.condition()[1:] == ("Unschedulable", "pod group is unschedulable")
+        assert live.condition()[1] == "Unschedulable"
         results = live.scheduler.facts.group_attempts.results
         assert set(results) == {("unschedulable", "default-scheduler")}
         await live.create(pod_manifest("single", cpu="1"))
@@ -100,6 +100,7 @@ def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
         assert not any(live.node_of(f"p{i}") for i in range(4))
         assert live.scheduler.core.cache.counts().assumed_pods == 0
         (event, *_) = await live.events("g", reason="FailedScheduling")
+        assert event["message"] == live.condition()[2]
         assert event["message"] == (
             "pod group is unschedulable: 3 of 4 pods tried have a place, default/p3 has none: "
             "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "

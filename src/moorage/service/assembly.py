@@ -40,6 +40,7 @@ from moorage.service.failure import FailureHandler
 from moorage.service.first_failure import FirstFailure
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
+from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.kinds import watched
 from moorage.service.leader import Elector
@@ -135,6 +136,7 @@ def assemble(
         ),
     )
     nodes, others = _reflectors(core, edge, config.gates)
+    reports = _group_reports(core, edge)
     return Scheduler(
         Parts(
             clock=clock,
@@ -151,7 +153,10 @@ def assemble(
             nodes=nodes,
             others=others,
             slots=edge.slots,
-            pump=_pump(core, edge),
+            pump=_pump(core, edge, reports),
+            incomplete_groups=IncompleteGroups(core.snapshot.groups, reports)
+            if config.gates(GENERIC_WORKLOAD)
+            else None,
         )
     )
 
@@ -187,7 +192,7 @@ def _edge(
     )
 
 
-def _pump(core: Core, edge: _Edge) -> Pump:
+def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
     """Return the pump, with the parts that carry decisions out."""
     failures = FailureHandler(
         core.queue,
@@ -222,7 +227,7 @@ def _pump(core: Core, edge: _Edge) -> Pump:
         binding_cycles=binding_cycles,
         failures=failures,
         evictor=evictor,
-        reports=_group_reports(core, edge),
+        reports=reports,
         facts=edge.facts,
         skipping=skipping,
     )

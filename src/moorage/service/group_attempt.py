@@ -208,6 +208,7 @@ class GroupAttempts:
         found: GroupDecision,
     ) -> None:
         outcomes = list(zip(entries, found.outcomes(pods), strict=True))
+        why = found.explanation(pods)
         for entry, outcome in outcomes:
             if outcome.decision is not None:
                 self._facts.note(outcome.decision)
@@ -215,7 +216,10 @@ class GroupAttempts:
                 self._binding_cycles.carry_out(profile, entry, outcome.decision)
         for entry, outcome in outcomes:
             if outcome.decision is None:
-                self._facts.note_failure(entry.pod, outcome.status, outcome.message)
+                # A member with a place on trial says which other member has none.
+                placed = found.outcome is GroupOutcome.REJECTED and outcome.diagnosis is None
+                message = why if placed else outcome.message
+                self._facts.note_failure(entry.pod, outcome.status, message)
                 # A member without a node waits for the events that may cure its rejection; once it
                 # is popped, it takes the others along. A member that has no reason of its own
                 # comes back by backoff: another order of ties may fit where no event comes.
@@ -223,7 +227,7 @@ class GroupAttempts:
                     entry,
                     outcome.status,
                     outcome.diagnosis,
-                    message=outcome.message,
+                    message=message,
                     nomination=outcome.nomination,
                 )
 

@@ -19,12 +19,13 @@ from moorage.api.pod_group import PodGroup
 from moorage.api.resources import POD_GROUPS, ResourceType
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import MoorageError
-from moorage.client.event_series import EventNote
+from moorage.client.event_series import EventNote, shorten
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.status import Status
-from moorage.service.pod_writes import PodWrites, reference
+from moorage.service.failure import failed_scheduling
+from moorage.service.pod_writes import PodWrites, reference, sendable
 from moorage.snapshot.group_labels import CUSTOM_SOURCE
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey
@@ -37,7 +38,7 @@ _FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
 
 
 def condition_after(
-    found: GroupDecision, before: Sequence[Condition], *, generation: int = 0
+    found: GroupDecision, before: Sequence[Condition], *, message: str = "", generation: int = 0
 ) -> Condition | None:
     """Return the condition to write after an attempt; None where it stays as it is.
 
@@ -49,6 +50,8 @@ def condition_after(
         The outcome of the attempt.
     before
         The conditions the group has.
+    message
+        Why the group is not scheduled; "" for the status of the attempt alone.
     generation
         The group's generation, for ``observedGeneration``.
     """
@@ -62,9 +65,14 @@ def condition_after(
             type=SCHEDULED,
             status="False",
             reason="SchedulerError" if broken else "Unschedulable",
-            message=found.status.message,
+            message=message or found.status.message,
             observed_generation=generation,
         )
+    return _if_new(now, before)
+
+
+def _if_new(now: Condition, before: Sequence[Condition]) -> Condition | None:
+    """Return a condition unless it changes nothing, or takes "scheduled" back."""
     for condition in before:
         if condition.type != SCHEDULED:
             continue
@@ -126,13 +134,49 @@ class GroupReports:
 
         The status of coscheduling's groups is kept by a controller.
         """
+        message = ""
         if found.outcome is not GroupOutcome.PLACED:
-            self._tell(key, found.explanation(pods), pods[0].pod, action="Scheduling")
+            message = sendable(shorten(found.explanation(pods)))
+            self._tell(key, message, pods[0].pod, action="Scheduling")
         group = None if key.source else self._lister.get(key.name, key.namespace)
-        if group is None:
-            return
-        before = self._known(group)
-        wanted = condition_after(found, before, generation=group.metadata.generation)
+        if group is not None:
+            before, generation = self._known(group), group.metadata.generation
+            wanted = condition_after(found, before, message=message, generation=generation)
+            self._write(group, before, wanted)
+
+    def incomplete(self, key: GroupKey, text: str, member: Pod) -> None:
+        """Tell a group of Kubernetes, and one of its members, what the group lacks."""
+        self._tell(key, text, member, action="Gathering")
+        self._recorder.record(failed_scheduling(member, text))
+        if not member.spec.scheduling_gates:
+            condition = Condition(
+                type="PodScheduled",
+                status="False",
+                reason="Unschedulable",
+                message=text,
+                observed_generation=member.metadata.generation,
+            )
+            self._writes.report_status(member, condition, nominated=None)
+        group = self._lister.get(key.name, key.namespace)
+        if group is not None:
+            before = self._known(group)
+            wanted = Condition(
+                type=SCHEDULED,
+                status="False",
+                reason="Unschedulable",
+                message=text,
+                observed_generation=group.metadata.generation,
+            )
+            self._write(group, before, _if_new(wanted, before))
+
+    def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
+        """Tell the group of a member that could not take part in its attempt."""
+        self._tell(key, status.message, pod, action="Gathering")
+
+    def _write(
+        self, group: PodGroup, before: Sequence[Condition], wanted: Condition | None
+    ) -> None:
+        """Write a condition with its transition time; None writes nothing."""
         if wanted is None:
             return
         old = next((each for each in before if each.type == SCHEDULED), None)
@@ -145,12 +189,8 @@ class GroupReports:
         self._writes.after_earlier(
             group.metadata.uid,
             lambda: self._patch(group, condition),
-            name=f"status of pod group {key.full_name}",
+            name=f"status of pod group {group.metadata.namespace}/{group.metadata.name}",
         )
-
-    def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
-        """Tell the group of a member that could not take part in its attempt."""
-        self._tell(key, status.message, pod, action="Gathering")
 
     def _tell(self, key: GroupKey, note: str, member: Pod, *, action: str) -> None:
         if not key.source:

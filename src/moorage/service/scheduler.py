@@ -23,6 +23,7 @@ from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.first_failure import FirstFailure
 from moorage.service.flushes import flush_backoff, flush_leftover
+from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.leader import Elector
 from moorage.service.memory import settle_memory
 from moorage.service.pod_writes import PodWrites
@@ -62,6 +63,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         Counts the bindings on their way to the API server.
     pump
         Schedules one pod after another.
+    incomplete_groups
+        Tells groups of Kubernetes that lack pods; None where there are no such groups.
     """
 
     clock: Clock
@@ -79,6 +82,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[Reflector[Any], ...]
     slots: BindingSlots
     pump: Pump
+    incomplete_groups: IncompleteGroups | None
 
     @property
     def reflectors(self) -> tuple[Reflector[Any], ...]:
@@ -206,6 +210,8 @@ class Scheduler:
         spawn(flush_backoff(core.queue, parts.clock), name="flush backoff")
         spawn(flush_leftover(core.queue), name="flush leftover")
         spawn(parts.pump.run(), name="pump")
+        if parts.incomplete_groups is not None:
+            spawn(parts.incomplete_groups.run(), name="incomplete groups")
         _log.info(
             "scheduling started: %d nodes, %d pods", core.snapshot.num_nodes, len(core.store.all())
         )

@@ -1,0 +1,90 @@
+"""Why a group waits: the condition and the Events of a group of Kubernetes, and of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from moorage.api.resources import POD_GROUPS, PODS
+from moorage.base import aio
+from moorage.testing.builders import Manifest
+from tests.service.test_group_attempt import Cluster, group, member, nodes, play
+
+NO_PLACE = (
+    "pod group is unschedulable: 2 of 3 pods tried have a place, default/p2 has none: 0/2 nodes "
+    "are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are "
+    "available: 2 No preemption victims found for incoming pod."
+)
+
+
+async def messages(live: Cluster, name: str) -> list[str]:
+    return [each["message"] for each in await live.events(name, reason="FailedScheduling")]
+
+
+def test_a_group_without_room_and_its_members_say_who_has_no_place_and_why():
+    async def scenario(live: Cluster) -> None:
+        await live.create(group(least=3), *(member(f"p{i}") for i in range(3)))
+        await live.until(lambda: live.condition()[0] == "False", seconds=3)
+        assert live.condition() == ("False", "Unschedulable", NO_PLACE)
+        await live.until(lambda: live.condition_of("p0")[2] == NO_PLACE, seconds=1)
+        await aio.sleep(1)
+        assert (await messages(live, "g"))[0] == NO_PLACE
+        assert (await messages(live, "p0"))[0] == NO_PLACE
+        assert live.condition_of("p2")[2].startswith("0/2 nodes are available: 2 Insufficient cpu")
+
+    play(scenario, cluster=nodes(2))
+
+
+LACKS: list[object] = [
+    pytest.param(
+        [group(least=3), member("p0")],
+        "pod group default/g lacks pods: 1 exists, minCount is 3",
+        id="one of three pods exists",
+    ),
+    pytest.param(
+        [group(least=3), member("p0"), member("p1")],
+        "pod group default/g lacks pods: 2 exist, minCount is 3",
+        id="two of three pods exist",
+    ),
+    pytest.param([member("p0")], "PodGroup default/g not found", id="the PodGroup is missing"),
+]
+
+
+@pytest.mark.parametrize(("created", "text"), LACKS)
+def test_an_incomplete_group_and_a_member_say_what_is_missing_within_seconds(
+    created: Sequence[Manifest], text: str
+):
+    async def scenario(live: Cluster) -> None:
+        await live.create(*created)
+        await aio.sleep(4)
+        assert live.condition_of("p0") == ("False", "Unschedulable", text)
+        assert await messages(live, "p0") == [text]
+        if created[0]["kind"] == "PodGroup":
+            assert live.condition() == ("False", "Unschedulable", text)
+            assert await messages(live, "g") == [text]
+
+    play(scenario, cluster=nodes(2))
+
+
+def test_a_lack_is_told_again_when_it_changes_and_not_while_pods_arrive():
+    async def scenario(live: Cluster) -> None:
+        await live.create(group(least=4))
+        for i in range(3):
+            await live.create(member(f"p{i}"))
+            await aio.sleep(0.4)
+        await aio.sleep(10)
+        assert await messages(live, "p0") == [
+            "pod group default/g lacks pods: 3 exist, minCount is 4"
+        ]
+        await live.client.delete(PODS, "p2", namespace="default")
+        await aio.sleep(4)
+        assert live.condition()[2] == "pod group default/g lacks pods: 2 exist, minCount is 4"
+        await live.create(member("p3"), member("p4"))
+        await live.until(lambda: live.bound("p0", "p1", "p3", "p4"), seconds=3)
+        await live.until(lambda: live.condition() == ("True", "Scheduled", ""), seconds=1)
+        await live.client.delete(POD_GROUPS, "g", namespace="default")
+        await aio.sleep(4)
+        assert live.condition_of("p0")[0] == "True"
+
+    play(scenario, cluster=nodes(4))
