@@ -23,9 +23,9 @@ applied. Tables show at least name and age.
 |---|---|---|---|---|---|
 """
 _FOOTER = """
-Not served: `attach`, `exec`, `log`, `portforward` and `proxy`, which need a running container or
-another server. Reviews (`authentication.k8s.io`, `authorization.k8s.io`) and `bindings` are
-answered and never stored.
+Refused with a reason: `attach`, `exec`, `portforward`, and `proxy` of pods, services and nodes,
+which need a running container. Reviews (`authentication.k8s.io`, `authorization.k8s.io`) and
+`bindings` are answered and never stored.
 """
 
 

@@ -150,3 +150,31 @@ async def test_discovery_lists_the_group():
         ("nodes", "NodeMetrics", ["get", "list"]),
         ("pods", "PodMetrics", ["get", "list"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        pytest.param(OF_PODS, ["asks", "half", "says"], id="pods"),
+        pytest.param(f"{OF_PODS}/says", ["says"], id="a pod"),
+        pytest.param(f"{BASE}/nodes", ["node-01", "node-02"], id="nodes"),
+    ],
+)
+async def test_a_table_shows_what_each_pod_and_node_uses(path: str, rows: list[str]):
+    cluster = await stored()
+    table = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
+    reply = await cluster.reply("GET", path, accept=table)
+    body = reply.body
+    if not isinstance(body, bytes):
+        body = b"".join([chunk async for chunk in body])
+    found = json.loads(body)
+    assert (found["kind"], found["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    names = [each["name"] for each in found["columnDefinitions"]]
+    assert names == ["Name", "cpu", "memory", "Window"]
+    assert [each["cells"][0] for each in found["rows"]] == rows
+    for row in found["rows"]:
+        _, one = await read(cluster, path if path.endswith("says") else f"{path}/{row['cells'][0]}")
+        assert row["object"]["metadata"] == one["metadata"]
+    if "says" in rows:
+        # The containers use 250m and 1 core, 64 MiB and 1 GiB.
+        assert found["rows"][-1]["cells"][1:] == ["1250m", "1088Mi", "15s"]

@@ -1,11 +1,13 @@
-"""``exec``, ``attach`` and ``portforward`` are refused, each with a message that says why."""
+"""``exec``, ``attach``, ``portforward`` and ``proxy`` are refused with a message that says why."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.harness import PODS, Cluster
+from tests.apiserver.harness import NODES, PODS, Cluster
 from tests.apiserver_kubelet.pods import RUNNING, store_pod
+
+SERVICES = "/api/v1/namespaces/default/services"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -58,3 +60,42 @@ async def test_discovery_lists_the_subresources():
         "log": ("Pod", ["get"]),
         "portforward": ("PodPortForwardOptions", both),
     }
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    ("path", "about"),
+    [
+        pytest.param(f"{PODS}/web/proxy", "pod web", id="a pod"),
+        pytest.param(f"{PODS}/http:web:80/proxy/a/b", "pod web", id="a port and a path of a pod"),
+        pytest.param(f"{SERVICES}/shop/proxy", "service shop", id="a service"),
+        pytest.param(f"{SERVICES}/shop:http/proxy/", "service shop", id="a port of a service"),
+        pytest.param(f"{NODES}/node-01/proxy/stats/summary", "node node-01", id="a node"),
+    ],
+)
+async def test_a_proxy_is_answered_as_with_a_dead_backend(path, about, method):
+    cluster = Cluster()
+    await store_pod(cluster)
+    await cluster.ok("POST", NODES, {"metadata": {"name": "node-01"}})
+    service = {"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}}
+    await cluster.ok("POST", SERVICES, service)
+    code, body = await cluster.call(method, path)
+    assert (code, body["reason"], body["message"]) == (
+        503,
+        "ServiceUnavailable",
+        f"error trying to reach service: nothing listens at the address of {about}; moorage's "
+        "nodes run no containers",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (f"{PODS}/gone:80/proxy", 'pods "gone" not found'),
+        (f"{NODES}/gone/proxy", 'nodes "gone" not found'),
+        (f"{PODS}/gone/nosuch", "the server could not find the requested resource"),
+    ],
+)
+async def test_a_proxy_of_an_unknown_object_is_not_found(path, message):
+    code, body = await Cluster().call("GET", path)
+    assert (code, body["message"]) == (404, message)

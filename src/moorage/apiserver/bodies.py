@@ -93,6 +93,17 @@ def decode_json(request: Request) -> Any:
     return value
 
 
+def are_small(*documents: bytes) -> bool:
+    """Whether a merge of JSON documents is surely within `OF_BODY`.
+
+    A merge has at most the values of all documents. It is nested as deeply as one of them, so its
+    depth is at most the number of all brackets.
+    """
+    brackets = sum(each.count(b"{") + each.count(b"[") for each in documents)
+    commas = sum(each.count(b",") for each in documents)
+    return brackets <= OF_BODY.depth_max and brackets + commas <= OF_BODY.values_max
+
+
 def _check_count(body: bytes) -> None:
     """Refuse too many values before decoding, because decoding cannot be interrupted."""
     count = place = 0

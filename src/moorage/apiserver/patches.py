@@ -56,8 +56,19 @@ def patch_type(header: str, kind: Kind) -> str:
     return name
 
 
-def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind) -> Any:
+def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind, *, small: bool = False) -> Any:
     """Return the patched object; ``obj`` may be changed or shared and must not be used again.
+
+    Parameters
+    ----------
+    obj, patch
+        The object and the decoded patch.
+    type_name
+        Media type of the patch.
+    kind
+        Kind of the object.
+    small
+        Object and patch are small as documents (`bodies.are_small`), so a merge is within bounds.
 
     Raises
     ------
@@ -76,6 +87,8 @@ def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind) -> Any:
             patched = strategic_merge(obj, patch, kind)
         except (ValueError, TypeError) as error:
             raise bad_request(f"the patch does not fit the object: {error}") from error
+    if small and type_name != JSON_PATCH:
+        return patched
     try:
         # A series of small patches could make an object that no body may contain.
         check_bounds(patched, _OF_PATCHED)

@@ -30,6 +30,7 @@ from moorage.apiserver.kind import Kind, Obj
 from moorage.apiserver.kinds.kept import kept_kind
 from moorage.apiserver.kubelet.logs import PodLogs
 from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
+from moorage.apiserver.kubelet.proxies import refuse_proxy
 from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.namespaces import Namespaces
@@ -411,6 +412,9 @@ class ApiServer:
             return metrics
         document = self._discovery.document(request.path, accept)
         if document is None:
+            refusal = refuse_proxy(self._store, request)
+            if refusal is not None:
+                raise refusal
             return None
         if request.method != "GET":
             raise method_not_allowed()

@@ -20,7 +20,14 @@ from moorage.apiserver.applying.calls import (
 )
 from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.applying.versions import Version
-from moorage.apiserver.bodies import Sent, check_fields, check_kind, decode_json, decode_object
+from moorage.apiserver.bodies import (
+    Sent,
+    are_small,
+    check_fields,
+    check_kind,
+    decode_json,
+    decode_object,
+)
 from moorage.apiserver.deleting import NAMESPACES, Deleter, check_dry_run
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Obj, invalid
@@ -198,7 +205,9 @@ class Writer:
         # A shown Event has nulls, which are not values; the patch may add some.
         shown = served.from_stored(record.decode())
         old = {key: value for key, value in shown.items() if value is not None}
-        new = check_kind(apply_patch(old, patch, type_name, served.kind), served.kind.resource)
+        small = are_small(record.data, request.body)
+        patched = apply_patch(old, patch, type_name, served.kind, small=small)
+        new = check_kind(patched, served.kind.resource)
         sent = Sent(request.body, patch)
         warnings = check_fields(new, served.kind, query, sent) + served.kind.warnings(new)
         writing = partial(self._writing, target, request, query)

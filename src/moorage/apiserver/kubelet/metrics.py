@@ -12,16 +12,18 @@ from typing import Final
 
 import msgspec
 
-from moorage.api.quantity import from_nano
+from moorage.api.quantity import from_nano, parse_quantity
 from moorage.api.resources import NODES, PODS, ResourceType, group_version_path
 from moorage.api.selectors import Selector, parse_field_selector, parse_label_selector
 from moorage.api.usage import NODE_METRICS, POD_METRICS
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kubelet.measured import PodUsage, Usage, added, pod_usage
+from moorage.apiserver.negotiate import Form, negotiate
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.status import bad_request, method_not_allowed, not_found
+from moorage.apiserver.table import partial_metadata
 from moorage.apiserver.world import World
 from moorage.base.aio import sleep
 from moorage.base.clock import rfc3339
@@ -31,6 +33,22 @@ METRICS: Final = (NODE_METRICS, POD_METRICS)
 
 _BASE: Final = group_version_path(POD_METRICS.group, POD_METRICS.version)
 _WINDOW: Final = "15s"  # a metrics server's resolution
+_TABLE: Final[Obj] = {
+    "kind": "Table",
+    "apiVersion": "meta.k8s.io/v1",
+    "metadata": {},
+    "columnDefinitions": [
+        {"name": name, "type": "string", "format": form, "description": about, "priority": 0}
+        for name, form, about in (
+            ("Name", "name", "Name of the resource"),
+            ("cpu", "quantity", ""),
+            ("memory", "quantity", ""),
+            ("Window", "duration", ""),
+        )
+    ],
+}
+"""The columns of metrics-server v0.8 (pkg/api/table.go)."""
+
 # How many pods are looked at between two chances for other tasks (a guess: about a millisecond).
 _BATCH: Final = 100
 
@@ -68,15 +86,19 @@ class ResourceMetrics:
         query = Query(request.query)
         if request.method != "GET" or query.flag("watch"):
             raise method_not_allowed()
+        accept = request.headers.get("accept", "")
+        table = negotiate(accept).form is Form.TABLE
         if asked.name:
-            return Reply(status=200, body=encode(self._one(asked)) + b"\n")
+            found = self._one(asked)
+            shown = {**_TABLE, "rows": [_row(found)]} if table else found
+            return Reply(status=200, body=encode(shown) + b"\n")
         labels, name = _selectors(query)
         chosen = [
             record
             for record in self._records(asked)
             if (labels is None or labels.matches(record.labels)) and name in ("", record.name)
         ]
-        return Reply(status=200, body=self._list(asked.resource, chosen))
+        return Reply(status=200, body=self._list(asked.resource, chosen, table=table))
 
     def _records(self, asked: _Asked) -> Iterable[Record]:
         stored = NODES if asked.resource is NODE_METRICS else PODS
@@ -93,10 +115,14 @@ class ResourceMetrics:
             raise not_found(asked.resource, name)
         return self._pod(record, usage)
 
-    async def _list(self, resource: ResourceType, chosen: list[Record]) -> AsyncIterator[bytes]:
+    async def _list(
+        self, resource: ResourceType, chosen: list[Record], *, table: bool
+    ) -> AsyncIterator[bytes]:
         """Yield a list in chunks; other tasks may run between two chunks."""
-        head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}}
-        yield encode(head)[:-1] + b',"items":['
+        head: Obj = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
+        head = _TABLE if table else head | {"metadata": {}}
+        yield encode(head)[:-1] + (b',"rows":[' if table else b',"items":[')
+        shown = _row if table else _itself
         separator = b""
         by_node: dict[str, list[Record]] = {}
         if resource is NODE_METRICS:
@@ -106,9 +132,9 @@ class ResourceMetrics:
             items = []
             for record in batch:
                 if resource is NODE_METRICS:
-                    items.append(encode(self._node(record, by_node.get(record.name, []))))
+                    items.append(encode(shown(self._node(record, by_node.get(record.name, [])))))
                 elif (usage := pod_usage(record)) is not None:
-                    items.append(encode(self._pod(record, usage)))
+                    items.append(encode(shown(self._pod(record, usage))))
             if items:
                 yield separator + b",".join(items)
                 separator = b","
@@ -196,6 +222,18 @@ def _batches(chosen: list[Record], by_node: dict[str, list[Record]]) -> Iterator
 
 def _is_on(record: Record, node: str) -> bool:
     return record.fields.get("spec.nodeName") == node
+
+
+def _itself(obj: Obj) -> Obj:
+    return obj
+
+
+def _row(obj: Obj) -> Obj:
+    """Return a row of a Table; a pod uses what its containers use together."""
+    usages = [obj["usage"]] if "usage" in obj else [each["usage"] for each in obj["containers"]]
+    total = _told(added([{each: parse_quantity(used[each]) for each in used} for used in usages]))
+    cells = [obj["metadata"]["name"], total["cpu"], total["memory"], obj["window"]]
+    return {"cells": cells, "object": partial_metadata(obj)}
 
 
 def _told(usage: Usage) -> dict[str, str]:

@@ -1,0 +1,21 @@
+"""Which documents are so small that a merge of them needs no check of depth and size."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.apiserver.bodies import OF_BODY, are_small
+
+
+@pytest.mark.parametrize(
+    ("documents", "small"),
+    [
+        pytest.param((b"{}",), True, id="an empty object"),
+        pytest.param((b"[" * OF_BODY.depth_max,), True, id="as deep as allowed"),
+        pytest.param((b"[" * OF_BODY.depth_max, b"{"), False, id="deeper together than allowed"),
+        pytest.param((b"," * OF_BODY.values_max,), True, id="as many values as allowed"),
+        pytest.param((b"," * OF_BODY.values_max, b","), False, id="more values than allowed"),
+    ],
+)
+def test_small_documents(documents: tuple[bytes, ...], small: bool):
+    assert are_small(*documents) is small
