@@ -82,6 +82,9 @@ class _DeadParts:
     async def scheduling(self) -> None:
         return
 
+    async def serving(self) -> str:
+        return ""
+
     async def failed(self) -> None:
         raise MoorageError("the server is gone")
 

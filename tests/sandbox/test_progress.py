@@ -175,12 +175,14 @@ def test_json_lines_leave_nothing_out() -> None:
     view = JsonView(out, io.StringIO())
     view.started(STARTED)
     view.ready(1.234)
+    view.serving("https://127.0.0.1:2")
     progress = _some_progress(view.change)
     view.ended(progress, settled=False)
     assert out.getvalue().splitlines() == [
         '{"type":"started","url":"https://127.0.0.1:1","kubeconfig":"/tmp/k","nodes":3,'
         '"scheduler":true,"seed":5}',
         '{"type":"ready","seconds":1.23}',
+        '{"type":"serving","url":"https://127.0.0.1:2"}',
         '{"type":"pod","pod":"default/a","state":"bound","node":"n1","message":""}',
         '{"type":"pod","pod":"default/b","state":"unschedulable","node":"","message":"no room"}',
         '{"type":"ended","settled":false,"pods":2,"decisions":1,"pending":0,"gated":0,'

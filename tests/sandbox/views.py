@@ -15,6 +15,9 @@ class SilentView:
     def ready(self, seconds: float) -> None:
         return
 
+    def serving(self, url: str) -> None:
+        return
+
     def change(self, change: Change) -> None:
         return
 

@@ -21,15 +21,18 @@ _COMMANDS: Mapping[str, str] = {
     "conformance": "moorage.cli.conformance:conformance",
     "delete": "moorage.cli.delete.command:delete",
     "describe": "moorage.cli.describe.command:describe",
+    "down": "moorage.cli.down:down",
     "example-extender": "moorage.cli.example_extender:example_extender",
     "get": "moorage.cli.get.command:get",
     "nodes": "moorage.cli.nodes:nodes",
     "plot": "moorage.cli.plot:plot",
     "run": "moorage.cli.run.command:run",
     "snapshot": "moorage.cli.snapshot.command:snapshot",
+    "status": "moorage.cli.status:status",
     "time": "moorage.cli.time_control:time",
     "up": "moorage.cli.up.command:up",
     "version": "moorage.cli.version:version",
+    "wait": "moorage.cli.wait:wait",
 }
 
 EXIT_FAILED = 1
@@ -39,7 +42,7 @@ EXIT_INTERRUPTED = 130
 _EPILOG = """
 \b
 First steps:
-  moorage up                         a cluster on this machine, with 30 pods
+  moorage up                         a cluster on this machine, with 30 pods (-d: in the background)
   export KUBECONFIG=.moorage/kubeconfig
   moorage get pods -o wide           what runs where (kubectl works as well)
   moorage describe pod giant         why a pod waits

@@ -15,7 +15,7 @@ _LINES_MAX = 100
 _PENDING_MAX = 10_000
 
 
-class Started(msgspec.Struct, frozen=True):
+class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts of a sandbox once all of them run."""
 
     url: str
@@ -23,10 +23,14 @@ class Started(msgspec.Struct, frozen=True):
     nodes: int
     scheduler: bool
     seed: int
+    context: str = ""
+    """The context in the user's own kubeconfig; "" for none."""
 
     @property
-    def copy_lines(self) -> tuple[str, str]:
+    def copy_lines(self) -> tuple[str, ...]:
         """The lines to copy into another terminal."""
+        if self.context:
+            return (f"kubectl --context {self.context} get nodes",)
         return f"export KUBECONFIG={self.kubeconfig}", "kubectl get nodes"
 
 
@@ -39,6 +43,10 @@ class View(Protocol):
 
     def ready(self, seconds: float) -> None:
         """Show the time until pods are scheduled, or without a scheduler until all parts run."""
+        ...
+
+    def serving(self, url: str) -> None:
+        """Show where the scheduler's metrics and health checks are."""
         ...
 
     def change(self, change: Change) -> None:
@@ -64,6 +72,11 @@ def summary(progress: Progress) -> str:
     return f"{progress.total} pods: {', '.join(parts) or 'none'}"
 
 
+def metrics_line(url: str) -> str:
+    """Return where the scheduler's metrics are, for people; its certificate is its own."""
+    return f"scheduler metrics at {url}/metrics (curl -k)"
+
+
 class LinesView:
     """One line for each change.
 
@@ -82,13 +95,16 @@ class LinesView:
     def started(self, what: Started) -> None:
         """Print the server's address, and the lines to copy."""
         scheduler = f"scheduler with seed {what.seed}" if what.scheduler else "no scheduler"
-        export, try_this = what.copy_lines
         self._print(f"API server at {what.url}, {what.nodes} nodes, {scheduler}")
-        self._print(f"\n    {export}\n    {try_this}\n")
+        self._print("".join(f"\n    {line}" for line in what.copy_lines) + "\n")
 
     def ready(self, seconds: float) -> None:
         """Print the time until pods are scheduled."""
         self._print(f"ready in {seconds:.2f} s\n")
+
+    def serving(self, url: str) -> None:
+        """Print the address of the metrics."""
+        self._print(f"{metrics_line(url)}\n")
 
     def change(self, change: Change) -> None:
         """Keep a change for the next tick."""
@@ -132,10 +148,25 @@ class LinesView:
         self._out.flush()
 
 
+class SteadyView(LinesView):
+    """Prints the start and the messages: for a log, and for a terminal with other work on it."""
+
+    def change(self, change: Change) -> None:
+        """Say nothing."""
+
+    def ended(self, progress: Progress, *, settled: bool) -> None:
+        """Print that it has ended; what became of the pods was not shown before, either."""
+        del progress
+        self._print("settled" if settled else "stopped")
+
+
 class QuietView(LinesView):
     """Prints the server's address and messages, nothing else."""
 
     def ready(self, seconds: float) -> None:
+        """Say nothing."""
+
+    def serving(self, url: str) -> None:
         """Say nothing."""
 
     def change(self, change: Change) -> None:
@@ -165,6 +196,10 @@ class JsonView:
     def ready(self, seconds: float) -> None:
         """Print the time until pods are scheduled, to a hundredth of a second."""
         self._print({"type": "ready", "seconds": round(seconds, 2)})
+
+    def serving(self, url: str) -> None:
+        """Print where the scheduler's metrics and health checks are."""
+        self._print({"type": "serving", "url": url})
 
     def change(self, change: Change) -> None:
         """Print a change."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from moorage.sandbox.lines import Started, summary
+from moorage.sandbox.lines import Started, metrics_line, summary
 from moorage.sandbox.progress import Change, PodState, Progress
 
 _COLOURS = {
@@ -54,27 +56,49 @@ class LiveView:
         """Print the time until pods are scheduled above the redrawn part."""
         self._console.print(f"ready in {seconds:.2f} s", highlight=False)
 
+    def serving(self, url: str) -> None:
+        """Print the address of the metrics above the redrawn part."""
+        self.message(metrics_line(url), style="")
+
     def change(self, change: Change) -> None:
         """Nothing to do: the next tick draws from the progress."""
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, *, style: str = "yellow") -> None:
         """Print a message above the redrawn part."""
-        self._console.print(text, style="yellow", markup=False, highlight=False)
+        if not self._in_foreground():
+            # The console would draw all of it again below the message.
+            self._console.file.write(f"{text}\n")
+            return
+        self._console.print(text, style=style, markup=False, highlight=False)
 
     def tick(self, progress: Progress) -> None:
-        """Draw."""
-        if self._live.is_started:
+        """Draw, unless the terminal belongs to other work of the shell."""
+        if self._live.is_started and self._in_foreground():
             self._live.update(self._draw(progress), refresh=True)
 
     def ended(self, progress: Progress, *, settled: bool) -> None:
         """Stop drawing and print the counts, and why pods wait."""
+        word = "settled" if settled else "stopped"
+        text = f"{word}: {summary(progress)}; {progress.decisions} decisions"
+        if not self._in_foreground():
+            self._console.show_cursor()
+            self._console.file.write(f"{text}\n")
+            return
         self._live.stop()
         for change in progress.waiting:
             self._console.print(_line(change))
-        word = "settled" if settled else "stopped"
-        self._console.print(
-            f"{word}: {summary(progress)}; {progress.decisions} decisions", highlight=False
-        )
+        self._console.print(text, highlight=False)
+
+    def _in_foreground(self) -> bool:
+        """Whether the terminal is this process's to draw on.
+
+        A shell gives each command a process group, and the terminal to one of the groups.
+        """
+        try:
+            return os.tcgetpgrp(self._console.file.fileno()) == os.getpgrp()
+        except (OSError, ValueError):
+            # Not the terminal that this process belongs to: no shell says whose it is.
+            return True
 
     def _draw(self, progress: Progress) -> RenderableType:
         counts = Text("pods  ")

@@ -21,7 +21,8 @@ class LoopParts:
     settings
         Settings of the server.
     scheduler
-        Makes the scheduler's coroutine, given the callback for when it schedules.
+        Makes the scheduler's coroutine, given the callbacks for when it schedules, and for the
+        address of its metrics.
     clock
         Time for all parts.
     """
@@ -29,7 +30,7 @@ class LoopParts:
     def __init__(
         self,
         settings: ServerSettings,
-        scheduler: Callable[[Callable[[], None]], Coroutine[Any, Any, None]],
+        scheduler: Callable[[Callable[[], None], Callable[[str], None]], Coroutine[Any, Any, None]],
         *,
         clock: Clock,
     ) -> None:
@@ -37,6 +38,7 @@ class LoopParts:
         self._scheduler = scheduler
         self._ready = asyncio.Event()
         self._scheduling = asyncio.Event()
+        self._served: asyncio.Queue[str] = asyncio.Queue()
         self._tasks = TaskOwner(on_failure=lambda _name, _error: None)
         self._watched: list[asyncio.Task[None]] = []
 
@@ -57,13 +59,16 @@ class LoopParts:
 
     async def start_scheduler(self) -> None:
         """Start the scheduler in this loop."""
-        self._watched.append(
-            self._tasks.spawn(self._scheduler(self._scheduling.set), name="scheduler")
-        )
+        work = self._scheduler(self._scheduling.set, self._served.put_nowait)
+        self._watched.append(self._tasks.spawn(work, name="scheduler"))
 
     async def scheduling(self) -> None:
         """Wait until the scheduler reports that it schedules."""
         await self._scheduling.wait()
+
+    async def serving(self) -> str:
+        """Wait for the address of the scheduler's metrics."""
+        return await self._served.get()
 
     async def failed(self) -> None:
         """Wait until one of the tasks ends."""

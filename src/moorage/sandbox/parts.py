@@ -47,6 +47,10 @@ class Parts(Protocol):
         """Wait until the scheduler places pods; waits for ever if the scheduler ends before."""
         ...
 
+    async def serving(self) -> str:
+        """Wait for the address of the scheduler's metrics and health checks; "" for none."""
+        ...
+
     async def failed(self) -> None:
         """Wait for a part that ends without being asked to, and raise the reason.
 
@@ -75,7 +79,7 @@ class ProcessParts:
         Settings of the server.
     scheduler_command
         Program and arguments that run the scheduler; empty to run none. The scheduler begins when
-        it receives a line, and writes a line when it schedules.
+        it receives a line. It writes a line when it schedules, and then the address of its metrics.
     on_message
         Gets what the processes write to standard error.
     """
@@ -126,6 +130,12 @@ class ProcessParts:
         async for _line in self._scheduler.lines():
             return
         await asyncio.Event().wait()
+
+    async def serving(self) -> str:
+        """Wait for the scheduler's line that says where it serves."""
+        async for line in self._scheduler.lines():
+            return line.decode().strip()
+        return ""
 
     async def failed(self) -> None:
         """Wait until one of the processes ends."""

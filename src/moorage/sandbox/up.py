@@ -22,6 +22,7 @@ from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
 from moorage.sandbox.process import Ending, until_ended
 from moorage.sandbox.progress import Progress
+from moorage.sandbox.running import Held
 from moorage.sandbox.settings import SANDBOX_CONTEXT
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 _TICK_SECONDS = 0.25
 # How long all pods must have been bound or explained to count as settled: longer than the
 # scheduler needs to look again at pods an event has woken.
-_SETTLED_SECONDS = 1.0
+SETTLED_SECONDS = 1.0
+
+
+def _nothing(*_: object) -> None:
+    """Take a call that nobody wants to have."""
 
 
 class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +61,14 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     served
         The schedulerNames the scheduler serves; None if unknown, so that no pod is reported as
         unserved.
+    held
+        The sandbox's record, which is kept up to date; None to keep none.
+    context
+        The context in the user's own kubeconfig; "" for none.
+    on_kubeconfig
+        Called with the text of the kubeconfig once it is written.
+    on_up
+        Called once pods are scheduled and the first objects are created.
     """
 
     kubeconfig: Path
@@ -66,6 +79,10 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     watch: bool = True
     served: frozenset[str] | None = None
+    held: Held | None = None
+    context: str = ""
+    on_kubeconfig: Callable[[str], None] = _nothing
+    on_up: Callable[[], None] = _nothing
 
 
 async def up(plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
@@ -95,6 +112,7 @@ class _Run:
         self._clock = clock
         self._streams = Streams(plan.seed)
         self._progress = Progress(clock, view.change, served=plan.served)
+        self._created = asyncio.Event()
 
     async def run(self) -> None:
         plan, parts = self._plan, self._parts
@@ -102,6 +120,8 @@ class _Run:
         write_private(plan.kubeconfig, report.kubeconfig)
         if plan.scheduler_kubeconfig is not None:
             write_private(plan.scheduler_kubeconfig, report.scheduler_kubeconfig)
+        plan.on_kubeconfig(report.kubeconfig)
+        self._note(url=report.url, nodes=report.nodes)
         tasks = TaskOwner()
         # Failures of the tasks are raised below, so they need no log line.
         quiet = TaskOwner(on_failure=lambda _name, _error: None)
@@ -116,6 +136,7 @@ class _Run:
                     report.nodes,
                     plan.scheduler,
                     plan.seed,
+                    plan.context,
                 )
             )
             if plan.scheduler:
@@ -152,6 +173,16 @@ class _Run:
         if self._plan.scheduler:
             await self._parts.scheduling()
         self._view.ready(process_age_seconds())
+        if self._plan.scheduler and (health := await self._parts.serving()):
+            self._note(health=health)
+            self._view.serving(health)
+        await self._created.wait()
+        self._note(state="ready")
+        self._plan.on_up()
+
+    def _note(self, **fields: object) -> None:
+        if self._plan.held is not None:
+            self._plan.held.change(**fields)
 
     async def _live(self, onlooker: Onlooker, *, new: bool) -> None:
         """Create the first objects, then show progress until everything is settled, or for ever."""
@@ -159,12 +190,13 @@ class _Run:
             await onlooker.watch()
         objects = self._plan.objects() if new else ()
         expected = await onlooker.create(objects, self._view.message)
+        self._created.set()
         while True:
             await aio.sleep(_TICK_SECONDS)
             self._view.tick(self._progress)
             if not self._plan.until_settled or self._progress.seen < expected:
                 continue
-            if self._progress.settled_seconds() >= _SETTLED_SECONDS:
+            if self._progress.settled_seconds() >= SETTLED_SECONDS:
                 return
 
 

@@ -45,6 +45,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     address, port
         Where to listen; port 0: do not listen.
+    free_port
+        Listen on any free port instead.
     certificate_file, key_file
         PEM; both or neither. Without them a certificate is made in memory.
     tls_version_min
@@ -55,6 +57,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     address: str = ADDRESS
     port: int = PORT
+    free_port: bool = False
     certificate_file: str = ""
     key_file: str = ""
     tls_version_min: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
@@ -132,7 +135,8 @@ class HealthServer:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
         serving = self._serving
-        site = web.TCPSite(runner, serving.address, serving.port, ssl_context=self._tls())
+        port = 0 if serving.free_port else serving.port
+        site = web.TCPSite(runner, serving.address, port, ssl_context=self._tls())
         try:
             await site.start()
         except OSError as error:
@@ -143,6 +147,11 @@ class HealthServer:
             ) from error
         self._runner = runner
         self.port = runner.addresses[0][1]
+
+    @property
+    def url(self) -> str:
+        """The address listened on, once started."""
+        return f"https://{self._serving.address}:{self.port}"
 
     async def close(self) -> None:
         """Stop listening; idempotent."""

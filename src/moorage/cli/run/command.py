@@ -89,6 +89,7 @@ def run(
         plugins=plugins,
         flags=given,
         verbosity=(0, 1, 4)[min(verbose, 2)],
+        free_port=end_with_stdin,
     )
     if "write-config-to" in given:
         write_config(options, Path(given["write-config-to"]))
@@ -105,7 +106,8 @@ def run(
         ending = Ending(clock=clock)
         ending.listen()
         on_ready = _say_ready if end_with_stdin else None
-        work = schedule(options, clock, on_ready=on_ready)
+        on_serving = click.echo if end_with_stdin else None
+        work = schedule(options, clock, on_ready=on_ready, on_serving=on_serving)
         await until_ended(work, ending, name="scheduler", child=end_with_stdin)
 
     run_loop(main(), chosen, clock)

@@ -30,6 +30,9 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         Flags of kube-scheduler that were given, by name.
     verbosity
         How much is logged, as ``-v`` of kube-scheduler.
+    free_port
+        Whether to serve on any free port, once pods are scheduled; in a sandbox, where a start in
+        good time matters more than health checks during it.
     """
 
     kubeconfig: str = ""
@@ -39,3 +42,4 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...] = ()
     flags: Mapping[str, Any] = {}
     verbosity: int = 0
+    free_port: bool = False

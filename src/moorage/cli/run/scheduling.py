@@ -98,7 +98,11 @@ def _signed(error: UsageError) -> list[str]:
 
 
 async def schedule(
-    options: SchedulerOptions, clock: Clock, *, on_ready: Callable[[], None] | None = None
+    options: SchedulerOptions,
+    clock: Clock,
+    *,
+    on_ready: Callable[[], None] | None = None,
+    on_serving: Callable[[str], None] | None = None,
 ) -> None:
     """Schedule the pods of a server until cancelled.
 
@@ -106,6 +110,8 @@ async def schedule(
     ----------
     on_ready
         Called when the first lists have arrived and pods are being scheduled.
+    on_serving
+        Called after that with the address of metrics and health checks, where a free port is taken.
 
     Raises
     ------
@@ -115,7 +121,7 @@ async def schedule(
         The server cannot be reached or refuses our credentials.
     """
     config = configured(options)
-    serving = serving_of(options.flags)
+    serving = serving_of(options.flags, free_port=options.free_port)
     access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
     watch = PluginWatch(config.own.plugin_budget_seconds, SystemClock())
@@ -156,16 +162,10 @@ async def schedule(
             gates=config.gates,
             disabled=str(options.flags.get("disabled-metrics", "")).split(","),
         )
-        server = health_server(
-            serving,
-            scheduler,
-            known.config,
-            clock,
-            metric_pages(scheduler, metrics),
-            flags=_flags_in_force(options, serving),
-        )
+        pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, serving)
+        server = health_server(serving, scheduler, known.config, clock, pages, flags=flags)
         with watch:
-            await _served(scheduler, server, on_ready)
+            await _served(scheduler, server, on_ready, on_serving)
     finally:
         await transport.close()
         await lease_transport.close()
@@ -185,13 +185,17 @@ def _flags_in_force(options: SchedulerOptions, serving: Serving) -> dict[str, st
 
 
 async def _served(
-    scheduler: Scheduler, server: HealthServer | None, on_ready: Callable[[], None] | None
+    scheduler: Scheduler,
+    server: HealthServer | None,
+    on_ready: Callable[[], None] | None,
+    on_serving: Callable[[str], None] | None,
 ) -> None:
     """Run a scheduler, and serve its port while it runs."""
     tasks = TaskOwner()
+    late = None if on_serving is None else server
     if on_ready is not None:
-        tasks.spawn(_tell(scheduler, on_ready), name="tell that it schedules")
-    if server is not None:
+        tasks.spawn(_tell(scheduler, on_ready, late, on_serving), name="tell that it schedules")
+    if server is not None and late is None:
         await server.start()
     try:
         await scheduler.run()
@@ -201,9 +205,17 @@ async def _served(
             await server.close()
 
 
-async def _tell(scheduler: Scheduler, on_ready: Callable[[], None]) -> None:
+async def _tell(
+    scheduler: Scheduler,
+    on_ready: Callable[[], None],
+    server: HealthServer | None,
+    on_serving: Callable[[str], None] | None,
+) -> None:
     await scheduler.ready.wait()
     on_ready()
+    if server is not None and on_serving is not None:
+        await server.start()
+        on_serving(server.url)
 
 
 def configured(options: SchedulerOptions) -> LoadedConfiguration:

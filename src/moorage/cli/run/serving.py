@@ -26,7 +26,7 @@ _TLS_VERSIONS = {
 }
 
 
-def serving_of(given: Mapping[str, Any]) -> Serving:
+def serving_of(given: Mapping[str, Any], *, free_port: bool = False) -> Serving:
     """Return the address and TLS settings to serve with, from the flags.
 
     Raises
@@ -45,6 +45,7 @@ def serving_of(given: Mapping[str, Any]) -> Serving:
     return Serving(
         address=given.get("bind-address", default.address),
         port=given.get("secure-port", default.port),
+        free_port=free_port,
         certificate_file=certificate,
         key_file=key,
         tls_version_min=_TLS_VERSIONS[version],
@@ -70,7 +71,7 @@ def health_server(
     flags
         kube-scheduler's flags as they are in force.
     """
-    if not serving.port:
+    if not (serving.port or serving.free_port):
         return None
 
     async def configz(accept: str) -> Page:

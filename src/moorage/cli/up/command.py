@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from moorage.cli.options import plugin_option, seed_option
+from moorage.cli.up.life import live_through
+from moorage.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
 from moorage.cli.up.server_options import ServerOptions, server_options, server_settings
+from moorage.cli.up.view import Output, view_of
 
 if TYPE_CHECKING:
     from moorage.cli.run.scheduler_options import SchedulerOptions
+    from moorage.sandbox.detaching import Detached
     from moorage.sandbox.lines import View
     from moorage.sandbox.parts import Parts
     from moorage.sandbox.settings import ServerSettings
@@ -38,6 +42,8 @@ Examples:
   moorage up --rbac                    users may do what roles grant them
   moorage up --listen 192.168.1.5      for clients on other machines, too
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
+  moorage up -d                        in the background, until `moorage down`
+  moorage up -d --name blue            another one beside it
 
 \b
 In another terminal:
@@ -72,14 +78,6 @@ memory.
     metavar="FILE",
     help="The scheduler's KubeSchedulerConfiguration.",
 )
-@click.option(
-    "--kubeconfig-out",
-    type=click.Path(path_type=Path),
-    default=Path(".moorage/kubeconfig"),
-    show_default=True,
-    metavar="FILE",
-    help="Where to write the kubeconfig.",
-)
 @click.option("--no-scheduler", is_flag=True, help="Start server and nodes only.")
 @click.option("--empty", is_flag=True, help="Do not create the first thirty pods.")
 @click.option(
@@ -106,6 +104,7 @@ memory.
     metavar="GATES",
     help="Of the scheduler, e.g. GenericWorkload=true,GangScheduling=true for pod groups.",
 )
+@life_options
 @server_options
 @plugin_option
 @seed_option
@@ -114,16 +113,15 @@ def up(  # noqa: PLR0913 - one parameter an option
     node_count: int | None,
     nodes_from: Path | None,
     config: Path | None,
-    kubeconfig_out: Path,
     no_scheduler: bool,
     empty: bool,
     exit_when_settled: bool,
     single_process: bool,
-    output: Literal["auto", "lines", "json", "quiet"],
+    output: Output,
     gates: str,
     plugins: tuple[str, ...],
     seed: int | None,
-    **server: Unpack[ServerOptions],
+    **others: Any,
 ) -> None:
     """Start a cluster on this machine: API server, fake nodes, scheduler.
 
@@ -135,12 +133,13 @@ def up(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(
             "--exit-when-settled waits for a scheduler, and --no-scheduler starts none"
         )
-    from moorage.base.clock import SystemClock
+    life, server = _split(others)
+    kubeconfig = kubeconfig_path(life["name"], life["kubeconfig_out"])
+    # First of all: a process with threads, as libraries start them, should not fork.
+    detached = _detached(kubeconfig, until_settled=exit_when_settled) if life["detach"] else None
     from moorage.base.rng import Streams
     from moorage.cli.run.scheduler_options import SchedulerOptions
-    from moorage.sandbox.process import run_loop
     from moorage.sandbox.up import UpPlan
-    from moorage.sandbox.up import up as run_up
 
     served = _checked(config, plugins, gates)
     nodes = _nodes(node_count, nodes_from)
@@ -148,31 +147,58 @@ def up(  # noqa: PLR0913 - one parameter an option
     settings = server_settings(
         server, nodes, chosen_seed, default_nodes=node_count is None and nodes_from is None
     )
-    own = _scheduler_kubeconfig(kubeconfig_out) if settings.rbac else None
+    own = _scheduler_kubeconfig(kubeconfig) if settings.rbac else None
     plan = UpPlan(
-        kubeconfig=kubeconfig_out,
+        kubeconfig=kubeconfig,
         scheduler_kubeconfig=own,
         objects=list if empty else _first_objects,
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
         seed=chosen_seed,
-        watch=output != "quiet",
+        watch=output != "quiet" and detached is None,
         served=None if no_scheduler else served,
+        on_up=detached.let_go if detached else _nothing,
     )
-    view = _view(output)
+    view = view_of(output, detached=detached is not None)
     options = SchedulerOptions(
-        kubeconfig=str(own or kubeconfig_out),
+        kubeconfig=str(own or kubeconfig),
         config=config,
         seed=chosen_seed,
         plugins=plugins,
         flags=_flags(settings, gates),
+        free_port=True,
     )
     parts = _parts(settings, None if no_scheduler else options, single=single_process, view=view)
     try:
-        run_loop(run_up(plan, parts, view, clock=SystemClock()))
+        live_through(plan, parts, view, life)
     finally:
         if settings.pace.timeline:
             Path(settings.pace.timeline).unlink(missing_ok=True)
+
+
+def _nothing() -> None:
+    """Do nothing once everything runs in the foreground."""
+
+
+def _split(others: dict[str, Any]) -> tuple[LifeOptions, ServerOptions]:
+    """Return the options of the sandbox's life, and the options of its API server."""
+    life = {name: others.pop(name) for name in LifeOptions.__annotations__}
+    return cast("LifeOptions", life), cast("ServerOptions", others)
+
+
+def _detached(kubeconfig: Path, *, until_settled: bool) -> Detached:
+    """Go on in the background; the process in the foreground ends here, once that is ready."""
+    if until_settled:
+        raise click.UsageError(
+            "--detach returns once pods are scheduled; `moorage wait --for=settled` waits further"
+        )
+    from moorage.sandbox.detaching import detach
+    from moorage.sandbox.running import log_of
+
+    found = detach(log_of(kubeconfig))
+    if isinstance(found, int):
+        raise SystemExit(found)
+    return found
 
 
 def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> frozenset[str]:
@@ -197,8 +223,9 @@ def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
 
 def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
     """Return kube-scheduler's own flags for the scheduler of a sandbox."""
-    # Several sandboxes may run on one machine, so none serves health and metrics on the usual port.
-    flags: dict[str, object] = {"secure-port": 0}
+    # Several sandboxes may run on one machine, so none serves health and metrics on the usual port
+    # (`SchedulerOptions.free_port`). Every page is open: nobody else's cluster is in there.
+    flags: dict[str, object] = {"secure-port": 0, "authorization-always-allow-paths": "/*"}
     if gates:
         flags["feature-gates"] = gates
     if settings.pace.speed != 1:
@@ -249,9 +276,11 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
 
     clock = settings.pace.clock()
 
-    def scheduler(on_ready: Callable[[], None]) -> Coroutine[Any, Any, None]:
+    def scheduler(
+        on_ready: Callable[[], None], on_serving: Callable[[str], None]
+    ) -> Coroutine[Any, Any, None]:
         assert options is not None, "without options nobody starts a scheduler"
-        return schedule(options, clock, on_ready=on_ready)
+        return schedule(options, clock, on_ready=on_ready, on_serving=on_serving)
 
     return LoopParts(settings, scheduler, clock=clock)
 
@@ -281,19 +310,3 @@ def _first_objects() -> list[dict[str, object]]:
         if resource is not None and resource.namespaced:
             obj["metadata"]["namespace"] = "default"
     return [with_last_applied(obj) for obj in objects]
-
-
-def _view(output: Literal["auto", "lines", "json", "quiet"]) -> View:
-    from moorage.sandbox.lines import JsonView, LinesView, QuietView
-
-    if output == "quiet":
-        return QuietView(sys.stdout, sys.stderr)
-    if output == "json":
-        return JsonView(sys.stdout, sys.stderr)
-    if output == "auto" and sys.stdout.isatty():
-        from rich.console import Console
-
-        from moorage.sandbox.live import LiveView
-
-        return LiveView(Console())
-    return LinesView(sys.stdout, sys.stderr)

@@ -1,0 +1,78 @@
+"""``moorage down``: end sandboxes that run in the background, or in another terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moorage.base.errors import MoorageError
+from moorage.cli.which_sandbox import Which, which_options
+
+if TYPE_CHECKING:
+    from moorage.sandbox.running import SandboxRecord
+
+_EPILOG = """
+Nothing to end is no failure, unless --name or --kubeconfig says what to end: then the exit code is
+1.
+"""
+# A sandbox ends within two seconds, with a second signal at once.
+_PATIENCE_SECONDS = 10.0
+_LOOK_SECONDS = 0.05
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--all", "every", is_flag=True, help="End every sandbox of this directory.")
+@which_options
+def down(*, every: bool, name: str, kubeconfig: Path | None) -> None:
+    """End the sandbox of this directory, wherever it was started.
+
+    Without --name and --all it is the one that has no name.
+    """
+    from moorage.sandbox.process import run_loop
+    from moorage.sandbox.running import find, find_all
+
+    which = Which(name, kubeconfig)
+    record = find(which.path)
+    records = find_all() if every else [record] if record is not None else []
+    if not records and which.is_given:
+        raise MoorageError(which.missing())
+    if not records:
+        others = ", ".join(each.name for each in find_all())
+        told = f"these run: {others}; name one with --name, or all with --all" if others else ""
+        click.echo(f"moorage: no sandbox to end{': ' if told else ''}{told}", err=True)
+        return
+    run_loop(_end(records))
+    for each in records:
+        click.echo(f"ended: {each.title} at {each.url or each.kubeconfig}")
+
+
+async def _end(records: Sequence[SandboxRecord]) -> None:
+    from moorage.base import aio
+    from moorage.sandbox.running import find
+
+    for each in records:
+        _signal(each)
+    waited = 0.0
+    while left := [each for each in records if find(Path(each.kubeconfig)) is not None]:
+        if waited >= _PATIENCE_SECONDS:
+            for each in left:
+                # A second signal ends everything at once.
+                _signal(each)
+        if waited >= 2 * _PATIENCE_SECONDS:
+            raise MoorageError(f"process {left[0].process} does not end; kill -9 {left[0].process}")
+        await aio.sleep(_LOOK_SECONDS)
+        waited += _LOOK_SECONDS
+
+
+def _signal(record: SandboxRecord) -> None:
+    try:
+        os.kill(record.process, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise MoorageError(f"process {record.process} belongs to another user") from error

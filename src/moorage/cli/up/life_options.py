@@ -1,0 +1,86 @@
+"""The options of ``moorage up`` for the life of a sandbox: its name, its files, the background."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+
+import click
+
+from moorage.base.errors import UsageError
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class LifeOptions(TypedDict):
+    """The values that `life_options` passes to the command."""
+
+    detach: bool
+    name: str
+    kubeconfig_out: Path | None
+    merge_kubeconfig: bool
+
+
+_OPTIONS = (
+    click.option(
+        "-d",
+        "--detach",
+        is_flag=True,
+        help="Return once pods are scheduled, and leave the cluster running; `moorage down` ends "
+        "it.",
+    ),
+    click.option(
+        "--name",
+        default="",
+        metavar="NAME",
+        help="Name of the sandbox, to run several side by side: for status, wait and down.",
+    ),
+    click.option(
+        "--kubeconfig-out",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="FILE",
+        help="Where to write the kubeconfig. Default: .moorage/kubeconfig, with --name "
+        ".moorage/NAME/kubeconfig.",
+    ),
+    click.option(
+        "--merge-kubeconfig",
+        is_flag=True,
+        help="Put a context, moorage or moorage-NAME, into ~/.kube/config, too, and take it out "
+        "at the end.",
+    ),
+)
+
+
+def life_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_name(name: str) -> str:
+    """Return the name of a sandbox.
+
+    Raises
+    ------
+    UsageError
+        It cannot be one.
+    """
+    if name and not _NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: write lower case letters, digits and dashes")
+    return name
+
+
+def kubeconfig_path(name: str, given: Path | None) -> Path:
+    """Return the path of a sandbox's kubeconfig: as given, else by the sandbox's name."""
+    from moorage.sandbox.running import kubeconfig_of
+
+    return kubeconfig_of(check_name(name)) if given is None else given
+
+
+def user_kubeconfig() -> Path:
+    """Return the path of the user's own kubeconfig."""
+    return Path.home() / ".kube" / "config"

@@ -1,0 +1,60 @@
+"""Which sandboxes a command is about: those of this directory, by name, or by kubeconfig."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from moorage.cli.up.life_options import check_name
+from moorage.sandbox.running import SandboxRecord, find, find_all, kubeconfig_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Which(msgspec.Struct, frozen=True):
+    """The choice of a user: a name, a kubeconfig, or neither."""
+
+    name: str = ""
+    kubeconfig: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The kubeconfig of the one sandbox that is meant."""
+        return self.kubeconfig or kubeconfig_of(check_name(self.name))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the user says which."""
+        return bool(self.name or self.kubeconfig)
+
+    def missing(self) -> str:
+        """Return the message that there is no such sandbox."""
+        where = f"with the kubeconfig {self.kubeconfig}" if self.kubeconfig else "in this directory"
+        what = f"no sandbox {self.name}" if self.name else "no sandbox"
+        named = f" --name {self.name}" if self.name else ""
+        return f"{what} runs {where}; `moorage up -d{named}` starts one"
+
+    def found(self) -> Sequence[SandboxRecord]:
+        """Return the sandboxes that run: the one that is meant, or all of this directory."""
+        if not self.is_given:
+            return find_all()
+        record = find(self.path)
+        return [] if record is None else [record]
+
+
+def which_options(function: F) -> F:
+    """Add ``--name`` and ``--kubeconfig``."""
+    function = click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="FILE",
+        help="The sandbox that was started with --kubeconfig-out FILE.",
+    )(function)
+    return click.option(
+        "--name", default="", metavar="NAME", help="The sandbox that was started with --name NAME."
+    )(function)

@@ -1,0 +1,211 @@
+"""Which sandbox runs where: a record beside its kubeconfig, locked for as long as the sandbox runs.
+
+``moorage up`` holds the lock; ``status``, ``wait`` and ``down`` read the record. The operating
+system releases the lock however the process ends, so a record without a lock is out of date.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+import msgspec
+
+from moorage.base.errors import UsageError
+
+FOLDER = Path(".moorage")
+"""The folder of the sandboxes that are started in a directory."""
+_SUFFIX = "-sandbox.json"
+# A record is written in one piece, so that a reader sees the old one or the new one. A guess: long
+# paths need some hundred bytes.
+_BYTES = 16_384
+
+
+class SandboxRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A sandbox that runs.
+
+    Parameters
+    ----------
+    name
+        The name given by ``--name``; "" for none.
+    process
+        Process id of ``moorage up``.
+    kubeconfig
+        Path of the kubeconfig.
+    started
+        When the process started, RFC 3339.
+    state
+        ``starting`` until pods are scheduled and the first pods are created.
+    url
+        Address of the API server; "" while there is none.
+    nodes
+        Number of fake nodes at the start.
+    served
+        The schedulerNames that are served; None if no scheduler runs, or it is not known.
+    health
+        Address of the scheduler's metrics and health checks; "" if they are not served.
+    log
+        File of the messages; "" if they go to a terminal.
+    """
+
+    name: str = ""
+    process: int = 0
+    kubeconfig: str = ""
+    started: str = ""
+    state: Literal["starting", "ready"] = "starting"
+    url: str = ""
+    nodes: int = 0
+    served: tuple[str, ...] | None = None
+    health: str = ""
+    log: str = ""
+
+    @property
+    def title(self) -> str:
+        """The sandbox in words, for messages."""
+        return f"sandbox {self.name}" if self.name else "sandbox"
+
+
+def kubeconfig_of(name: str) -> Path:
+    """Return where the kubeconfig of a sandbox is, by the sandbox's name."""
+    return FOLDER / name / "kubeconfig"
+
+
+def log_of(kubeconfig: Path) -> Path:
+    """Return the log file of a sandbox in the background."""
+    return kubeconfig.with_name(f"{kubeconfig.name}-log")
+
+
+class Held:
+    """The record of a sandbox of this process, from `hold` until `release`."""
+
+    def __init__(self, path: Path, descriptor: int, record: SandboxRecord) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self.record = record
+        self.change()
+
+    def change(self, **fields: object) -> None:
+        """Write the record with other values of some fields."""
+        self.record = msgspec.structs.replace(self.record, **fields)
+        text = msgspec.json.encode(self.record).ljust(_BYTES - 1) + b"\n"
+        os.pwrite(self._descriptor, text, 0)
+
+    def release(self) -> None:
+        """Remove the record; idempotent."""
+        if self._descriptor < 0:
+            return
+        # Removed before the lock is gone: who locks a removed file notices, and takes a new one.
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def hold(record: SandboxRecord) -> Held:
+    """Write the record of a sandbox that starts, unless another one has the same kubeconfig.
+
+    Raises
+    ------
+    UsageError
+        A sandbox with this kubeconfig runs, or the record cannot be written.
+    """
+    path = _record_of(Path(record.kubeconfig))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                _lock(descriptor)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise _in_use(path, record) from None
+            if _is_still(path, descriptor):
+                return Held(path, descriptor, record)
+            os.close(descriptor)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {path}: {error.strerror}; name another file with --kubeconfig-out"
+        ) from error
+
+
+def find(kubeconfig: Path) -> SandboxRecord | None:
+    """Return the running sandbox that wrote a kubeconfig; None if there is none."""
+    path = _record_of(kubeconfig)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _decoded(os.pread(descriptor, _BYTES, 0))
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def find_all() -> Sequence[SandboxRecord]:
+    """Return the sandboxes of this directory that run, the one without a name first."""
+    files = [kubeconfig_of(""), *sorted(each / "kubeconfig" for each in _folders())]
+    return [record for each in files if (record := find(each)) is not None]
+
+
+def _folders() -> Sequence[Path]:
+    return [each for each in FOLDER.iterdir() if each.is_dir()] if FOLDER.is_dir() else []
+
+
+def _record_of(kubeconfig: Path) -> Path:
+    return kubeconfig.with_name(f"{kubeconfig.name}{_SUFFIX}")
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        found = _decoded(os.pread(descriptor, _BYTES, 0))
+        if found is not None and _lives(found.process):
+            raise
+        # Not a sandbox but a reader, which looks whether there is a lock and goes.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return process > 0
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _decoded(text: bytes) -> SandboxRecord | None:
+    try:
+        return msgspec.json.decode(text, type=SandboxRecord)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _in_use(path: Path, record: SandboxRecord) -> UsageError:
+    found = _decoded(path.read_bytes()) or record
+    named = f" --name {found.name}" if found.name else ""
+    server = f", {found.url}" if found.url else ""
+    return UsageError(
+        f"the {found.title} of this folder runs already (process {found.process}{server}): "
+        f"`moorage down{named}` ends it, `moorage up --name NAME` starts another beside it"
+    )
