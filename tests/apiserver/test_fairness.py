@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 
+import msgspec
 import pytest
 
 from moorage.apiserver.fairness import CALLS_MAX, CALLS_OF_USER_MAX, FairMutex, Fairness, FairQueue
@@ -60,6 +61,32 @@ async def test_health_and_watches_are_never_held_back():
         for _ in range(3000):
             stack.enter_context(fairness.under_way(call("a", watch="1")))
             stack.enter_context(fairness.under_way(call("a", "/livez")))
+
+
+@pytest.mark.parametrize(
+    "avoiding",
+    [
+        pytest.param(call("a", "/openapi/v2", watch="1"), id="a description that is watched"),
+        pytest.param(call("a", "/readyzoo"), id="a path that begins as a health check does"),
+        pytest.param(
+            Request(method="POST", path="/readyz", user=User("a")), id="a health check that writes"
+        ),
+        pytest.param(
+            msgspec.structs.replace(call("a", watch="1"), headers={"content-length": "3000000"}),
+            id="a watch with a body",
+        ),
+        pytest.param(
+            msgspec.structs.replace(call("a", "/readyz"), headers={"transfer-encoding": "chunked"}),
+            id="a health check with a body",
+        ),
+    ],
+)
+def test_no_call_avoids_the_limit_by_looking_like_a_watch_or_a_health_check(avoiding: Request):
+    fairness = Fairness()
+    with ExitStack() as stack:
+        for _ in range(CALLS_OF_USER_MAX):
+            stack.enter_context(fairness.under_way(avoiding))
+        assert _refused(fairness, avoiding)
 
 
 def _refused(fairness: Fairness, each: Request) -> bool:

@@ -77,6 +77,21 @@ class Kept:
         await self.persistence.close()
 
 
+async def test_a_write_that_is_on_the_disk_is_answered_though_telling_watchers_fails(
+    tmp_path, monkeypatch
+):
+    kept = Kept(tmp_path / "data")
+
+    def fail(writes: object) -> None:
+        raise RuntimeError("a fault of the watch log")
+
+    monkeypatch.setattr(kept.cluster.server.store, "publish", fail)
+    async with asyncio.timeout(10):
+        assert (await kept.cluster.reply("POST", CONFIG_MAPS, config_map())).status == 201
+    monkeypatch.undo()
+    await kept.close()
+
+
 async def test_a_terminating_namespace_goes_on_terminating_after_a_restart(tmp_path):
     pods, path = "/api/v1/namespaces/team/pods", "/api/v1/namespaces/team"
     first = Kept(tmp_path / "db")

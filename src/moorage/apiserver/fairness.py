@@ -29,6 +29,8 @@ _LEASES_IN_A_ROW = 4
 _RETRY_AFTER_SECONDS = 1
 _LEASES = "/apis/coordination.k8s.io/"
 _HEALTH = ("/healthz", "/livez", "/readyz")
+_HEALTH_CHECKS = tuple(f"{path}/" for path in _HEALTH)
+_RESOURCES = ("/api/", "/apis/")
 
 
 class FairQueue:
@@ -192,7 +194,16 @@ def _is_lease(call: Request) -> bool:
 
 
 def _is_exempt(call: Request) -> bool:
-    """Whether a call never waits: health, and streams, which have bounds of their own."""
-    if call.path.startswith(_HEALTH):
-        return True
-    return call.method == "GET" and bool(call.query) and Query(call.query).flag("watch")
+    """Whether a call never waits: health, and streams, which have bounds of their own.
+
+    Only a call without a body: reading it takes memory. Only where there is something to watch: a
+    description of all kinds is not answered faster because its caller asks to watch.
+    """
+    if call.method not in ("GET", "HEAD"):
+        return False
+    path, headers = call.path, call.headers
+    if not (path in _HEALTH or path.startswith(_HEALTH_CHECKS)):
+        watches = bool(call.query) and path.startswith(_RESOURCES)
+        if not (watches and Query(call.query).flag("watch")):
+            return False
+    return headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers

@@ -185,8 +185,11 @@ class Persistence:
         if self._refusing:
             self._refusing = False
             _log.warning("writes are kept again")
-        self._store.publish(group.writes)
-        group.settle(None)
+        try:
+            self._store.publish(group.writes)
+        finally:
+            # The writes are on the disk, whatever becomes of the watches.
+            group.settle(None)
         if self._journal.compaction_due and not self._compacting:
             self._compacting = True
             self._tasks.spawn(self._compact(), name="compact the journal")

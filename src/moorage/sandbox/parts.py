@@ -15,7 +15,7 @@ from moorage.base.errors import MoorageError, UsageError
 from moorage.sandbox.children import Child
 from moorage.sandbox.settings import ServerReport, ServerSettings
 
-_SERVER_COMMAND = (sys.executable, "-m", "moorage.sandbox.server_process")
+_SERVER_COMMAND = (sys.executable, "-P", "-m", "moorage.sandbox.server_process")
 EXIT_BAD_INPUT = 2
 _HUNG = (
     "the scheduler ended: a plugin hangs where it cannot be interrupted, the stack above says where"

@@ -14,6 +14,8 @@ import msgspec
 
 from moorage.apiserver.journal.faults import DamagedError
 from moorage.apiserver.journal.files import Files
+from moorage.apiserver.journal.groups import FORMAT
+from moorage.base.errors import UsageError
 
 MARK = "mark"
 PROGRESS = "progress"
@@ -51,6 +53,10 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     moment_ns: int
 
 
+class _Form(msgspec.Struct, frozen=True):
+    format: int
+
+
 class Progress(msgspec.Struct, frozen=True):
     """How far the chain went after the last commit."""
 
@@ -72,6 +78,8 @@ def read_mark(files: Files) -> Mark | None:
     ------
     DamagedError
         The mark differs from what the server wrote.
+    UsageError
+        The files are of another form, perhaps of a newer version.
     """
     if MARK not in files.names():
         return None
@@ -79,6 +87,12 @@ def read_mark(files: Files) -> Mark | None:
         text, _, checksum = file.read().partition(b"\n")
     if checksum != _checksum(text) + b"\n":
         raise DamagedError(f"{MARK} is not what was written", files.where)
+    form = msgspec.json.decode(text, type=_Form).format
+    if form != FORMAT:
+        raise UsageError(
+            f"{files.where} has format {form}, and this version of moorage writes format {FORMAT}; "
+            "use the version that wrote it, and `moorage snapshot save` to move on"
+        )
     return msgspec.json.decode(text, type=Mark)
 
 

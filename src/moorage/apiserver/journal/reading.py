@@ -88,11 +88,6 @@ def load(files: Files, *, served: bool = False) -> Kept | None:
         if served:
             raise DamagedError(f"{MARK} is missing", files.where)
         return None
-    if mark.format != FORMAT:
-        raise UsageError(
-            f"{files.where} has format {mark.format}, and this version of moorage writes format "
-            f"{FORMAT}; use the version that wrote it, and `moorage snapshot save` to move on"
-        )
     entries: Entries = {}
     reader = SnapshotReader(files, mark.snapshot)
     for entry in reader:

@@ -106,12 +106,15 @@ class _Salvage:
         self._sequence = self._version = self._moment_ns = 0
         names = files.names()
         self._damaged = [name for name in names if generation_of(name) is not None]
+        # The last group of the logs that was taken; None where it is unknown what comes next.
+        self._last: int | None = None
+        self._written_to = 0
         self._newest = max((generation_of(name) or 0 for name in self._damaged), default=0)
         self._mark = self._read_mark()
 
     def salvaged(self) -> Salvaged:
         first = self._read_snapshot()
-        last = self._mark.log if self._mark is not None else self._newest
+        last = max(self._mark.log if self._mark is not None else 0, *self._there("log-"), first)
         for generation in range(first, last + 1):
             self._read_log(generation, last=generation == last)
         mark, progress = self._mark, read_progress(self._files)
@@ -121,6 +124,10 @@ class _Salvage:
                 self._report.append(f"lost: the last {lost} groups of writes")
             self._sequence = max(self._sequence, progress.sequence)
             self._version = max(self._version, progress.version)
+        if mark is not None and (self._written_to > mark.log or self._version > mark.ceiling):
+            self._report.append("damaged: mark is older than the logs")
+            self._newest = max(self._newest, mark.log)
+            mark = None
         if mark is None:
             version = self._version + _VERSIONS_UNKNOWN
         else:
@@ -164,55 +171,83 @@ class _Salvage:
 
     def _read_snapshot(self) -> int:
         """Take the objects of the snapshot; return the generation of the first log behind it."""
-        there = [
-            generation_of(name) or 0
-            for name in self._damaged
-            if name.startswith("snapshot-") and not name.endswith(".new")
-        ]
-        generation = max(there, default=0)
-        if self._mark is not None:
+        there = self._there("snapshot-")
+        generation = max(there)
+        if self._mark is not None and (self._mark.snapshot in there or not generation):
             generation = self._mark.snapshot
         name = snapshot_name(generation)
-        if generation not in there:
-            if generation:
-                self._report.append(f"lost: {name} is missing, with all it held")
+        if generation not in there or not generation:
+            missing = f"{name} is missing" if generation else "there is no snapshot"
+            self._report.append(f"lost: {missing}, with all it held")
             return max(generation, 1)
-        before = "the first"
+        self._read_objects(name)
+        # Groups of a snapshot are counted apart from those of the logs.
+        self._sequence = self._last or 0
+        return generation
+
+    def _read_objects(self, name: str) -> None:
+        before, last, ended = "the first", 0, False
         gap: Gap | None = None
         for part in self._parts(name):
             if isinstance(part, Gap):
                 gap = part
                 continue
             found = part.entries() if part.kind is GroupKind.WRITES else []
-            if gap is not None:
+            if gap is not None or part.sequence > last + 1:
                 behind = _shown(found[0].key) if found else "the last"
                 self._report.append(_lost_objects(name, gap, before, behind))
                 gap = None
             if found:
                 before = _shown(found[-1].key)
+            last, ended = part.sequence, part.kind is GroupKind.END
+            if part.kind is GroupKind.OPENING:
+                self._last = self._opening(part, name)
             self._take(part)
-        if gap is not None:
+        if gap is not None or not ended:
             self._report.append(_lost_objects(name, gap, before, "the last"))
-        # Groups of a snapshot are counted apart from those of the logs.
-        self._sequence = 0
-        return generation
+
+    def _opening(self, group: Group, name: str) -> int:
+        """Return the group that the logs go on from, by the opening of a snapshot."""
+        opening = group.opening()
+        if opening.name != name:
+            self._report.append(
+                f"damaged: {name} is {opening.name} under another name: its objects are older"
+            )
+        return opening.sequence
+
+    def _there(self, prefix: str) -> list[int]:
+        """Return the generations of the files of a kind; 0 is always among them."""
+        return [0] + [
+            generation_of(name) or 0
+            for name in self._damaged
+            if name.startswith(prefix) and not name.endswith(".new")
+        ]
 
     def _read_log(self, generation: int, *, last: bool) -> None:
         name = log_name(generation)
         if name not in self._damaged:
             self._report.append(f"lost: {name} is missing, with all that was written in it")
+            self._last = None
             return
-        before = self._version
+        before, older = self._version, 0
         gap: Gap | None = None
         for part in self._parts(name, may_be_torn=last):
             if isinstance(part, Gap):
                 gap = part
                 continue
-            if gap is not None:
+            if self._last is not None and part.sequence <= self._last:
+                # An old copy: to apply it would take objects back to what they were.
+                older += part.kind is GroupKind.WRITES
+                continue
+            if gap is not None or (self._last is not None and part.sequence > self._last + 1):
                 self._report.append(_lost_writes(name, gap, before, part.version))
                 gap = None
+            if part.kind is GroupKind.WRITES:
+                self._written_to = generation
             self._take(part)
-            before = part.version
+            before, self._last = part.version, part.sequence
+        if older:
+            self._report.append(f"left out: {older} groups of {name}: they are kept already")
         if gap is not None:
             self._report.append(_lost_writes(name, gap, before, None))
 
@@ -236,17 +271,22 @@ class _Salvage:
             yield Gap(offset, len(data))
 
 
-def _lost_objects(name: str, gap: Gap, before: str, behind: str) -> str:
+def _place(name: str, gap: Gap | None) -> str:
+    """Name what is lost: damaged bytes, or groups that are not there."""
+    return f"a part of {name}" if gap is None else f"bytes {gap.start} to {gap.end} of {name}"
+
+
+def _lost_objects(name: str, gap: Gap | None, before: str, behind: str) -> str:
     return (
-        f"lost: bytes {gap.start} to {gap.end} of {name}: objects between {before} and {behind} "
+        f"lost: {_place(name, gap)}: objects between {before} and {behind} "
         "that were not written since"
     )
 
 
-def _lost_writes(name: str, gap: Gap, before: int, after: int | None) -> str:
+def _lost_writes(name: str, gap: Gap | None, before: int, after: int | None) -> str:
     versions = f"above {before}" if after is None else f"{before + 1} to at most {after}"
     return (
-        f"lost: bytes {gap.start} to {gap.end} of {name}: writes of resourceVersion {versions}; "
+        f"lost: {_place(name, gap)}: writes of resourceVersion {versions}; "
         "an object changed there is as it was before, one removed there is back"
     )
 

@@ -262,7 +262,7 @@ def _parts(
     command = []
     if options is not None:
         # The same command that a person would type, in its own process.
-        command = [sys.executable, "-m", "moorage.cli.main", "run", "--end-with-stdin"]
+        command = [sys.executable, "-P", "-m", "moorage.cli.main", "run", "--end-with-stdin"]
         command += _arguments(options)
         pace = settings.pace
         command += ["--pace", str(pace.speed), str(pace.start_ns), pace.timeline]

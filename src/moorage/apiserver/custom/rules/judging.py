@@ -69,7 +69,8 @@ class Judge:
     def _connection(self) -> Connection:
         if self._running is None:
             ours, its = Pipe()
-            command = [sys.executable, "-c", _PROGRAM % its.fileno()]
+            # -P: no module is taken from the directory that the server was started in.
+            command = [sys.executable, "-P", "-c", _PROGRAM % its.fileno()]
             null = subprocess.DEVNULL
             process = subprocess.Popen(
                 command, stdin=null, stdout=null, stderr=null, pass_fds=[its.fileno()]
