@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from moorage.apiserver import fairness, http
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
@@ -152,17 +153,29 @@ async def test_nobody_in_particular_is_answered_before_the_body_has_come(tmp_pat
         pytest.param(b"GET /api HTTP/1.1\r\nHost: x\r\nA: ", id="half a header"),
     ],
 )
-async def test_a_connection_whose_headers_do_not_come_is_closed(
-    sent: bytes, tmp_path: Path, monkeypatch: Any
+@pytest.mark.parametrize(
+    "make_loop",
+    [
+        pytest.param(asyncio.SelectorEventLoop, id="asyncio"),
+        pytest.param(uvloop.new_event_loop, id="the loop of a sandbox"),
+    ],
+)
+def test_a_connection_whose_headers_do_not_come_is_closed(
+    sent: bytes, make_loop: Any, tmp_path: Path, monkeypatch: Any
 ):
     monkeypatch.setattr(http, "_HEADERS_SECONDS", 0.05)
-    async with listening(tmp_path) as wire:
-        reader, writer = await wire.connect()
-        writer.write(sent)
-        async with asyncio.timeout(5):
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-        writer.close()
+
+    async def main() -> None:
+        async with listening(tmp_path) as wire:
+            reader, writer = await wire.connect()
+            writer.write(sent)
+            async with asyncio.timeout(5):
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+            writer.close()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
 
 
 async def test_a_body_that_does_not_come_ends_the_call(tmp_path: Path, monkeypatch: Any):

@@ -117,7 +117,7 @@ class _Connection(web.RequestHandler):
         self._waiting.cancel()
 
     def _end(self) -> None:
-        if isinstance(self.transport, asyncio.Transport):
+        if self.transport is not None:
             self.transport.abort()
 
 
