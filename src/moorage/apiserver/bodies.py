@@ -77,19 +77,32 @@ def decode_json(request: Request) -> Any:
     StatusError
         413: too large. 400: not JSON, too deep or too many values.
     """
-    body = request.body
-    check_length(body)
-    brackets = body.count(b"{") + body.count(b"[")
+    check_length(request.body)
     try:
-        if brackets + body.count(b",") > OF_BODY.values_max:
-            _check_count(body)
-        value = _decoder.decode(body)
-        if brackets > OF_BODY.depth_max:
-            check_bounds(value, OF_BODY)
-    except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return bounded_json(request.body)
+    except DecodeError as error:
         raise bad_request(
-            f"couldn't get version/kind; json parse error: {error} ({_summary(body)})"
+            f"couldn't get version/kind; json parse error: {error} ({_summary(request.body)})"
         ) from error
+
+
+def bounded_json(text: bytes) -> Any:
+    """Decode JSON within the bounds of a body, also where it is only a part of one.
+
+    Raises
+    ------
+    DecodeError
+        Not JSON, too deep or too many values.
+    """
+    brackets = text.count(b"{") + text.count(b"[")
+    try:
+        if brackets + text.count(b",") > OF_BODY.values_max:
+            _check_count(text)
+        value = _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(str(error)) from error
+    if brackets > OF_BODY.depth_max:
+        check_bounds(value, OF_BODY)
     return value
 
 

@@ -11,7 +11,7 @@ from moorage.api.resources import group_version_path
 from moorage.apiserver import facts as api
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.codec import encode
-from moorage.apiserver.protobuf.envelope import read_object, wrap, write_object
+from moorage.apiserver.protobuf.envelope import _part, read_object, wrap, write_object
 from moorage.apiserver.requests import Reply
 from tests.apiserver.crd import car, definition
 from tests.apiserver.harness import CONFIG_MAPS, NODES, PODS, Cluster, config_map, failure, pod
@@ -284,6 +284,25 @@ async def test_what_cannot_be_read_is_refused_with_the_reason(body, message):
     status, found = await Cluster().call("POST", NODES, body, content_type=PROTOBUF)
     assert (status, found["reason"]) == (400, "BadRequest")
     assert message in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        pytest.param(
+            b'{"a":' + b"[" * 201 + b"]" * 201 + b"}", "Raw: nested deeper than 200", id="depth"
+        ),
+        pytest.param(b"[" + b"[]," * 100_001 + b"0]", "Raw: more than 100000 values", id="values"),
+        pytest.param(b'{"a"', "Raw: Input data was truncated", id="no JSON"),
+        pytest.param(b'"\xff"', "Raw: 'utf-8' codec can't decode", id="no UTF-8"),
+    ],
+)
+async def test_json_within_a_field_has_the_bounds_of_a_body(fields: bytes, told: str):
+    meta = _part(1, b"a") + _part(17, _part(7, _part(1, fields)))
+    body = wrap("v1", "ConfigMap", _part(1, meta))
+    status, found = await Cluster().call("POST", CONFIG_MAPS, body, content_type=PROTOBUF)
+    assert (status, found["reason"]) == (400, "BadRequest")
+    assert told in found["message"]
 
 
 async def test_a_body_above_three_megabytes_is_refused():

@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.apiserver.bodies import bounded_json
 from moorage.apiserver.protobuf import facts
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339, rfc3339_micro
+from moorage.base.errors import DecodeError
 
 Parts = dict[str, Any]
 """Values of a message's fields by their names in the runtime."""
@@ -36,7 +38,6 @@ _UNITS: Final = {
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?)(ms|us|µs|ns|h|m|s)")
 
 _write_json = msgspec.json.Encoder().encode
-_read_json = msgspec.json.Decoder().decode
 
 
 class Special(msgspec.Struct, frozen=True):
@@ -154,7 +155,10 @@ def _free_json(name: str) -> Special:
 
     def read(message: Any) -> Any:
         raw = getattr(message, name)
-        return _read_json(raw) if raw else None
+        try:
+            return bounded_json(raw) if raw else None
+        except DecodeError as error:
+            raise ValueError(f"{name}: {error}") from error
 
     return Special(write, read, {})
 
