@@ -1,8 +1,10 @@
 """Whatever a user sends, ``/readyz`` is answered within a tenth of a second.
 
-A probe asks for it again and again while a call is answered that once stopped everybody. What it
-waited is the shorter of the time that passed and the processor time this process used meanwhile:
-so another program on the machine is not taken for a delay of ours.
+A probe asks for it again and again while a call is answered that once stopped everybody. Two things
+are measured. One is the processor time of the loop's own thread during one probe, which no other
+program changes. The other is the delay of the probe: the shorter of the time that passed and the
+processor time this process used meanwhile. On a busy machine even a thread that gives way all the
+time delays the probe. That much is allowed on top, and is measured then and there.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from moorage.apiserver.aside import _yielding
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import wrap, write_object
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
@@ -27,6 +30,9 @@ YAML = "application/yaml"
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
 DELAY_SECONDS_MAX = 0.1
+ALLOWANCE_SECONDS_MAX = 0.1
+CALIBRATION_SECONDS = 0.5
+TRIES_MAX = 4
 MAPS = CONFIG_MAPS.encode()
 
 
@@ -221,6 +227,13 @@ CALLS: list[Any] = [
         write_object(_maps_of([[]] * 1_000_000)),
         id="a million lists within a field of JSON",
     ),
+    pytest.param(
+        "POST",
+        CONFIG_MAPS,
+        PROTOBUF,
+        write_object(_maps_of({str(n): {} for n in range(250_000)})),
+        id="250,000 fields within a field of JSON",
+    ),
     pytest.param("GET", CONFIG_MAPS, PROTOBUF, b"", id="a list of 3,000 in protobuf"),
     pytest.param(
         "GET",
@@ -263,18 +276,42 @@ CALLS: list[Any] = [
 ]
 
 
-async def _delay_while(wire: Wire, work: Callable[[], Any]) -> tuple[float, Answer]:
-    """Return the longest delay of the probe while work is done, seconds, and what came of it."""
+class Delay(NamedTuple):
+    """What one call did to the probes, seconds: to their delay, and to the loop; and its answer."""
+
+    probe: float
+    loop: float
+    answer: Any
+
+
+async def _probed(wire: Wire, work: Callable[[], Any]) -> Delay:
+    """Probe while work is done; return the longest delay and the most work of the loop."""
     reader, writer = await wire.connect()
-    worst = 0.0
+    probe = loop = 0.0
     task = asyncio.ensure_future(work())  # noqa: TID251
     while not task.done():
-        began, used = time.perf_counter(), time.process_time()
+        began, used, worked = time.perf_counter(), time.process_time(), time.thread_time()
         writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await read_answer(reader)).body == b"ok"
-        worst = max(worst, min(time.perf_counter() - began, time.process_time() - used))
+        loop = max(loop, time.thread_time() - worked)
+        probe = max(probe, min(time.perf_counter() - began, time.process_time() - used))
     writer.close()
-    return worst, await task
+    return Delay(probe, loop, await task)
+
+
+def _give_way() -> None:
+    end = time.perf_counter() + CALIBRATION_SECONDS
+    while time.perf_counter() < end:
+        pass
+
+
+async def _delay_while(wire: Wire, work: Callable[[], Any]) -> Delay:
+    """Probe while work is done, less what a probe waits beside a thread that gives way."""
+    found = await _probed(wire, work)
+    if found.probe < DELAY_SECONDS_MAX:
+        return found
+    beside = await _probed(wire, lambda: asyncio.to_thread(_yielding, _give_way))
+    return found._replace(probe=found.probe - min(beside.probe, ALLOWANCE_SECONDS_MAX))
 
 
 async def _prepared(wire: Wire) -> None:
@@ -286,18 +323,22 @@ async def _prepared(wire: Wire) -> None:
     await cluster.ok("POST", PODS, pod("p"))
 
 
-async def _least_delay(measure: Callable[[], Awaitable[tuple[float, Answer]]]) -> Answer:
-    """Hold the least of three delays against the bound, and return the first answer.
+async def _least_delay(measure: Callable[[], Awaitable[Delay]]) -> Answer:
+    """Hold the least of several delays against the bound, and return the first answer.
 
-    Other programs on the machine only ever add to a delay; a call that holds the loop holds it
-    every time.
+    Other programs on the machine only ever add to a delay. A call that holds the loop, or the
+    interpreter, does so every time.
     """
-    delay, answer = await measure()
-    for _ in range(2):
-        if delay < DELAY_SECONDS_MAX:
+    first = await measure()
+    probe, loop = first.probe, first.loop
+    for _ in range(TRIES_MAX - 1):
+        if max(probe, loop) < DELAY_SECONDS_MAX:
             break
-        delay = min(delay, (await measure())[0])
-    assert delay < DELAY_SECONDS_MAX
+        again = await measure()
+        probe, loop = min(probe, again.probe), min(loop, again.loop)
+    assert loop < DELAY_SECONDS_MAX, "the loop was kept"
+    assert probe < DELAY_SECONDS_MAX, "the interpreter was kept"
+    answer: Answer = first.answer
     return answer
 
 
@@ -312,7 +353,7 @@ async def test_a_call_keeps_nobody_from_being_answered(
         headers.append(b"Content-Type: " + form.encode())
     head = f"{method} {path}".encode()
 
-    async def on_a_new_server() -> tuple[float, Answer]:
+    async def on_a_new_server() -> Delay:
         async with listening(tmp_path) as wire:
             await _prepared(wire)
             return await _delay_while(wire, lambda: wire.send(head, SECRET, *headers, body=body))
