@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.kinds.pod_admission import qos_class
-from moorage.apiserver.kinds.pod_defaults import image_pull_policy
+from moorage.apiserver.kinds.pod.admission import qos_class
+from moorage.apiserver.kinds.pod.defaults import image_pull_policy
 from moorage.apiserver.status import StatusError
 from tests.apiserver_kinds.builders import KINDS, World, container, created, named, pod
 

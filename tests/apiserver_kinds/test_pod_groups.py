@@ -14,13 +14,16 @@ GANG = {"gang": {"minCount": 2}}
 
 
 def group(**spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": GANG, **spec}}
+    return {
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": GANG, **spec},
+    }
 
 
 def faults(obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
     kind = KINDS[POD_GROUPS]
     kind.defaults(obj)
-    return [each.field for each in kind.check(obj, old)]
+    return [each.field for each in kind.validate(obj, old, subresource=None)]
 
 
 @pytest.mark.parametrize(
@@ -64,19 +67,20 @@ def test_a_pod_group_stays_as_it_was_created():
 def test_the_table_tells_the_policy_and_what_came_of_it():
     obj = group()
     kind = KINDS[POD_GROUPS]
-    assert kind.cells(obj, 0)[:3] == ["g", "gang (2)", "<none>"]
+    assert kind.row(obj, 0)[:3] == ["g", "gang (2)", "<none>"]
     condition = {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable"}
     obj["status"] = {"conditions": [condition]}
-    assert kind.cells(obj, 0)[:3] == ["g", "gang (2)", "False (Unschedulable)"]
+    assert kind.row(obj, 0)[:3] == ["g", "gang (2)", "False (Unschedulable)"]
 
 
 def test_a_workload_has_templates_of_groups():
     kind = KINDS[WORKLOADS]
     template = {"name": "workers", "schedulingPolicy": dict(GANG)}
-    obj: dict[str, Any] = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [template]}}
+    metadata = {"name": "w", "namespace": "default"}
+    obj: dict[str, Any] = {"metadata": metadata, "spec": {"podGroupTemplates": [template]}}
     kind.defaults(obj)
     assert template["disruptionMode"] == "Pod"
-    assert kind.check(obj, None) == []
-    assert kind.cells(obj, 0)[:2] == ["w", 1]
+    assert kind.validate(obj, None, subresource=None) == []
+    assert kind.row(obj, 0)[:2] == ["w", 1]
     empty: dict[str, Any] = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": []}}
     assert [each.field for each in kind.check(empty, None)] == ["spec.podGroupTemplates"]

@@ -7,7 +7,7 @@ objects belongs to the kinds (``prepare_create``).
 from __future__ import annotations
 
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.limit_ranges import limit_faults
+from moorage.apiserver.kinds.limit_range import limit_faults
 from moorage.apiserver.kinds.tree import text
 from moorage.apiserver.quota import Quotas
 from moorage.apiserver.rbac.escalation import Escalation

@@ -11,7 +11,7 @@ from importlib.resources import files
 import msgspec
 
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.core_admission import SERVICE_NETWORK
+from moorage.apiserver.kinds.service import SERVICE_NETWORK
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles
 from moorage.apiserver.server import ApiServer

@@ -124,6 +124,9 @@ class Column(msgspec.Struct, frozen=True):
         As shown; ``type`` is an OpenAPI type, ``format`` is ``name`` for the name column.
     priority
         0 is always shown, anything higher only by ``kubectl get -o wide``.
+    cell
+        The column's cell of an object, at a time in nanoseconds; None where a function of the kind
+        returns the whole row.
     """
 
     name: str
@@ -131,6 +134,7 @@ class Column(msgspec.Struct, frozen=True):
     format: str = ""
     description: str = ""
     priority: int = 0
+    cell: Callable[[Obj, int], Any] | None = None
 
 
 class ScalePaths(msgspec.Struct, frozen=True):

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.limit_ranges import spelled
+from moorage.apiserver.kinds.limit_range import spelled
+from moorage.apiserver.kinds.quantities import Amounts
 from moorage.apiserver.kinds.tree import child, objects, text
-from moorage.apiserver.kinds.usage import Amounts, matches_scopes, usage
+from moorage.apiserver.kinds.usage import matches_scopes, usage
 from moorage.apiserver.record import Record
 from moorage.apiserver.status import forbidden
 from moorage.apiserver.views import Served

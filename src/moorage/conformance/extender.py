@@ -17,7 +17,7 @@ import msgspec
 from moorage.api.codec import decode_untyped, encode
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
-from moorage.apiserver.kinds.pod_defaults import default_pod
+from moorage.apiserver.kinds.pod.defaults import default_pod
 from moorage.client.event_series import shorten
 from moorage.client.extender import HttpExtender
 from moorage.client.transport import Answer, Call, LineStream

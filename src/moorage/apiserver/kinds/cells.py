@@ -1,26 +1,22 @@
-"""Parts of table cells: ages, selectors, container lists.
+"""The columns of tables: a column with the path or function of its cell; ages, selectors, lists.
 
-Place in the flow: used by `pod_columns`, `core_columns` and `workload_columns`. The forms are
-those of kubernetes v1.36 pkg/printers and apimachinery pkg/util/duration.
+The columns and forms of all kinds are those of kubernetes v1.36
+pkg/printers/internalversion/printers.go and apimachinery pkg/util/duration.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from moorage.apiserver.kind import Column
-from moorage.apiserver.kinds.tree import Json, child, items, objects, text
+from moorage.apiserver.kind import Column, Obj
+from moorage.apiserver.kinds.fields import value_at
+from moorage.apiserver.kinds.tree import Json, child, condition, items, objects, text
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
 UNSET = "<unset>"
-
-NAME = Column("Name", "string", "name", "Name of the object, unique within its namespace")
-AGE = Column("Age", "string", "", "Time since the object was created")
-CONTAINERS = Column("Containers", "string", "", "Names of the template's containers", 1)
-IMAGES = Column("Images", "string", "", "Images of the template's containers", 1)
-SELECTOR = Column("Selector", "string", "", "Label selector of the pods that belong", 1)
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -115,3 +111,90 @@ def template_cells(obj: Json) -> list[Any]:
     names = ",".join(text(each, "name") for each in found)
     images = ",".join(text(each, "image") for each in found)
     return [names, images]
+
+
+Source = str | Callable[[Obj], Any]
+"""Path of a value, or function of an object."""
+
+
+def column(name: str, source: Source, description: str, *, empty: str = "") -> Column:
+    """Return a column of texts; ``empty`` stands for an empty text."""
+    read = _reader(source)
+    return Column(name, "string", "", description, 0, lambda obj, _: str(read(obj) or "") or empty)
+
+
+def wide(name: str, source: Source, description: str, *, empty: str = "") -> Column:
+    """Return a column of texts that only ``kubectl get -o wide`` shows."""
+    shown = column(name, source, description, empty=empty)
+    return Column(name, "string", "", description, 1, shown.cell)
+
+
+def count(name: str, source: Source, description: str) -> Column:
+    """Return a column of integers."""
+    read = _reader(source)
+    return Column(name, "integer", "", description, 0, lambda obj, _: read(obj) or 0)
+
+
+def flag(name: str, source: Source, description: str) -> Column:
+    """Return a column of booleans."""
+    read = _reader(source)
+    return Column(name, "boolean", "", description, 0, lambda obj, _: read(obj) is True)
+
+
+def timed(name: str, cell: Callable[[Obj, int], Any], description: str) -> Column:
+    """Return a column whose cells depend on the time."""
+    return Column(name, "string", "", description, 0, cell)
+
+
+def _reader(source: Source) -> Callable[[Obj], Any]:
+    if not isinstance(source, str):
+        return source
+    path = tuple(source.split("."))
+    return lambda obj: value_at(obj, path)
+
+
+def is_true(obj: Obj, kind: str) -> bool:
+    """Whether an object has a condition of this type that is true."""
+    found = condition(obj, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def duration_between(start: str, end: str, now_ns: int) -> str:
+    """Return the time from start to end, or to now; empty text before the start."""
+    if not start:
+        return ""
+    end_ns = parse_rfc3339(end) if end else now_ns
+    return human_duration(truncated_seconds(end_ns - parse_rfc3339(start)))
+
+
+def reference(obj: Json, *path: str) -> str:
+    """Return a reference as ``Kind/name``."""
+    return f"{text(obj, *path, 'kind')}/{text(obj, *path, 'name')}"
+
+
+def _listed(key: str) -> Callable[[Obj], str]:
+    return lambda obj: ",".join(text(entry, key) for entry in template_containers(obj))
+
+
+def template_containers(obj: Json) -> list[Json]:
+    """Return the containers of a workload's template; a cron job has its template deeper."""
+    spec = child(obj, "spec", "jobTemplate", "spec") or child(obj, "spec")
+    return objects(spec, "template", "spec", "containers")
+
+
+NAME = Column(
+    "Name",
+    "string",
+    "name",
+    "Name of the object, unique within its namespace",
+    cell=lambda obj, _: name_of(obj),
+)
+AGE = Column("Age", "string", "", "Time since the object was created", cell=age)
+CREATED = "metadata.creationTimestamp"
+CONTAINERS = wide("Containers", _listed("name"), "Names of the template's containers")
+IMAGES = wide("Images", _listed("image"), "Images of the template's containers")
+SELECTOR = wide(
+    "Selector",
+    lambda obj: format_selector(child(obj, "spec", "selector")),
+    "Label selector of the pods that belong",
+)

@@ -110,14 +110,16 @@ def _state(obj: Obj) -> str:
     return ",".join([*shown, *issued])
 
 
-CERTIFICATE_REQUEST = ServedKind(
-    resource=resource_type("certificates.k8s.io/v1", "certificatesigningrequests"),
-    columns=_COLUMNS,
-    cells=_cells,
-    on_create=_prepare,
-    name_rule=path_segment_name,
-    has_status=True,
-    parts={"approval": Part(take=_take_approval, check=_check_conditions)},
-    check=_check,
-    check_status=_check_conditions,
+KINDS = (
+    ServedKind(
+        resource=resource_type("certificates.k8s.io/v1", "certificatesigningrequests"),
+        columns=_COLUMNS,
+        cells=_cells,
+        on_create=_prepare,
+        name_rule=path_segment_name,
+        has_status=True,
+        parts={"approval": Part(take=_take_approval, check=_check_conditions)},
+        check=_check,
+        check_status=_check_conditions,
+    ),
 )

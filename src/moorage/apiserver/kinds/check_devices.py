@@ -19,8 +19,8 @@ from moorage.apiserver.kind import (
     not_supported,
     required,
 )
-from moorage.apiserver.kinds.check_scheduling import check_node_selector
 from moorage.apiserver.kinds.metadata import immutable
+from moorage.apiserver.kinds.selectors import check_node_selector
 from moorage.apiserver.kinds.tree import Json, child, number, objects, text
 
 _MODES = ("All", "ExactCount")

@@ -77,7 +77,7 @@ def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
     )
 
     def cells(obj: Obj, now_ns: int) -> list[Any]:
-        return stored.cells(to_stored(obj), now_ns)
+        return stored.row(to_stored(obj), now_ns)
 
     return ServedKind(
         resource=resource,

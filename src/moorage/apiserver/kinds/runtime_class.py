@@ -1,23 +1,21 @@
 """RuntimeClass, and the fields that a class adds to its pods.
 
-Place in the flow: a row of `moorage.apiserver.kinds.registry`; `pod_admission` calls
-`admit_runtime_class`. Mirrors kubernetes v1.36 pkg/apis/node/validation and
+`pod.admission` calls `admit_runtime_class`. Mirrors kubernetes v1.36 pkg/apis/node/validation and
 plugin/pkg/admission/runtimeclass/admission.go.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from moorage.api.names import dns_label_faults
 from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.built_in import resource_type
-from moorage.apiserver.kind import Column, Context, FieldError, Obj, invalid, required
-from moorage.apiserver.kinds.cells import AGE, NAME, age, name_of
-from moorage.apiserver.kinds.check_resources import check_quantity
-from moorage.apiserver.kinds.check_scheduling import check_tolerations
-from moorage.apiserver.kinds.metadata import check_labels, immutable
+from moorage.apiserver.kind import Context, Obj
+from moorage.apiserver.kinds.cells import AGE, NAME, column, name_of
+from moorage.apiserver.kinds.fields import each_value, kept, named, rules
+from moorage.apiserver.kinds.metadata import check_labels
+from moorage.apiserver.kinds.quantities import check_quantity
+from moorage.apiserver.kinds.selectors import check_tolerations
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, objects, text
 
@@ -71,29 +69,21 @@ def _add_scheduling(pod: Obj, scheduling: Json, resource: ResourceType) -> None:
         spec["tolerations"] = tolerations + [dict(each) for each in more]
 
 
-def _check(new: Obj, old: Obj | None) -> list[FieldError]:
-    handler = text(new, "handler")
-    errors = [invalid("handler", handler, fault) for fault in dns_label_faults(handler)]
-    if not handler:
-        errors = [required("handler")]
-    if old is not None and handler != text(old, "handler"):
-        errors.append(immutable("handler", handler))
-    for name, value in child(new, "overhead", "podFixed").items():
-        errors += check_quantity(value, f"overhead.podFixed[{name}]")
-    scheduling = child(new, "scheduling")
-    errors += check_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
-    tolerations = objects(scheduling, "tolerations")
-    return errors + check_tolerations(tolerations, "scheduling.tolerations")
-
-
-def _cells(obj: Obj, now_ns: int) -> list[Any]:
-    return [name_of(obj), text(obj, "handler"), age(obj, now_ns)]
-
-
-RUNTIME_CLASS = ServedKind(
-    resource=resource_type("node.k8s.io/v1", "runtimeclasses"),
-    columns=(NAME, Column("Handler", description="Configuration that the runtime should use"), AGE),
-    cells=_cells,
-    check=_check,
-    acted_on_by="admission of pods",
+KINDS = (
+    ServedKind(
+        resource=resource_type("node.k8s.io/v1", "runtimeclasses"),
+        acted_on_by="admission of pods",
+        columns=(
+            NAME,
+            column("Handler", "handler", "Configuration that the runtime should use"),
+            AGE,
+        ),
+        rules=rules(
+            ("handler", named(dns_label_faults, empty="required")),
+            ("overhead.podFixed", each_value(check_quantity)),
+            ("scheduling.nodeSelector", check_labels),
+            ("scheduling.tolerations", check_tolerations),
+        ),
+        change=kept("handler"),
+    ),
 )

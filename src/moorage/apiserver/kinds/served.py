@@ -24,8 +24,7 @@ from moorage.apiserver.kind import (
     Shape,
     Translation,
 )
-from moorage.apiserver.kinds.core_defaults import default_nothing
-from moorage.apiserver.kinds.fields import name_fields
+from moorage.apiserver.kinds.fields import Change, Rule, name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
 from moorage.apiserver.schema import catalog
@@ -34,6 +33,10 @@ from moorage.apiserver.schema.builtin import builtin_shape
 Prepare = Callable[[Obj, Context, ResourceType], None]
 Complete = Callable[[Obj, Obj, Context], None]
 Check = Callable[[Obj, "Obj | None"], list[FieldError]]
+
+
+def default_nothing(obj: Obj) -> None:
+    """Kinds without defaults."""
 
 
 def keep_as_sent(obj: Obj, ctx: Context, resource: ResourceType) -> None:
@@ -84,7 +87,8 @@ class ServedKind:
     resource
         Group, version, kind, names and scope.
     columns, cells
-        Table output: the columns, and the function that fills them.
+        Table output: the columns, and the function of whole rows; None where each column has its
+        cell.
     defaults
         Fills in defaults, in place.
     status_defaults
@@ -95,14 +99,19 @@ class ServedKind:
         Copies fields of the old object into an update, or adds fields as creation would.
     settle
         Writes the server's own fields, once spec and status of an update are known.
-    check, check_status
-        Rules of the object, and rules of its status for a write of the status alone.
+    rules, change
+        The errors of an object, and the errors of its change; `moorage.apiserver.kinds.fields`
+        builds both.
+    check
+        Rules that need both objects.
+    check_status
+        Rules of the status, for a write of the status alone.
     fields
         Values for field selectors.
     name_rule
         Rule for valid names.
     has_status
-        The kind has a status subresource.
+        The kind has a status subresource; None for what the facts say.
     keeps_status
         Creation keeps the client's status (nodes register with their status).
     counts_generations
@@ -116,7 +125,7 @@ class ServedKind:
     verbs
         Verbs of discovery that the resource answers; empty for the verbs in the facts.
     scale
-        Paths of the counts in the subresource ``scale``; None without it.
+        Paths of the counts in the subresource ``scale``; None for what the facts say.
     custom_shape
         Shape of the objects; None for built-in kinds.
     translation
@@ -129,17 +138,19 @@ class ServedKind:
 
     resource: ResourceType
     columns: tuple[Column, ...]
-    cells: Callable[[Obj, int], list[Any]]
+    cells: Callable[[Obj, int], list[Any]] | None = None
     defaults: Callable[[Obj], None] = default_nothing
     status_defaults: Callable[[Obj], None] | None = None
     on_create: Prepare = keep_as_sent
     on_update: Complete = keep_change
     settle: Complete = keep_change
+    rules: Rule | None = None
+    change: Change | None = None
     check: Check = accept_all
     check_status: Check = accept_all
     fields: Callable[[Obj], dict[str, str]] = name_fields
     name_rule: NameRule = dns_subdomain_faults
-    has_status: bool = False
+    has_status: bool | None = None
     keeps_status: bool = False
     counts_generations: bool = False
     open_status: tuple[str, ...] = OPEN_METADATA
@@ -153,7 +164,11 @@ class ServedKind:
     acted_on_by: str = ""
 
     def __post_init__(self) -> None:
-        """Give a built-in kind its shape and verbs, once, because each call needs them."""
+        """Give a built-in kind what the facts say, once, because each call needs it."""
+        if self.has_status is None:
+            object.__setattr__(self, "has_status", fact_of(self.resource, "status") is not None)
+        if self.scale is None and fact_of(self.resource, "scale") is not None:
+            object.__setattr__(self, "scale", ScalePaths())
         if not self.verbs:
             fact = fact_of(self.resource)
             verbs = VERBS if fact is None else frozenset(verbs_of(fact))
@@ -262,7 +277,10 @@ class ServedKind:
             return errors + self.check_status(obj, old)
         if subresource is not None and subresource in self.parts:
             return errors + self.parts[subresource].check(obj, old)
-        return errors + self.check(obj, old)
+        if self.rules is not None:
+            errors += self.rules(obj, "")
+        errors += self.check(obj, old)
+        return errors + self.change(obj, old) if self.change and old is not None else errors
 
     def warnings(self, obj: Obj) -> list[str]:
         """Return further warnings for a client that writes the object."""
@@ -274,7 +292,9 @@ class ServedKind:
 
     def row(self, obj: Obj, now_ns: int) -> list[Any]:
         """Cells of Table output, one for each column."""
-        return self.cells(obj, now_ns)
+        if self.cells is not None:
+            return self.cells(obj, now_ns)
+        return [column.cell(obj, now_ns) for column in self.columns if column.cell is not None]
 
 
 def _body(obj: Obj) -> dict[str, Any]:

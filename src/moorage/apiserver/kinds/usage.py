@@ -1,7 +1,7 @@
 """The use of a resource quota by an object.
 
-Place in the flow: `moorage.apiserver.quota` adds these amounts up, `limit_ranges` compares a pod's
-totals with its bounds. Mirrors kubernetes v1.36 pkg/quota/v1/evaluator/core. Amounts are in nano
+`moorage.apiserver.quota` adds these amounts up, `limit_range` compares a pod's totals with its
+bounds. Mirrors kubernetes v1.36 pkg/quota/v1/evaluator/core. Amounts are in nano
 units, as `moorage.api.quantity.parse_quantity` returns them.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from moorage.api.quantity import NANO
-from moorage.apiserver.kinds.check_resources import nano_of
+from moorage.apiserver.kinds.pod.resources import container_totals
+from moorage.apiserver.kinds.pod.scheduling import affinity_terms
+from moorage.apiserver.kinds.quantities import Amounts, amounts, nano_of
 from moorage.apiserver.kinds.tree import Json, child, number, objects, text
-
-Amounts = dict[str, int]
 
 _PODS = "pods"
 # Resources that a quota may name without a prefix; they mean requests.
 _BARE = ("cpu", "memory", "ephemeral-storage")
 # Kinds a quota may count by their bare name, besides count/<resource>.
-_COUNTED = frozenset(
+COUNTED = frozenset(
     {
         "configmaps",
         "persistentvolumeclaims",
@@ -32,13 +32,8 @@ _COUNTED = frozenset(
 )
 
 
-def amounts(listed: Json) -> Amounts:
-    """Return a resource list in nano units; invalid quantities are left out."""
-    return {name: nano for name, each in listed.items() if (nano := nano_of(each)) is not None}
-
-
 def pod_totals(spec: Json, part: str) -> Amounts:
-    """Return the highest amounts that a pod uses at any moment.
+    """Return the highest amounts that a pod uses at any moment, its overhead included.
 
     Parameters
     ----------
@@ -46,43 +41,12 @@ def pod_totals(spec: Json, part: str) -> Amounts:
         The pod's spec.
     part
         ``requests`` or ``limits``.
-
-    Notes
-    -----
-    Init containers run one after another before the other containers. Init containers with
-    ``restartPolicy: Always`` go on running. Source: kubernetes v1.36 component-helpers
-    resource/helpers.go.
     """
-    total: Amounts = {}
-    for container in objects(spec, "containers"):
-        _add(total, amounts(child(container, "resources", part)))
-    lasting: Amounts = {}
-    highest: Amounts = {}
-    for container in objects(spec, "initContainers"):
-        own = amounts(child(container, "resources", part))
-        if text(container, "restartPolicy") == "Always":
-            _add(total, own)
-            _add(lasting, own)
-            own = dict(lasting)
-        else:
-            _add(own, lasting)
-        _raise_to(highest, own)
-    _raise_to(total, highest)
-    total |= amounts(child(spec, "resources", part))
+    total = container_totals(spec, part) | amounts(child(spec, "resources", part))
     for name, nano in amounts(child(spec, "overhead")).items():
         if part == "requests" or name in total:
             total[name] = total.get(name, 0) + nano
     return total
-
-
-def _add(total: Amounts, more: Mapping[str, int]) -> None:
-    for name, nano in more.items():
-        total[name] = total.get(name, 0) + nano
-
-
-def _raise_to(total: Amounts, floor: Mapping[str, int]) -> None:
-    for name, nano in floor.items():
-        total[name] = max(total.get(name, 0), nano)
 
 
 def usage(shelf: str, obj: Json) -> Amounts:
@@ -96,7 +60,7 @@ def usage(shelf: str, obj: Json) -> Amounts:
         The object.
     """
     found: Amounts = {f"count/{shelf}": NANO}
-    if shelf in _COUNTED and shelf != _PODS:
+    if shelf in COUNTED and shelf != _PODS:
         found[shelf] = NANO
     special = _SPECIAL.get(shelf)
     if special is not None:
@@ -199,11 +163,7 @@ def _matches_value(value: str, operator: str, values: Iterable[str]) -> bool:
 
 
 def _crosses_namespaces(spec: Json) -> bool:
-    for kind in ("podAffinity", "podAntiAffinity"):
-        rules = child(spec, "affinity", kind)
-        terms = objects(rules, "requiredDuringSchedulingIgnoredDuringExecution")
-        preferred = objects(rules, "preferredDuringSchedulingIgnoredDuringExecution")
-        for term in [*terms, *(child(each, "podAffinityTerm") for each in preferred)]:
-            if term.get("namespaces") or term.get("namespaceSelector") is not None:
-                return True
-    return False
+    return any(
+        term.get("namespaces") or term.get("namespaceSelector") is not None
+        for term in affinity_terms(spec)
+    )

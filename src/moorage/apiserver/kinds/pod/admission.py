@@ -1,7 +1,6 @@
 """Fields that the creation of a pod adds: priority, tolerations, conditions, QoS class.
 
-Place in the flow: `prepare_create` of pods, after defaulting and before validation. Mirrors
-kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
+Mirrors kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
 defaulttolerationseconds,limitranger,serviceaccount}.
 """
 
@@ -9,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
-from moorage.apiserver.kinds.limit_ranges import default_from_limit_ranges
+from moorage.apiserver.kinds.limit_range import default_from_limit_ranges
+from moorage.apiserver.kinds.pod.scheduling import affinity_terms
+from moorage.apiserver.kinds.quantities import Amounts, add, amounts
 from moorage.apiserver.kinds.runtime_class import admit_runtime_class
 from moorage.apiserver.kinds.tree import Json, attach, child, containers, items, objects, text
 
@@ -21,6 +21,8 @@ from moorage.apiserver.kinds.tree import Json, attach, child, containers, items,
 DEFAULT_TOLERATION_SECONDS = 300
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
+# The resources that decide about the quality of service.
+_COUNTED = ("cpu", "memory")
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -147,17 +149,6 @@ def merge_label_keys(obj: Json) -> None:
         _merge_keys(constraint, "matchLabelKeys", "In", labels)
 
 
-def affinity_terms(spec: Json) -> list[Json]:
-    """Every term of pod affinity and pod anti-affinity, required and preferred."""
-    terms: list[Json] = []
-    for which in ("podAffinity", "podAntiAffinity"):
-        part = child(spec, "affinity", which)
-        terms += objects(part, "requiredDuringSchedulingIgnoredDuringExecution")
-        for weighted in objects(part, "preferredDuringSchedulingIgnoredDuringExecution"):
-            terms.append(child(weighted, "podAffinityTerm"))
-    return terms
-
-
 def _merge_keys(holder: Json, field: str, operator: str, labels: Json) -> None:
     selector = holder.get("labelSelector")
     if selector is None:
@@ -183,29 +174,20 @@ def qos_class(spec: Json) -> str:
         owners = [spec]
     else:
         owners = [each for each in containers(spec) if "targetContainerName" not in each]
-    requests: dict[str, int] = {}
-    limits: dict[str, int] = {}
+    requests: Amounts = {}
+    limits: Amounts = {}
     guaranteed = True
     for owner in owners:
-        _sum_into(requests, child(owner, "resources", "requests"))
-        limited = _sum_into(limits, child(owner, "resources", "limits"))
-        guaranteed = guaranteed and limited == {"cpu", "memory"}
+        add(requests, _counted(owner, "requests"))
+        limited = _counted(owner, "limits")
+        add(limits, limited)
+        guaranteed = guaranteed and len(limited) == len(_COUNTED)
     if not requests and not limits:
         return "BestEffort"
     same = all(limits.get(name) == nano for name, nano in requests.items())
-    if guaranteed and same and len(requests) == len(limits):
-        return "Guaranteed"
-    return "Burstable"
+    return "Guaranteed" if guaranteed and same and len(requests) == len(limits) else "Burstable"
 
 
-def _sum_into(total: dict[str, int], amounts: Json) -> set[str]:
-    seen = set()
-    for name in ("cpu", "memory"):
-        try:
-            nano = parse_quantity(amounts.get(name, 0))
-        except (ValueError, TypeError):
-            continue
-        if nano > 0:
-            total[name] = total.get(name, 0) + nano
-            seen.add(name)
-    return seen
+def _counted(owner: Json, part: str) -> Amounts:
+    found = amounts(child(owner, "resources", part))
+    return {name: nano for name, nano in found.items() if name in _COUNTED and nano > 0}

@@ -1,8 +1,4 @@
-"""Table columns and rows of pods.
-
-Place in the flow: Table output of lists, gets and watches. Mirrors kubernetes v1.36
-pkg/printers/internalversion/printers.go, printPod.
-"""
+"""The row of a pod in a table (printPod)."""
 
 from __future__ import annotations
 
@@ -11,10 +7,11 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.kind import Column
-from moorage.apiserver.kinds.cells import AGE, NAME, NONE, age, name_of, since
+from moorage.apiserver.kinds.cells import AGE, NAME, NONE, age, is_true, name_of, since
 from moorage.apiserver.kinds.tree import Json, child, condition, number, objects, text
 
-POD_COLUMNS = (
+# The cells of a row share one summary of the containers.
+COLUMNS = (
     NAME,
     Column("Ready", description="Containers that are ready, of all there are"),
     Column("Status", description="What the pod is doing, containers taken together"),
@@ -80,8 +77,7 @@ def _summarize(obj: Json) -> _Summary:
     summary.total = len(objects(obj, "spec", "containers")) + len(sidecars)
     started = _Summary(reason="")
     initializing = _summarize_init(obj, summary, started, sidecars)
-    initialized = condition(obj, "Initialized")
-    if not initializing or (initialized is not None and initialized.get("status") == "True"):
+    if not initializing or is_true(obj, "Initialized"):
         summary.restarts, summary.last_restart = started.restarts, started.last_restart
         _summarize_containers(obj, summary)
     if text(obj, "metadata", "deletionTimestamp"):
@@ -131,9 +127,7 @@ def _summarize_containers(obj: Json, summary: _Summary) -> None:
             running = True
             summary.ready += 1
     if summary.reason == "Completed" and running:
-        ready = condition(obj, "Ready")
-        is_ready = ready is not None and ready.get("status") == "True"
-        summary.reason = "Running" if is_ready else "NotReady"
+        summary.reason = "Running" if is_true(obj, "Ready") else "NotReady"
 
 
 def _end_of(terminated: Json) -> str:
@@ -148,8 +142,5 @@ def _readiness_gates(obj: Json) -> str:
     gates = objects(obj, "spec", "readinessGates")
     if not gates:
         return NONE
-    passed = 0
-    for gate in gates:
-        found = condition(obj, text(gate, "conditionType"))
-        passed += found is not None and found.get("status") == "True"
-    return f"{passed}/{len(gates)}"
+    passed = [gate for gate in gates if is_true(obj, text(gate, "conditionType"))]
+    return f"{len(passed)}/{len(gates)}"

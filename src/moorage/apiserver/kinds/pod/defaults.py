@@ -1,15 +1,15 @@
-"""Defaults of pods and pod templates.
-
-Place in the flow: first step of a create or update of a pod, or of a workload with a pod
-template. Mirrors kubernetes v1.36 pkg/apis/core/v1/defaults.go.
-"""
+"""Defaults of pods and pod templates (kubernetes v1.36 pkg/apis/core/v1/defaults.go)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from moorage.api.quantity import canonical, parse_quantity
+from moorage.api.quantity import canonical
+from moorage.apiserver.kinds.fields import Default, defaults
+from moorage.apiserver.kinds.pod.resources import container_totals
+from moorage.apiserver.kinds.quantities import (
+    NANO_PER_MILLI,
+    canonical_quantity,
+    default_resources,
+)
 from moorage.apiserver.kinds.tree import (
     Json,
     attach,
@@ -17,11 +17,11 @@ from moorage.apiserver.kinds.tree import (
     containers,
     fill,
     fill_empty,
-    items,
     map_values,
     objects,
     text,
 )
+from moorage.apiserver.kinds.volumes import AZURE_DISK, SOURCE_DEFAULTS, default_claim_spec
 
 # Permission bits of files in a volume when a manifest does not say: octal 0644.
 DEFAULT_FILE_MODE = 0o644
@@ -29,7 +29,12 @@ DEFAULT_FILE_MODE = 0o644
 _HUGEPAGES = "hugepages-"
 # Resources that spec.resources may hold (pod-level resources).
 _POD_LEVEL = frozenset({"cpu", "memory"})
-_NANO_PER_MILLI = 1_000_000
+_PROBE = (
+    ("timeoutSeconds", 1),
+    ("periodSeconds", 10),
+    ("successThreshold", 1),
+    ("failureThreshold", 3),
+)
 
 
 def default_pod(obj: Json) -> None:
@@ -82,29 +87,6 @@ def default_pod_spec(spec: Json) -> None:
     map_values(spec, "overhead", canonical_quantity)
 
 
-def canonical_quantity(value: Any) -> Any:
-    """Canonical form of a quantity, rounded up to a thousandth; an invalid quantity unchanged.
-
-    Notes
-    -----
-    Defaulting leaves an invalid quantity alone, because validation names its field.
-    """
-    try:
-        nano = parse_quantity(value)
-        if nano % _NANO_PER_MILLI:
-            return canonical(f"{-(-nano // _NANO_PER_MILLI)}m")
-        return canonical(value)
-    except (ValueError, TypeError):
-        return value
-
-
-def default_resources(resources: Json | None) -> None:
-    """Set requests and limits to canonical form, in place."""
-    if resources is not None:
-        map_values(resources, "requests", canonical_quantity)
-        map_values(resources, "limits", canonical_quantity)
-
-
 def image_pull_policy(image: str) -> str:
     """Default pull policy of an image: Always for the tag latest or no tag."""
     name, at, _ = image.partition("@")
@@ -150,12 +132,7 @@ def _default_field_source(source: Json) -> None:
 
 
 def _default_probe(probe: Json) -> None:
-    for name, value in (
-        ("timeoutSeconds", 1),
-        ("periodSeconds", 10),
-        ("successThreshold", 1),
-        ("failureThreshold", 3),
-    ):
+    for name, value in _PROBE:
         if not probe.get(name):
             probe[name] = value
     _default_http_get(probe)
@@ -207,58 +184,8 @@ def _default_pod_level(spec: Json) -> None:
 
 
 def _aggregate(spec: Json, which: str) -> dict[str, str]:
-    total = aggregate_nano(spec, which)
+    total = container_totals(spec, which)
     return {name: format_nano(nano, name) for name, nano in sorted(total.items())}
-
-
-def aggregate_nano(spec: Json, which: str) -> dict[str, int]:
-    """Effective requests or limits of all containers: their sum, or the greatest init step.
-
-    Parameters
-    ----------
-    spec
-        Pod spec.
-    which
-        ``requests`` or ``limits``.
-
-    Returns
-    -------
-    dict
-        Nano units by resource name.
-    """
-    total: dict[str, int] = {}
-    for container in objects(spec, "containers"):
-        _add(total, _parsed(container, which))
-    sidecars: dict[str, int] = {}
-    init_peak: dict[str, int] = {}
-    for container in objects(spec, "initContainers"):
-        own = _parsed(container, which)
-        if container.get("restartPolicy") == "Always":
-            _add(total, own)
-            _add(sidecars, own)
-            own = dict(sidecars)
-        else:
-            _add(own, sidecars)
-        for name, nano in own.items():
-            init_peak[name] = max(init_peak.get(name, 0), nano)
-    for name, nano in init_peak.items():
-        total[name] = max(total.get(name, 0), nano)
-    return total
-
-
-def _parsed(container: Json, which: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, value in child(container, "resources", which).items():
-        try:
-            found[name] = parse_quantity(value)
-        except (ValueError, TypeError):
-            continue
-    return found
-
-
-def _add(total: dict[str, int], more: dict[str, int]) -> None:
-    for name, nano in more.items():
-        total[name] = total.get(name, 0) + nano
 
 
 def format_nano(nano: int, name: str) -> str:
@@ -269,7 +196,7 @@ def format_nano(nano: int, name: str) -> str:
             for suffix, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
                 if whole and whole % size == 0:
                     return canonical(f"{whole // size}{suffix}")
-    return canonical(f"{-(-nano // _NANO_PER_MILLI)}m")
+    return canonical(f"{-(-nano // NANO_PER_MILLI)}m")
 
 
 def default_volume(volume: Json) -> None:
@@ -288,19 +215,11 @@ def _files(source: Json) -> None:
     fill(source, {"defaultMode": DEFAULT_FILE_MODE})
     for entry in objects(source, "items"):
         _default_field_source(entry)
-
-
-def _projected(source: Json) -> None:
-    fill(source, {"defaultMode": DEFAULT_FILE_MODE})
     for projection in objects(source, "sources"):
         if projection.get("serviceAccountToken") is not None:
             fill(projection["serviceAccountToken"], {"expirationSeconds": 3600})
-        for entry in items(child(projection, "downwardAPI"), "items"):
+        for entry in objects(projection, "downwardAPI", "items"):
             _default_field_source(entry)
-
-
-def _host_path(source: Json) -> None:
-    fill(source, {"type": ""})
 
 
 def _empty_dir(source: Json) -> None:
@@ -318,49 +237,12 @@ def _ephemeral(source: Json) -> None:
         default_claim_spec(attach(template, "spec"))
 
 
-def default_claim_spec(spec: Json) -> None:
-    """Default the spec of a persistent volume claim in place."""
-    fill(spec, {"volumeMode": "Filesystem"})
-    default_resources(spec.get("resources"))
-
-
-def default_rbd(source: Json) -> None:
-    """Default a Ceph block device, of a pod volume or a persistent volume."""
-    fill_empty(source, {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"})
-
-
-def default_iscsi(source: Json) -> None:
-    """Default an iSCSI disk, of a pod volume or a persistent volume."""
-    fill_empty(source, {"iscsiInterface": "default"})
-
-
-def default_azure_disk(source: Json) -> None:
-    """Default an Azure disk, of a pod volume or a persistent volume."""
-    defaults: Json = {
-        "cachingMode": "ReadWrite",
-        "kind": "Shared",
-        "fsType": "ext4",
-        "readOnly": False,
-    }
-    fill(source, defaults)
-
-
-def default_scale_io(source: Json) -> None:
-    """Default a ScaleIO volume, of a pod or a persistent volume."""
-    fill_empty(source, {"storageMode": "ThinProvisioned", "fsType": "xfs"})
-
-
-_VOLUME_DEFAULTS: dict[str, Callable[[Json], None]] = {
-    "secret": _files,
-    "configMap": _files,
-    "downwardAPI": _files,
-    "projected": _projected,
-    "hostPath": _host_path,
+_VOLUME_DEFAULTS: dict[str, Default] = {
+    **dict.fromkeys(("secret", "configMap", "downwardAPI", "projected"), _files),
+    "hostPath": defaults(unset={"type": ""}),
     "emptyDir": _empty_dir,
     "image": _image,
     "ephemeral": _ephemeral,
-    "rbd": default_rbd,
-    "iscsi": default_iscsi,
-    "azureDisk": default_azure_disk,
-    "scaleIO": default_scale_io,
+    "azureDisk": defaults(unset=AZURE_DISK),
+    **{source: defaults(empty=given) for source, given in SOURCE_DEFAULTS.items()},
 }

@@ -1,20 +1,113 @@
-"""LimitRange at work: defaults for containers, bounds for pods, containers and claims.
+"""LimitRange: its rules, the defaults it gives containers, and its bounds for pods and claims.
 
-Place in the flow: `pod_admission` fills in the defaults. `moorage.apiserver.admission` asks for the
-errors once an object is known to be valid. Mirrors kubernetes v1.36
-plugin/pkg/admission/limitranger.
+`pod.admission` fills in the defaults. `moorage.apiserver.admission` asks for the errors once an
+object is known to be valid. Mirrors kubernetes v1.36 pkg/apis/core/validation
+(ValidateLimitRange), pkg/apis/core/v1/defaults.go and plugin/pkg/admission/limitranger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moorage.api.quantity import canonical, from_nano, parse_quantity
-from moorage.apiserver.kind import Context
-from moorage.apiserver.kinds.tree import Json, attach, child, objects, text
-from moorage.apiserver.kinds.usage import Amounts, amounts, pod_totals
+from moorage.api import resources
+from moorage.api.names import qualified_name_faults
+from moorage.api.quantity import NANO, canonical, from_nano, parse_quantity
+from moorage.apiserver.kind import Context, FieldError, forbidden, invalid, required
+from moorage.apiserver.kinds.cells import CREATED, NAME, column
+from moorage.apiserver.kinds.fields import each, named, rules
+from moorage.apiserver.kinds.quantities import (
+    Amounts,
+    amounts,
+    canonical_quantity,
+    check_quantity,
+    nano_of,
+)
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.kinds.tree import Json, attach, child, map_values, objects, text
+from moorage.apiserver.kinds.usage import pod_totals
 
+_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
+_PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+# Pairs of parts of an item, and their names: the first may not exceed the second; the part that
+# is blamed for it comes last.
+_ORDER = (
+    ("min", "max", "min"),
+    ("min", "default", "default"),
+    ("default", "max", "default"),
+    ("min", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "max", "defaultRequest"),
+    ("defaultRequest", "default", "defaultRequest"),
+)
+_NO_STORAGE = "either minimum or maximum storage value is required, but neither was provided"
 _ANNOTATION = "kubernetes.io/limit-ranger"
+
+
+def _default(obj: Json) -> None:
+    """Derive a container's missing defaults: limit from max, request from limit."""
+    for item in objects(attach(obj, "spec"), "limits"):
+        for part in _PARTS:
+            map_values(item, part, canonical_quantity)
+        if text(item, "type") != "Container":
+            continue
+        for part, source in (("default", "max"), ("defaultRequest", "default")):
+            item[part] = child(item, source) | child(item, part)
+        item["defaultRequest"] = child(item, "min") | item["defaultRequest"]
+        for part in ("default", "defaultRequest"):
+            if not item[part]:
+                del item[part]
+
+
+def _type_faults(kind: str) -> list[str]:
+    faults = qualified_name_faults(kind)
+    if not faults and "/" not in kind and kind not in _TYPES:
+        return ["must be a standard limit type or fully qualified"]
+    return faults
+
+
+def _item(item: Json, where: str) -> list[FieldError]:
+    errors, kind = [], text(item, "type")
+    for part in _PARTS:
+        for name, value in child(item, part).items():
+            errors += check_quantity(value, f"{where}.{part}[{name}]")
+        if kind == "Pod" and part.startswith("default") and child(item, part):
+            detail = "may not be specified when `type` is 'Pod'"
+            errors.append(forbidden(f"{where}.{part}", detail))
+    bounded = child(item, "min") | child(item, "max")
+    if kind == "PersistentVolumeClaim" and "storage" not in bounded:
+        errors.append(required(f"{where}.limits", _NO_STORAGE))
+    return errors + _check_order(item, where) + _check_ratios(item, where)
+
+
+def _check_order(item: Json, where: str) -> list[FieldError]:
+    errors = []
+    for low, high, blamed in _ORDER:
+        for name in sorted(set(child(item, low)) & set(child(item, high))):
+            least, most = item[low][name], item[high][name]
+            small, large = nano_of(least), nano_of(most)
+            if small is not None and large is not None and small > large:
+                limit = "default limit" if low == "defaultRequest" else "default"
+                lower = low.replace("defaultRequest", "default request")
+                upper = {"default": limit, "defaultRequest": "default request"}.get(high, high)
+                detail = f"{lower} value {least} is greater than {upper} value {most}"
+                errors.append(invalid(f"{where}.{blamed}[{name}]", item[blamed][name], detail))
+    return errors
+
+
+def _check_ratios(item: Json, where: str) -> list[FieldError]:
+    """Check the ratio of limit to request: at least 1, and possible within the bounds."""
+    errors = []
+    for name, value in child(item, "maxLimitRequestRatio").items():
+        field = f"{where}.maxLimitRequestRatio[{name}]"
+        ratio = nano_of(value)
+        least, most = (nano_of(child(item, part).get(name)) for part in ("min", "max"))
+        if ratio is None:
+            continue
+        if ratio < NANO:
+            errors.append(invalid(field, value, f"ratio {value} is less than 1"))
+        if least and most is not None and ratio / NANO > most / least:
+            detail = f"ratio {value} is greater than max/min = {most / least:f}"
+            errors.append(invalid(field, value, detail))
+    return errors
 
 
 def _items(namespace: str, ctx: Context) -> Iterator[Json]:
@@ -127,3 +220,19 @@ def spelled(nano: int, like: str) -> str:
         The quantity that it is shown with.
     """
     return from_nano(nano, binary=str(like).endswith("i"))
+
+
+KINDS = (
+    ServedKind(
+        resource=resources.LIMIT_RANGES,
+        acted_on_by="admission of pods",
+        columns=(NAME, column("Created At", CREATED, "When the object was created")),
+        defaults=_default,
+        rules=rules(
+            (
+                "spec.limits",
+                each(_item, unique="type", key=named(_type_faults, empty="refused")),
+            )
+        ),
+    ),
+)

@@ -1,45 +1,23 @@
-"""Rules of pods and pod templates as a whole, and of changes to pods.
+"""The rules of changes to pods: updates, ``resize``, ``ephemeralcontainers`` and status.
 
-Place in the flow: validation of pods, and of the templates in workloads. Mirrors kubernetes v1.36
-pkg/apis/core/validation/validation.go: ValidatePodSpec, ValidatePodUpdate and
-ValidatePodStatusUpdate.
+Mirrors kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodUpdate and its
+neighbours) and pkg/registry/core/pod/strategy.go (dropNonResizeUpdates).
 """
 
 from __future__ import annotations
 
 import copy
-from functools import lru_cache
-from typing import Any
 
-import msgspec
+from moorage.api.names import dns_subdomain_faults
+from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid
+from moorage.apiserver.kinds.pod.admission import qos_class
+from moorage.apiserver.kinds.pod.scheduling import REQUIRED
+from moorage.apiserver.kinds.pod.spec import check_new_spec, check_pod_spec
+from moorage.apiserver.kinds.served import Part
+from moorage.apiserver.kinds.tree import Json, attach, child, number, objects, text
 
-from moorage.api.names import dns_label_faults, dns_subdomain_faults
-from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, not_supported, required
-from moorage.apiserver.kinds.check_container import check_containers, check_volumes
-from moorage.apiserver.kinds.check_resources import (
-    NOT_NEGATIVE,
-    check_pod_level_resources,
-    check_quantity,
-)
-from moorage.apiserver.kinds.check_scheduling import (
-    check_affinity,
-    check_gates,
-    check_spread,
-    check_tolerations,
-)
-from moorage.apiserver.kinds.metadata import check_labels
-from moorage.apiserver.kinds.tree import Json, child, number, objects, text
-
-INT32_MAX = 2**31 - 1
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(dict).decode
-
-_CLOSED: dict[str, tuple[str, ...]] = {
-    "restartPolicy": ("Always", "Never", "OnFailure"),
-    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-    "preemptionPolicy": ("Never", "PreemptLowerPriority"),
-}
+# Resources of a container that may change while the pod runs.
+_RESIZABLE = ("cpu", "memory")
 _GATED_NODE = "cannot be set until all schedulingGates have been cleared"
 _UPDATE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -53,92 +31,10 @@ def check_pod(new: Obj, old: Obj | None) -> list[FieldError]:
     """Check a pod, and its change if there is an old pod."""
     spec = child(new, "spec")
     if old is None:
-        faultless = _is_faultless(_encode(spec))
-        errors = [] if faultless else check_pod_spec(spec, "spec")
-        return errors + _check_gated_node(spec)
+        return check_new_spec(spec) + _check_gated_node(spec)
     if spec == child(old, "spec"):
         return []
-    errors = check_pod_spec(spec, "spec")
-    return errors + _check_update(spec, child(old, "spec"))
-
-
-# Thousands of pods come from few templates, so the specs of many pods are equal to the byte.
-@lru_cache(maxsize=1024)
-def _is_faultless(encoded_spec: bytes) -> bool:
-    return not check_pod_spec(_decode(encoded_spec), "spec")
-
-
-def check_pod_spec(spec: Json, field: str) -> list[FieldError]:
-    """Check the spec of a pod or of a pod template."""
-    errors = check_volumes(objects(spec, "volumes"), f"{field}.volumes")
-    errors += check_containers(spec, field)
-    for name, allowed in _CLOSED.items():
-        value = text(spec, name)
-        if value and value not in allowed:
-            errors.append(not_supported(f"{field}.{name}", value, allowed))
-    errors += _check_names(spec, field)
-    errors += _check_numbers(spec, field)
-    errors += check_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
-    errors += check_affinity(child(spec, "affinity"), f"{field}.affinity")
-    errors += check_tolerations(objects(spec, "tolerations"), f"{field}.tolerations")
-    constraints = objects(spec, "topologySpreadConstraints")
-    errors += check_spread(constraints, f"{field}.topologySpreadConstraints")
-    errors += check_gates(spec, f"{field}.schedulingGates")
-    errors += check_pod_level_resources(spec, f"{field}.resources")
-    for name, value in child(spec, "overhead").items():
-        errors += check_quantity(value, f"{field}.overhead[{name}]")
-    return errors + _check_claims(spec, field)
-
-
-def _check_names(spec: Json, field: str) -> list[FieldError]:
-    errors = []
-    for name, rule in (
-        ("nodeName", dns_subdomain_faults),
-        ("serviceAccountName", dns_subdomain_faults),
-        ("priorityClassName", dns_subdomain_faults),
-        ("runtimeClassName", dns_subdomain_faults),
-        ("hostname", dns_label_faults),
-        ("subdomain", dns_label_faults),
-    ):
-        value = text(spec, name)
-        if value:
-            errors += [invalid(f"{field}.{name}", value, fault) for fault in rule(value)]
-    return errors
-
-
-def _check_numbers(spec: Json, field: str) -> list[FieldError]:
-    errors = []
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= INT32_MAX:
-        detail = f"must be between 1 and {INT32_MAX}, inclusive"
-        errors.append(invalid(f"{field}.activeDeadlineSeconds", deadline, detail))
-    grace = number(spec, "terminationGracePeriodSeconds")
-    if grace < 0:
-        errors.append(invalid(f"{field}.terminationGracePeriodSeconds", grace, NOT_NEGATIVE))
-    return errors
-
-
-def _check_claims(spec: Json, field: str) -> list[FieldError]:
-    errors = []
-    seen: set[str] = set()
-    for index, claim in enumerate(objects(spec, "resourceClaims")):
-        where = f"{field}.resourceClaims[{index}]"
-        name = text(claim, "name")
-        if not name:
-            errors.append(required(f"{where}.name"))
-        elif name in seen:
-            errors.append(FieldError("FieldValueDuplicate", f"{where}.name", name))
-        seen.add(name)
-        sources = [
-            key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key)
-        ]
-        if not sources:
-            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(required(where, detail))
-        elif len(sources) > 1:
-            detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be set"
-            errors.append(invalid(where, claim, detail))
-    return errors
+    return check_pod_spec(spec, "spec") + _check_update(spec, child(old, "spec"))
 
 
 def _check_gated_node(spec: Json) -> list[FieldError]:
@@ -233,12 +129,9 @@ def _check_gated_changes(spec: Json, old: Json, allowed: Json) -> list[FieldErro
     return errors
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
 def _check_tightened_affinity(spec: Json, old: Json) -> list[FieldError]:
-    field = f"spec.affinity.nodeAffinity.{_REQUIRED}"
-    path = ("affinity", "nodeAffinity", _REQUIRED)
+    field = f"spec.affinity.nodeAffinity.{REQUIRED}"
+    path = ("affinity", "nodeAffinity", REQUIRED)
     before = child(old, *path)
     if not before:
         return []
@@ -272,12 +165,12 @@ def _tightens(was: Json, now: Json) -> bool:
 
 def _restore_node_affinity(allowed: Json, old: Json) -> None:
     """Restore the old required node affinity, so that only the other fields are compared."""
-    before = child(old, "affinity", "nodeAffinity").get(_REQUIRED)
+    before = child(old, "affinity", "nodeAffinity").get(REQUIRED)
     affinity = allowed.get("affinity") or {}
     node = affinity.get("nodeAffinity") or {}
-    node.pop(_REQUIRED, None)
+    node.pop(REQUIRED, None)
     if before is not None:
-        node[_REQUIRED] = before
+        node[REQUIRED] = before
     if node or child(old, "affinity").get("nodeAffinity") is not None:
         affinity["nodeAffinity"] = node
     else:
@@ -295,32 +188,69 @@ def check_pod_status(new: Obj, old: Obj | None) -> list[FieldError]:
         return []
     field = "status.nominatedNodeName"
     errors = [invalid(field, nominated, fault) for fault in dns_subdomain_faults(nominated)]
-    before: Any = text(old or {}, "status", "nominatedNodeName")
+    before = text(old or {}, "status", "nominatedNodeName")
     if text(new, "spec", "nodeName") and nominated != before:
         detail = "may not be set on pods that are already bound to a node"
         errors.append(forbidden(field, detail))
     return errors
 
 
-def check_template(template: Json, field: str, *, restart: tuple[str, ...]) -> list[FieldError]:
-    """Check the pod template of a workload.
+def _take_resources(kept: Obj, sent: Obj) -> None:
+    """Copy the resources of the containers that both pods have."""
+    for which in ("containers", "initContainers"):
+        wanted = {text(each, "name"): each for each in objects(sent, "spec", which)}
+        for mine in objects(kept, "spec", which):
+            theirs = wanted.get(text(mine, "name"))
+            if theirs is not None:
+                mine["resources"] = theirs.get("resources") or {}
 
-    Parameters
-    ----------
-    template
-        The template.
-    field
-        Its path.
-    restart
-        Restart policies the workload allows.
-    """
-    metadata, spec = child(template, "metadata"), child(template, "spec")
-    errors = check_labels(metadata.get("labels"), f"{field}.metadata.labels")
-    errors += check_pod_spec(spec, f"{field}.spec")
-    policy = text(spec, "restartPolicy")
-    if policy in _CLOSED["restartPolicy"] and policy not in restart:
-        errors.append(not_supported(f"{field}.spec.restartPolicy", policy, restart))
-    if spec.get("activeDeadlineSeconds") is not None and restart == ("Always",):
-        detail = "activeDeadlineSeconds in ReplicaSet is not Supported"
-        errors.append(forbidden(f"{field}.spec.activeDeadlineSeconds", detail))
+
+def _check_resources(new: Obj, old: Obj | None) -> list[FieldError]:
+    assert old is not None, "only a stored pod is resized"
+    errors = check_pod_spec(child(new, "spec"), "spec")
+    if qos_class(new["spec"]) != qos_class(old["spec"]):
+        errors.append(forbidden("spec", "Pod QOS Class may not change as a result of resizing"))
+    for which in ("containers", "initContainers"):
+        pairs = zip(objects(new, "spec", which), objects(old, "spec", which), strict=True)
+        for index, (after, before) in enumerate(pairs):
+            if _fixed(after) != _fixed(before):
+                where = f"spec.{which}[{index}].resources"
+                errors.append(forbidden(where, "only cpu and memory resources are mutable"))
     return errors
+
+
+def _fixed(container: Json) -> list[Json]:
+    """Return the requests and limits that a resize must not change."""
+    return [
+        {name: value for name, value in amounts.items() if name not in _RESIZABLE}
+        for amounts in (child(container, "resources", key) for key in ("requests", "limits"))
+    ]
+
+
+def _take_ephemeral(kept: Obj, sent: Obj) -> None:
+    found = objects(sent, "spec", "ephemeralContainers")
+    attach(kept, "spec").pop("ephemeralContainers", None)
+    if found:
+        kept["spec"]["ephemeralContainers"] = found
+
+
+def _check_ephemeral(new: Obj, old: Obj | None) -> list[FieldError]:
+    field = "spec.ephemeralContainers"
+    errors = check_pod_spec(child(new, "spec"), "spec")
+    after = {text(each, "name"): each for each in objects(new, *field.split("."))}
+    for before in objects(old or {}, *field.split(".")):
+        name = text(before, "name")
+        if name not in after:
+            detail = f'existing ephemeral containers "{name}" may not be removed'
+            errors.append(forbidden(field, detail))
+        elif after[name] != before:
+            detail = f'existing ephemeral containers "{name}" may not be changed'
+            errors.append(forbidden(field, detail))
+    return errors
+
+
+PARTS = {
+    "ephemeralcontainers": Part(take=_take_ephemeral, check=_check_ephemeral),
+    "resize": Part(take=_take_resources, check=_check_resources),
+}
+"""Parts of a pod by the name of the subresource."""

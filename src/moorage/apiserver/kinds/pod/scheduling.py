@@ -1,0 +1,129 @@
+"""The rules of a pod's scheduling constraints: affinity, topology spread, scheduling gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.names import dns_label_faults, qualified_name_faults
+from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid
+from moorage.apiserver.kinds.fields import each, named, one_of, rules, within
+from moorage.apiserver.kinds.quantities import NOT_ZERO
+from moorage.apiserver.kinds.selectors import (
+    check_label_selector,
+    label_name,
+    node_selector,
+    node_selector_term,
+)
+from moorage.apiserver.kinds.tree import Json, child, objects, strings, text
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+_weight = within(1, 100, "must be in the range 1-100")
+_topology_key = named(qualified_name_faults, empty="required", detail="can not be empty")
+
+
+def _label_keys(holder: Json, field: str, which: str) -> list[FieldError]:
+    keys = strings(holder, which)
+    if keys and holder.get("labelSelector") is None:
+        detail = "must not be specified when labelSelector is not set"
+        return [forbidden(f"{field}.{which}", detail)]
+    errors = []
+    for index, key in enumerate(keys):
+        errors += label_name(key, f"{field}.{which}[{index}]")
+    return errors
+
+
+def _term_keys(term: Json, field: str) -> list[FieldError]:
+    errors = [
+        invalid(f"{field}.namespace", name, fault)
+        for name in strings(term, "namespaces")
+        for fault in dns_label_faults(name)
+    ]
+    errors += _label_keys(term, field, "matchLabelKeys")
+    errors += _label_keys(term, field, "mismatchLabelKeys")
+    mismatch = set(strings(term, "mismatchLabelKeys"))
+    for index, key in enumerate(strings(term, "matchLabelKeys")):
+        if key in mismatch:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            errors.append(invalid(f"{field}.matchLabelKeys[{index}]", key, detail))
+    return errors
+
+
+_term = rules(
+    ("labelSelector namespaceSelector", check_label_selector),
+    _term_keys,
+    ("topologyKey", _topology_key),
+)
+_terms = rules(
+    (REQUIRED, each(_term)),
+    (PREFERRED, each(rules(("weight", _weight), ("podAffinityTerm", _term)))),
+)
+_preference = rules(("weight", _weight), ("preference", node_selector_term))
+check_affinity = rules(
+    (f"nodeAffinity.{REQUIRED}", node_selector),
+    (f"nodeAffinity.{PREFERRED}", each(_preference)),
+    ("podAffinity podAntiAffinity", _terms),
+)
+"""Check node affinity, pod affinity and pod anti-affinity."""
+
+
+def _domains(constraint: Json, field: str) -> list[FieldError]:
+    domains, reaction = constraint.get("minDomains"), text(constraint, "whenUnsatisfiable")
+    if domains is None:
+        return []
+    errors = within(1, None, NOT_ZERO)(domains, f"{field}.minDomains")
+    if reaction != "DoNotSchedule":
+        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {reaction}"
+        errors.append(invalid(f"{field}.minDomains", domains, detail))
+    return errors
+
+
+_constraint = rules(
+    ("maxSkew", within(1, None, NOT_ZERO)),
+    ("topologyKey", _topology_key),
+    ("whenUnsatisfiable", one_of("DoNotSchedule", "ScheduleAnyway")),
+    _domains,
+    ("nodeAffinityPolicy nodeTaintsPolicy", one_of("Honor", "Ignore", empty="absent")),
+    lambda constraint, field: _label_keys(constraint, field, "matchLabelKeys"),
+    ("labelSelector", check_label_selector),
+)
+
+
+def check_spread(constraints: Any, field: str) -> list[FieldError]:
+    """Check topology spread constraints; a topology may be named once for each reaction."""
+    errors = []
+    seen: set[tuple[str, str]] = set()
+    for index, entry in enumerate(objects({"": constraints}, "")):
+        where = f"{field}[{index}]"
+        errors += _constraint(entry, where)
+        pair = (text(entry, "topologyKey"), text(entry, "whenUnsatisfiable"))
+        if pair in seen:
+            place = f"{where}.{{topologyKey, whenUnsatisfiable}}"
+            errors.append(duplicate(place, f"{{{pair[0]}, {pair[1]}}}"))
+        seen.add(pair)
+    return errors
+
+
+def check_gates(gates: Any, field: str) -> list[FieldError]:
+    """Check the names of scheduling gates; each may appear once."""
+    errors = []
+    seen: set[str] = set()
+    for index, gate in enumerate(objects({"": gates}, "")):
+        name, where = text(gate, "name"), f"{field}[{index}]"
+        errors += label_name(name, where)
+        if name in seen:
+            errors.append(duplicate(where, name))
+        seen.add(name)
+    return errors
+
+
+def affinity_terms(spec: Json) -> list[Json]:
+    """Every term of pod affinity and pod anti-affinity, required and preferred."""
+    terms: list[Json] = []
+    for which in ("podAffinity", "podAntiAffinity"):
+        part = child(spec, "affinity", which)
+        terms += objects(part, REQUIRED)
+        for weighted in objects(part, PREFERRED):
+            terms.append(child(weighted, "podAffinityTerm"))
+    return terms

@@ -1,0 +1,261 @@
+"""Service: its addresses and ports are given out, and nothing is routed.
+
+Mirrors kubernetes v1.36 pkg/apis/core/v1/defaults.go, pkg/apis/core/validation (ValidateService)
+and pkg/registry/core/service.
+"""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.api.resources import SERVICES, ResourceType
+from moorage.apiserver import status
+from moorage.apiserver.kind import Context, FieldError, Obj, duplicate, forbidden, invalid, required
+from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, format_labels, wide
+from moorage.apiserver.kinds.fields import (
+    PROTOCOLS,
+    defaults,
+    one_of,
+    port,
+    rules,
+    selectable,
+    within,
+)
+from moorage.apiserver.kinds.metadata import check_labels
+from moorage.apiserver.kinds.name_rules import service_name
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.kinds.tree import (
+    Json,
+    attach,
+    child,
+    fill,
+    fill_empty,
+    items,
+    number,
+    objects,
+    text,
+)
+
+# The address and port ranges of services in a cluster made by kubeadm.
+SERVICE_NETWORK = "10.96"
+NODE_PORTS = range(30_000, 32_768)
+# Seconds a client sticks to one endpoint under sessionAffinity ClientIP: three hours.
+CLIENT_IP_SECONDS = 10_800
+
+# Types whose ports are open on every node.
+_ON_NODES = ("LoadBalancer", "NodePort")
+_TYPES = ("ClusterIP", "ExternalName", *_ON_NODES)
+_GIVES_UP_AFTER = 1000
+
+
+def _default(obj: Json) -> None:
+    spec = obj["spec"]
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    else:
+        client = attach(attach(spec, "sessionAffinityConfig"), "clientIP")
+        fill(client, {"timeoutSeconds": CLIENT_IP_SECONDS})
+    for each in objects(spec, "ports"):
+        if each.get("targetPort") in (None, "", 0):
+            each["targetPort"] = each.get("port", 0)
+    if spec["type"] in _ON_NODES:
+        fill_empty(spec, {"externalTrafficPolicy": "Cluster"})
+    if spec["type"] in _TYPES and spec["type"] != "ExternalName":
+        fill(spec, {"internalTrafficPolicy": "Cluster"})
+    if spec["type"] == "LoadBalancer":
+        fill(spec, {"allocateLoadBalancerNodePorts": True})
+
+
+_number = within(1, 65_535, "must be between 1 and 65535, inclusive")
+_port = rules(
+    ("port", _number),
+    ("protocol", one_of(*PROTOCOLS)),
+    ("targetPort", port),
+)
+
+
+def _ports(spec: Json, where: str) -> list[FieldError]:
+    ports, kind, field = objects(spec, "ports"), text(spec, "type"), f"{where}.ports"
+    errors: list[FieldError] = []
+    if not ports and text(spec, "clusterIP") != "None" and kind != "ExternalName":
+        errors.append(required(field))
+    if kind == "ExternalName" and not text(spec, "externalName"):
+        errors.append(required(f"{where}.externalName"))
+    return errors
+
+
+def _each_port(spec: Json, where: str) -> list[FieldError]:
+    ports, kind = objects(spec, "ports"), text(spec, "type")
+    errors: list[FieldError] = []
+    names: set[str] = set()
+    for index, each in enumerate(ports):
+        field, name = f"{where}.ports[{index}]", text(each, "name")
+        if not name and len(ports) > 1:
+            errors.append(required(f"{field}.name"))
+        elif name and name in names:
+            errors.append(duplicate(f"{field}.name", name))
+        names.add(name)
+        errors += _port(each, field)
+        if kind == "ClusterIP" and number(each, "nodePort"):
+            detail = "may not be used when `type` is 'ClusterIP'"
+            errors.append(forbidden(f"{field}.nodePort", detail))
+    return errors
+
+
+def _change(new: Obj, old: Obj) -> list[FieldError]:
+    before, after = text(old, "spec", "clusterIP"), text(new, "spec", "clusterIP")
+    if before and before != after and text(new, "spec", "type") != "ExternalName":
+        return [invalid("spec.clusterIPs[0]", [after], "may not change once set")]
+    return []
+
+
+def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Give a service its cluster address and node ports."""
+    spec = attach(obj, "spec")
+    kind = text(spec, "type")
+    if kind == "ExternalName":
+        return
+    if not text(spec, "clusterIP"):
+        spec["clusterIP"] = _free_address(ctx)
+    spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
+    spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
+    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
+    if kind in _ON_NODES:
+        for each in objects(spec, "ports"):
+            if not number(each, "nodePort"):
+                each["nodePort"] = _free_node_port(ctx, spec)
+
+
+def _complete(new: Json, old: Json, ctx: Context) -> None:
+    """Keep addresses and node ports that an update leaves out; add those a new type needs.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/registry/core/service, patchAllocatedValues and dropTypeDependentFields.
+    """
+    spec, before = attach(new, "spec"), child(old, "spec")
+    _drop_outgrown(spec, before)
+    if text(spec, "type") == "ExternalName":
+        return
+    if not text(spec, "clusterIP") and text(before, "clusterIP"):
+        for key in ("clusterIP", "clusterIPs"):
+            spec[key] = before[key]
+    for key in ("ipFamilies", "ipFamilyPolicy"):
+        if not spec.get(key) and before.get(key):
+            spec[key] = before[key]
+    known = {
+        (number(each, "port"), text(each, "protocol")): number(each, "nodePort")
+        for each in objects(before, "ports")
+    }
+    if text(spec, "type") in _ON_NODES:
+        for each in objects(spec, "ports"):
+            found = known.get((number(each, "port"), text(each, "protocol")), 0)
+            if not number(each, "nodePort") and found:
+                each["nodePort"] = found
+    _prepare(new, ctx, SERVICES)
+
+
+def _drop_outgrown(spec: Json, before: Json) -> None:
+    """Drop fields of the old type that the new type lacks, where the caller left them unchanged."""
+    was, now = text(before, "type"), text(spec, "type")
+    keys: list[str] = []
+    if was != "ExternalName" and now == "ExternalName":
+        keys += ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
+    if was == "LoadBalancer" and now != "LoadBalancer":
+        keys += ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort")
+    if was in _ON_NODES and now not in _ON_NODES:
+        if not spec.get("externalIPs"):
+            keys.append("externalTrafficPolicy")
+        if _node_ports(spec) == _node_ports(before):
+            for each in objects(spec, "ports"):
+                each.pop("nodePort", None)
+    for key in keys:
+        if key in spec and spec[key] == before.get(key):
+            del spec[key]
+
+
+def _node_ports(spec: Json) -> set[int]:
+    return {number(each, "nodePort") for each in objects(spec, "ports")} - {0}
+
+
+def _free_address(ctx: Context) -> str:
+    taken = {text(each, "spec", "clusterIP") for each in ctx.objects("services")}
+    for _ in range(_GIVES_UP_AFTER):
+        address = f"{SERVICE_NETWORK}.{ctx.rng.randrange(256)}.{ctx.rng.randrange(1, 255)}"
+        if address not in taken:
+            return address
+    raise status.internal("failed to allocate a serviceIP: range is full")
+
+
+def _free_node_port(ctx: Context, spec: Json) -> int:
+    taken = {
+        number(each, "nodePort")
+        for each in ctx.objects("services")
+        for each in objects(each, "spec", "ports")
+    }
+    taken |= {number(each, "nodePort") for each in objects(spec, "ports")}
+    for _ in range(_GIVES_UP_AFTER):
+        port = ctx.rng.choice(NODE_PORTS)
+        if port not in taken:
+            return port
+    raise status.internal("failed to allocate a nodePort: range is full")
+
+
+def _shown_ports(obj: Obj) -> str:
+    shown = []
+    for each in objects(obj, "spec", "ports"):
+        node_port = f":{number(each, 'nodePort')}" if number(each, "nodePort") else ""
+        shown.append(f"{number(each, 'port')}{node_port}/{text(each, 'protocol')}")
+    return ",".join(shown)
+
+
+def _external(obj: Obj) -> str:
+    given = [str(each) for each in items(obj, "spec", "externalIPs")]
+    kind = text(obj, "spec", "type")
+    if kind == "ExternalName":
+        return text(obj, "spec", "externalName")
+    if kind == "LoadBalancer":
+        ingress = objects(obj, "status", "loadBalancer", "ingress")
+        found = sorted({text(each, "ip") or text(each, "hostname") for each in ingress} - {""})
+        return ",".join(found + given) or "<pending>"
+    return ",".join(given) or NONE
+
+
+def _selector(obj: Obj) -> str:
+    return format_labels(child(obj, "spec", "selector"))
+
+
+KINDS = (
+    ServedKind(
+        resource=resources.SERVICES,
+        columns=(
+            NAME,
+            column("Type", "spec.type", "How the service is reached"),
+            column("Cluster-IP", "spec.clusterIP", "Address inside the cluster", empty=NONE),
+            column("External-IP", _external, "Addresses outside the cluster"),
+            column("Port(s)", _shown_ports, "Ports and protocols", empty=NONE),
+            AGE,
+            wide("Selector", _selector, "Labels of the pods behind it"),
+        ),
+        defaults=defaults(
+            _default,
+            empty={
+                "spec.sessionAffinity": "None",
+                "spec.type": "ClusterIP",
+                "spec.ports[].protocol": "TCP",
+            },
+            unset={"status.loadBalancer": {}},
+        ),
+        on_create=_prepare,
+        on_update=_complete,
+        fields=selectable("spec.clusterIP", "spec.type"),
+        name_rule=service_name,
+        rules=rules(
+            ("spec.type", one_of(*_TYPES)),
+            ("spec", _ports),
+            ("spec.sessionAffinity", one_of("ClientIP", "None")),
+            ("spec.selector", check_labels),
+            ("spec", _each_port),
+        ),
+        change=_change,
+    ),
+)

@@ -1,0 +1,294 @@
+"""PersistentVolume and PersistentVolumeClaim.
+
+Mirrors kubernetes v1.36 pkg/apis/core/v1/defaults.go, pkg/apis/core/validation, and the admission
+plugin DefaultStorageClass.
+"""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, not_supported, required
+from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, wide
+from moorage.apiserver.kinds.fields import (
+    defaults,
+    each_one_of,
+    each_value,
+    kept,
+    one_of,
+    quantities,
+    rules,
+    sole,
+)
+from moorage.apiserver.kinds.metadata import immutable
+from moorage.apiserver.kinds.quantities import check_size, default_resources, nano_of
+from moorage.apiserver.kinds.selectors import check_label_selector, check_node_selector
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.kinds.storage import DEFAULT_CLASS
+from moorage.apiserver.kinds.tree import Json, attach, child, items, text
+
+_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+# Every other field of a persistent volume's spec is a source of storage.
+_NOT_SOURCES = (
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+)
+_CLAIM_IMMUTABLE = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+    "for bound claims"
+)
+SOURCE_DEFAULTS = {
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "iscsi": {"iscsiInterface": "default"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+"""Defaults of sources that pods and persistent volumes share, for empty texts too."""
+AZURE_DISK = {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False}
+
+
+def default_claim_spec(spec: Json) -> None:
+    """Default the spec of a persistent volume claim in place."""
+    if spec.get("volumeMode") is None:
+        spec["volumeMode"] = "Filesystem"
+    default_resources(spec.get("resources"))
+
+
+default_claim = defaults(
+    lambda obj: default_claim_spec(attach(obj, "spec")),
+    quantities("status.capacity", "status.allocatedResources"),
+    empty={"status.phase": "Pending"},
+)
+"""Default a persistent volume claim, in place."""
+
+
+def _one_pod(modes: list[str] | None, where: str) -> list[FieldError]:
+    if "ReadWriteOncePod" in (modes or ()) and len(modes or ()) > 1:
+        return [forbidden(where, "may not use ReadWriteOncePod with other access modes")]
+    return []
+
+
+def _some_mode(modes: list[str] | None, where: str) -> list[FieldError]:
+    return [] if modes else [required(where, "at least 1 access mode is required")]
+
+
+_access = rules(
+    ("accessModes", _some_mode),
+    ("accessModes", each_one_of(*_MODES)),
+    ("accessModes", _one_pod),
+    ("volumeMode", one_of("Block", "Filesystem", empty="accepted")),
+)
+
+
+def _only_storage(capacity: Json | None, where: str) -> list[FieldError]:
+    if not capacity:
+        return [required(where)]
+    return [] if set(capacity) == {"storage"} else [not_supported(where, capacity, ("storage",))]
+
+
+def _sources(spec: Json) -> Json:
+    return {key: spec[key] for key in sorted(spec) if key not in _NOT_SOURCES}
+
+
+_a_source = sole(None, "must specify a volume type", "may not specify more than 1 volume type")
+
+
+def _affinity(spec: Json, where: str) -> list[FieldError]:
+    affinity, field = spec.get("nodeAffinity"), f"{where}.nodeAffinity"
+    if affinity is None:
+        local = spec.get("local") is not None
+        return [required(field, "Local volume requires node affinity")] if local else []
+    if affinity.get("required") is None:
+        return [required(f"{field}.required", "must specify required node constraints")]
+    return check_node_selector(affinity["required"], f"{field}.required")
+
+
+def _volume_change(new: Obj, old: Obj) -> list[FieldError]:
+    spec, before = child(new, "spec"), child(old, "spec")
+    errors = []
+    if _sources(spec) != _sources(before):
+        detail = "spec.persistentvolumesource is immutable after creation"
+        errors.append(forbidden("spec.persistentvolumesource", detail))
+    errors += kept("spec.volumeMode")(new, old)
+    affinity = before.get("nodeAffinity")
+    if affinity is not None and spec.get("nodeAffinity") != affinity:
+        errors.append(immutable("spec.nodeAffinity", spec.get("nodeAffinity")))
+    return errors
+
+
+def _claim_request(requests: Json | None, where: str) -> list[FieldError]:
+    field = "spec.resources[storage]"
+    if "storage" not in (requests or {}):
+        return [required(field)]
+    return check_size((requests or {})["storage"], field)
+
+
+def _claim_change(new: Obj, old: Obj) -> list[FieldError]:
+    spec, before = dict(child(new, "spec")), dict(child(old, "spec"))
+    if not text(before, "volumeName"):
+        # Binding sets the volume, and a default class may arrive late.
+        spec.pop("volumeName", None)
+        before.pop("volumeName", None)
+        if before.get("storageClassName") is None:
+            spec.pop("storageClassName", None)
+    elif text(old, "status", "phase") == "Bound":
+        was = nano_of(child(before, "resources", "requests").get("storage"))
+        now = nano_of(child(spec, "resources", "requests").get("storage"))
+        if was is not None and now is not None and now < was:
+            detail = "field can not be less than previous value"
+            return [forbidden("spec.resources.requests.storage", detail)]
+        for part in (spec, before):
+            part.pop("resources", None)
+            part.pop("volumeAttributesClassName", None)
+    return [] if spec == before else [forbidden("spec", _CLAIM_IMMUTABLE)]
+
+
+def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Give a claim that names no storage class the default one, if there is one."""
+    spec = attach(obj, "spec")
+    annotations = child(obj, "metadata", "annotations")
+    if spec.get("storageClassName") is not None or _CLASS_ANNOTATION in annotations:
+        return
+    found = [
+        each
+        for each in ctx.objects("storageclasses")
+        if child(each, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
+    ]
+    # The newest class is used; of equally old classes, the smallest name.
+    found.sort(key=lambda each: text(each, "metadata", "name"))
+    newest = max(found, key=lambda each: text(each, "metadata", "creationTimestamp"), default=None)
+    if newest is not None:
+        spec["storageClassName"] = text(newest, "metadata", "name")
+
+
+def _class_of(obj: Obj) -> str:
+    """Storage class of a volume or claim; the old annotation takes precedence."""
+    annotations = child(obj, "metadata", "annotations")
+    if _CLASS_ANNOTATION in annotations:
+        return str(annotations[_CLASS_ANNOTATION])
+    return text(obj, "spec", "storageClassName")
+
+
+def _attributes_class(obj: Obj) -> str:
+    found = child(obj, "spec").get("volumeAttributesClassName")
+    return UNSET if found is None else str(found)
+
+
+def _phase(obj: Obj) -> str:
+    deleted = text(obj, "metadata", "deletionTimestamp")
+    return "Terminating" if deleted else text(obj, "status", "phase")
+
+
+def _modes_of(obj: Obj, part: str) -> str:
+    modes = items(obj, part, "accessModes")
+    return ",".join(short for mode, short in _MODES.items() if mode in modes)
+
+
+def _claim_of(obj: Obj) -> str:
+    claim = child(obj, "spec", "claimRef")
+    return f"{text(claim, 'namespace')}/{text(claim, 'name')}" if claim else ""
+
+
+def _bound_size(obj: Obj) -> str:
+    size = str(child(obj, "status", "capacity").get("storage", "0"))
+    return size if text(obj, "spec", "volumeName") else ""
+
+
+def _bound_modes(obj: Obj) -> str:
+    return _modes_of(obj, "status") if text(obj, "spec", "volumeName") else ""
+
+
+_CLASSES = (
+    column("StorageClass", _class_of, "Its storage class"),
+    column("VolumeAttributesClass", _attributes_class, "Its volume attributes class"),
+)
+_MODE = wide("VolumeMode", "spec.volumeMode", "Filesystem or Block", empty=UNSET)
+
+VOLUME = ServedKind(
+    resource=resources.PERSISTENT_VOLUMES,
+    acted_on_by="the volume controller, the scheduler",
+    columns=(
+        NAME,
+        column("Capacity", "spec.capacity.storage", "Size of the volume", empty="0"),
+        column("Access Modes", lambda obj: _modes_of(obj, "spec"), "Ways it can be mounted"),
+        column(
+            "Reclaim Policy",
+            "spec.persistentVolumeReclaimPolicy",
+            "What happens to it when its claim goes",
+        ),
+        column("Status", _phase, "Phase of the volume"),
+        column("Claim", _claim_of, "Claim it belongs to"),
+        *_CLASSES,
+        column("Reason", "status.reason", "Why it failed"),
+        AGE,
+        _MODE,
+    ),
+    defaults=defaults(
+        quantities("spec.capacity"),
+        unset={
+            "spec.volumeMode": "Filesystem",
+            "spec.hostPath?.type": "",
+            **{f"spec.azureDisk?.{name}": value for name, value in AZURE_DISK.items()},
+        },
+        empty={
+            "status.phase": "Pending",
+            "spec.persistentVolumeReclaimPolicy": "Retain",
+            "spec.claimRef?.kind": "PersistentVolumeClaim",
+            "spec.claimRef?.apiVersion": "v1",
+            **{
+                f"spec.{source}?.{name}": value
+                for source, given in SOURCE_DEFAULTS.items()
+                for name, value in given.items()
+            },
+        },
+    ),
+    rules=rules(
+        (
+            "spec",
+            rules(
+                _access,
+                ("capacity", _only_storage),
+                ("capacity", each_value(check_size)),
+                lambda spec, where: _a_source(_sources(spec), where),
+                ("persistentVolumeReclaimPolicy", one_of("Delete", "Recycle", "Retain")),
+                _affinity,
+            ),
+        )
+    ),
+    change=_volume_change,
+)
+CLAIM = ServedKind(
+    resource=resources.PERSISTENT_VOLUME_CLAIMS,
+    acted_on_by="the volume controller, the scheduler",
+    columns=(
+        NAME,
+        column("Status", _phase, "Phase of the claim"),
+        column("Volume", "spec.volumeName", "Volume it is bound to"),
+        column("Capacity", _bound_size, "Size of that volume"),
+        column("Access Modes", _bound_modes, "Ways it can be mounted"),
+        *_CLASSES,
+        AGE,
+        _MODE,
+    ),
+    defaults=default_claim,
+    on_create=_prepare_claim,
+    rules=rules(
+        ("spec", _access),
+        ("spec.selector", check_label_selector),
+        ("spec.resources.requests", _claim_request),
+    ),
+    change=_claim_change,
+)
+KINDS = (VOLUME, CLAIM)
