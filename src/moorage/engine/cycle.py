@@ -222,7 +222,7 @@ class Cycle:
 
     def post_filter(self, search: Search, *, ask: AskPostFilter | None = None) -> PostFilterOutcome:
         """Let the PostFilter plugins look for a way after a search that found no node."""
-        attempt, statuses = search.attempt, NodeStatuses(search)
+        attempt, statuses = search.answers.attempt, NodeStatuses(search)
         attempt.state.write(WHAT_IF, SearchWhatIf(search, statuses))
         self._meter.start()
         outcome = run_post_filter(self.profile, attempt.state, attempt.pod, statuses, ask=ask)
@@ -232,7 +232,7 @@ class Cycle:
 
     def _reject(self, search: Search) -> Decision:
         def find() -> Rejection:
-            asks = search.attempt.wants_post_filter
+            asks = search.answers.attempt.wants_post_filter
             return Rejection(diagnose(search), self.post_filter(search) if asks else None)
 
         rejection = search.answers.rejection(search.pre_filter, search.filtered, find)
@@ -240,7 +240,7 @@ class Cycle:
 
     def decision_of(self, search: Search, found: Rejection) -> Decision:
         """Return the decision of an attempt for which no node was found."""
-        attempt, after, spared = search.attempt, found.after, ""
+        attempt, after, spared = search.answers.attempt, found.after, ""
         victims = () if after is None or after.result is None else after.result.victims
         if victims and self.profile.evicts_whole_gangs:
             groups, below = self.snapshot.groups, attempt.pod.priority
@@ -281,14 +281,14 @@ class Cycle:
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
-        candidates = self._candidates(search.attempt, search.pre_filter)
+        candidates = self._candidates(search.answers.attempt, search.pre_filter)
         order = self._sampler.order(candidates, search.start)
         return order[np.isin(order, rows)]
 
     def _taken(
         self, search: Search, row: int, *, ties: int = 1, total: int | None = None, out_of: int = 1
     ) -> Decision:
-        attempt = search.attempt
+        attempt = search.answers.attempt
         return Decision(
             outcome=Outcome.BIND,
             pod=attempt.pod,

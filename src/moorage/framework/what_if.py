@@ -91,6 +91,11 @@ class RowsResult(Protocol):
         """bool, (rows,): where a Filter's answer is neither Success nor a rejection."""
         ...
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the results, bytes."""
+        ...
+
     def status(self, position: int) -> Status:
         """Return the status of one row."""
         ...

@@ -29,7 +29,6 @@ from moorage.framework.status import ReasonTable
 from moorage.plugins.preemption.dry_runs import DryRuns
 from moorage.plugins.preemption.known_rows import KnownRows
 from moorage.snapshot.key_log import KeyLog
-from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node
@@ -276,14 +275,14 @@ def test_after_a_change_decisions_equal_a_search_without_kept_outcomes(
 def test_candidates_are_compared_once_their_costs_differ() -> None:
     world = full(World(100, 1), alike=True)
     known = []
-    following = KnownRows.follow
+    beginning = KnownRows.begin
 
-    def noted(self: KnownRows, level: NominatedLevel, own: int | None) -> None:
-        following(self, level, own)
+    def noted(self: KnownRows, own: int | None) -> None:
+        beginning(self, own)
         known.append(self)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(KnownRows, "follow", noted)
+        patched.setattr(KnownRows, "begin", noted)
         world.preempt(1, "", follow=True)
         world.preempt(1, "", follow=True)
         assert [each.alike for each in known] == [True, True]

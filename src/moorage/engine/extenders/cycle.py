@@ -274,7 +274,7 @@ class ExtendedCycle(Cycle):
 
         The plugin that finds them is asked twice, every other one at most once.
         """
-        attempt = search.attempt
+        attempt = search.answers.attempt
         state, pod = attempt.state, attempt.pod.pod
         asking = [e for e in self.profile.extenders if e.preempts and e.interested(pod)]
         if not asking:

@@ -11,7 +11,6 @@ from moorage.engine.answers import Answers, KnownRows, Rejection, Rows
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.filters.nominated import comes_first, filter_nominated
-from moorage.engine.reuse.rejections import RejectionCache
 from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
 from moorage.framework.points import ScoreArray
 from moorage.framework.profile import Profile
@@ -36,15 +35,12 @@ class Reuse:
     ----------
     shapes
         The cached answers by shape.
-    rejections
-        Why searches found no node.
     """
 
     def __init__(
         self, profile: Profile, snapshot: Snapshot, *, budget_bytes: int = BUDGET_BYTES
     ) -> None:
         self.shapes = ShapeCache(profile, snapshot, budget_bytes=budget_bytes)
-        self.rejections = RejectionCache(profile, snapshot)
         self._never_reused = [
             each.never_reused
             for each in profile.capabilities.values()
@@ -101,6 +97,8 @@ class ReusedAnswers(Answers):
         """Run PreFilter, from the cache where possible."""
         outcome = self._shape.pre_filters.run(self.attempt)
         self._every_node = outcome.node_names is None
+        if not outcome.status.ok:  # otherwise counted with the results of Filter
+            self._reuse.shapes.settle(self._shape)
         return outcome
 
     def filter_row(self, row: int) -> FilterPass:
@@ -154,7 +152,8 @@ class ReusedAnswers(Answers):
         if not self._followed:
             self.follow()
         if not shape.scores.known:
-            known = shape.scores.ask(shape.metered_like(at.state))
+            shape.state.metered_like(at.state)
+            known = shape.scores.ask()
             at.state.absorb(shape.state)
             if not known:
                 return super().totals(rows)
@@ -165,12 +164,13 @@ class ReusedAnswers(Answers):
         self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]
     ) -> Rejection:
         """Return why no row passed, from the cache where possible."""
-        cache, key = self._reuse.rejections, None
+        cache, key = self._shape.rejections, None
         if self._every_node and filtered is self._shape.filters.filtered:
-            key = cache.key(self.attempt, outcome, self._shape)
+            key = cache.key(self.attempt, outcome)
         found = None if key is None else cache.find(key)
         if found is None:
             found = find()
             if key is not None:
                 cache.keep(key, found)
+                self._reuse.shapes.settle(self._shape)
         return found

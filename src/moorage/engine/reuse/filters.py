@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, ask_into, raise_first_error
 from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterPass
-from moorage.engine.reuse.changes import Changes
 from moorage.engine.reuse.scalar_filters import ScalarFilters
+from moorage.framework.caches import Changes
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
-from moorage.snapshot.view import NodeView
 
 
 class FilterPlugins:
@@ -51,6 +50,8 @@ class FilterCache:
     ----------
     plugins
         The Filter plugins of the profile.
+    attempt
+        A pod of the shape, with the state that the shape's plugins write; for changed rows.
 
     Attributes
     ----------
@@ -61,10 +62,11 @@ class FilterCache:
         Result of the reusable Filters that read the node alone; None as `filtered`.
     """
 
-    __slots__ = ("_by_pods", "_feasible", "_plugins", "by_node", "filtered")
+    __slots__ = ("_attempt", "_by_pods", "_feasible", "_plugins", "by_node", "filtered")
 
-    def __init__(self, plugins: FilterPlugins) -> None:
+    def __init__(self, plugins: FilterPlugins, attempt: Attempt) -> None:
         self._plugins = plugins
+        self._attempt = attempt
         self.forget()
 
     def forget(self) -> None:
@@ -125,19 +127,17 @@ class FilterCache:
             return None
         return self.filtered.plugin_n.item(row) == PASSED
 
-    def passes_now(self, attempt: Attempt, row: int) -> bool:
+    def passes_now(self, row: int) -> bool:
         """Whether one row whose pods changed passes now; False is always a safe answer.
 
         Parameters
         ----------
-        attempt
-            A pod of the shape, with the state that the shape's plugins wrote.
         row
-            The row. Its node is as it was when the cache was followed last.
+            The row. Its node is as it was when the cache followed changes last.
         """
         if self.by_node is None or self.by_node.plugin_n.item(row) != PASSED:
             return False
-        return self._plugins.scalar.passes(attempt, row)
+        return self._plugins.scalar.passes(self._attempt, row)
 
     def feasible(self, filtered: FilterPass) -> NDArray[np.int64]:
         """Return int64: the rows that a filter result on every row passes, ascending."""
@@ -149,26 +149,18 @@ class FilterCache:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def follow(self, attempt: Attempt, changes: Changes) -> None:
-        """Judge the changed rows again.
-
-        Parameters
-        ----------
-        attempt
-            A pod of the shape, with the state that the shape's plugins wrote.
-        changes
-            The rows.
-        """
+    def follow(self, changes: Changes) -> None:
+        """Judge the changed rows again."""
         if self.filtered is None:
             return
-        if changes.are_few and self._follow_in_scalars(attempt, changes.rows):
+        if changes.are_few and self._follow_in_scalars(changes.rows):
             return
         assert self.by_node is not None
         assert self._by_pods is not None
         plugins, at = self._plugins, np.array(changes.rows, np.int64)
         if changes.nodes:
-            self._ask_again(self.by_node, plugins.by_node, attempt, np.array(changes.nodes))
-        self._ask_again(self._by_pods, plugins.by_pods, attempt, at)
+            self._ask_again(self.by_node, plugins.by_node, np.array(changes.nodes))
+        self._ask_again(self._by_pods, plugins.by_pods, at)
         merged = self.by_node.at(at)
         merged.merge(self._by_pods.at(at))
         if (merged.passed != (self.filtered.plugin_n[at] == PASSED)).any():
@@ -177,19 +169,19 @@ class FilterCache:
         if merged.is_broken:
             self.filtered = self._feasible = None
 
-    @staticmethod
     def _ask_again(
-        filtered: FilterPass, only: Sequence[int], attempt: Attempt, rows: NDArray[np.int64]
+        self, filtered: FilterPass, only: Sequence[int], rows: NDArray[np.int64]
     ) -> None:
-        view: NodeView = attempt.snapshot.rows(rows)
-        filtered.put(rows, ask_filters(attempt, view, only=only))
+        view = self._attempt.snapshot.rows(rows)
+        filtered.put(rows, ask_filters(self._attempt, view, only=only))
 
-    def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
+    def _follow_in_scalars(self, rows: Sequence[int]) -> bool:
         """Judge a few rows whose nodes did not change; False when that takes arrays.
 
         In that case all changed rows are judged again in arrays.
         """
-        filtered, by_node, by_pods = self.filtered, self.by_node, self._by_pods
+        attempt, filtered = self._attempt, self.filtered
+        by_node, by_pods = self.by_node, self._by_pods
         assert filtered is not None
         assert by_node is not None
         assert by_pods is not None

@@ -16,9 +16,8 @@ import numpy as np
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import PASSES, FilterPass
 from moorage.engine.filters.nominated import filter_beside_sums, filter_nominated, judge_row
-from moorage.engine.reuse.changes import ROWS_MOST
+from moorage.framework.caches import ROWS_MOST, Changes
 from moorage.snapshot.nominated_rows import NominatedLevel
-from moorage.snapshot.snapshot import Snapshot
 
 # From this share of the rows on, one pass over all costs less than following changes; a guess.
 _CHANGED_SHARE = 4
@@ -40,11 +39,16 @@ class _Kept:
         Indexes of the Filters that judged beside them.
     filtered
         The filter result with and without them.
-    positions
-        Positions in the logs of nodes, of pods and of the level, up to which changes are included.
+
+    Attributes
+    ----------
+    due
+        The rows that changed since the result was brought up to date.
+    position
+        Position in the log of the level, up to which changes are included.
     """
 
-    __slots__ = ("base", "by_sums", "filtered", "level", "positions")
+    __slots__ = ("base", "by_sums", "due", "filtered", "level", "position")
 
     def __init__(
         self,
@@ -52,25 +56,25 @@ class _Kept:
         level: NominatedLevel,
         by_sums: tuple[int, ...],
         filtered: FilterPass,
-        positions: tuple[int, int, int],
     ) -> None:
         self.base = base
         self.level = level
         self.by_sums = by_sums
         self.filtered = filtered
-        self.positions = positions
+        self.due: set[int] = set()
+        self.position = level.log.position
 
-    def changed(self, snapshot: Snapshot, positions: tuple[int, int, int]) -> list[int] | None:
-        """Return the rows whose results may have changed; None where that is not known."""
-        logs = (snapshot.table.node_log, snapshot.table.pod_log, self.level.log)
-        rows: set[int] = set()
-        for log, before, now in zip(logs, self.positions, positions, strict=True):
-            if before != now:
-                changed = log.since(before)
-                if changed is None:
-                    return None
-                rows.update(changed)
-        return sorted(rows)
+    def take_due(self) -> list[int] | None:
+        """Return the rows to judge again, and count them as judged; None where not known."""
+        log, due = self.level.log, self.due
+        if log.position != self.position:
+            nominated = log.since(self.position)
+            if nominated is None:
+                return None
+            due.update(nominated)
+            self.position = log.position
+        self.due = set()
+        return sorted(due)
 
 
 class NominatedCache:
@@ -83,6 +87,11 @@ class NominatedCache:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def follow(self, changes: Changes) -> None:
+        """Note the changed rows; a filter result is brought up to date when it is asked for."""
+        for kept in self._kept.values():
+            kept.due.update(changes.rows)
 
     def forget(self) -> None:
         """Forget every filter result."""
@@ -117,18 +126,15 @@ class NominatedCache:
             both = filtered.copy()
             filter_nominated(attempt, snapshot.all(), both)
             return both
-        table = snapshot.table
-        positions = (table.node_log.position, table.pod_log.position, level.log.position)
         kept = self._kept.get(pod.priority)
         if kept is not None and kept.base is filtered and kept.level is level:
-            rows = kept.changed(snapshot, positions) if kept.by_sums == by_sums else None
+            rows = kept.take_due() if kept.by_sums == by_sums else None
             if rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
                 _follow(kept, attempt, rows)
-                kept.positions = positions
                 return kept.filtered
         both = filtered.copy()
         filter_beside_sums(attempt, by_sums, snapshot.all(), both)
-        self._keep(pod.priority, _Kept(filtered, level, by_sums, both, positions))
+        self._keep(pod.priority, _Kept(filtered, level, by_sums, both))
         return both
 
     def _keep(self, priority: int, kept: _Kept) -> None:

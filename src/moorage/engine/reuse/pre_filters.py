@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from moorage.engine.attempt import Attempt
+from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterPlugin
@@ -50,6 +51,9 @@ class _Skips(NamedTuple):
                 return False
         return True
 
+
+# Size of an answer with its share of the outcomes: names of plugins, a status; a guess.
+_ANSWER_BYTES: Final = 512
 
 _NONE: Final = _Skips(frozenset())
 
@@ -101,6 +105,20 @@ class PreFilterCache:
         every node be searched. The key says of each plugin asked afresh whether it skips."""
         self._lets_every_node = False
         """Whether every reusable plugin has answered, and lets every node be searched or skips."""
+
+    def follow(self, changes: Changes) -> None:
+        """Keep every answer: the answer of a reusable plugin's PreFilter depends on no row."""
+
+    def forget(self) -> None:
+        """Forget every answer; the values that plugins wrote stay until they write them again."""
+        self._answers.clear()
+        self._outcomes.clear()
+        self._lets_every_node = False
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the answers, bytes."""
+        return len(self._answers) * _ANSWER_BYTES
 
     def run(self, attempt: Attempt) -> PreFilterOutcome:
         """Run PreFilter; the plugins answer from the cache where they can.

@@ -2,43 +2,73 @@
 
 A group that does not fit has dozens of members for which there is no node. Without this cache, each
 member would count every row's reasons and try preemption on every node, with the same result. The
-cache forgets everything as soon as a row changes.
+cache forgets every rejection as soon as a row changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from moorage.engine.answers import Rejection
 from moorage.engine.attempt import Attempt
+from moorage.framework.caches import Changes
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.snapshot.snapshot import Snapshot
+
+# Rejections that a shape keeps; above this, all are forgotten. A guess.
+_KEPT_MOST: Final = 64
+# Size of a rejection: counts by reason, names of plugins, a message; a guess.
+_REJECTION_BYTES: Final = 2048
 
 
-class RejectionCache:
-    """The rejections since a row changed last.
+class RejectionPlugins:
+    """Whether the PostFilter plugins of a profile answer pods of one shape alike.
 
     Parameters
     ----------
     profile
         The profile. A PostFilter plugin that does not declare `rejects_by_shape` is asked again for
         every pod.
-    snapshot
-        The cluster.
     """
 
-    def __init__(self, profile: Profile, snapshot: Snapshot) -> None:
-        self._profile = profile
-        self._snapshot = snapshot
-        self._by_shape = all(
+    def __init__(self, profile: Profile) -> None:
+        self.by_shape = all(
             profile.capabilities[plugin.name].rejects_by_shape for plugin in profile.post_filters
         )
-        self._kept: dict[Hashable, Rejection] = {}
-        self._position = (-1, -1)
 
-    def key(self, attempt: Attempt, outcome: PreFilterOutcome, shape: Hashable) -> Hashable | None:
+
+class RejectionCache:
+    """The rejections of pods of one shape since a row changed last.
+
+    Parameters
+    ----------
+    plugins
+        The PostFilter plugins of the profile.
+    """
+
+    __slots__ = ("_kept", "_plugins")
+
+    def __init__(self, plugins: RejectionPlugins) -> None:
+        self._plugins = plugins
+        self._kept: dict[Hashable, Rejection] = {}
+
+    def follow(self, changes: Changes) -> None:
+        """Forget every rejection where a row changed: a rejection depends on all rows."""
+        if changes.rows:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget every rejection."""
+        self._kept.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the rejections, bytes."""
+        return len(self._kept) * _REJECTION_BYTES
+
+    def key(self, attempt: Attempt, outcome: PreFilterOutcome) -> Hashable | None:
         """Return the key shared by pods that are rejected alike; None for a pod with no such key.
 
         Rejections are kept where only the shape decided. That means: no plugin was asked that sees
@@ -50,23 +80,21 @@ class RejectionCache:
             The attempt, whose search found no more than the result kept for the shape.
         outcome
             Outcome of PreFilter.
-        shape
-            The shape; compared by identity.
         """
+        snapshot = attempt.snapshot
         state, pod, wanted = attempt.state, attempt.pod, attempt.wants_post_filter
         explained = state.find(EXPLAIN)
         if (
-            (wanted and not self._by_shape)
-            or self._snapshot.nominations
+            (wanted and not self._plugins.by_shape)
+            or snapshot.nominations
             or pod.pod.status.nominated_node_name
             or explained
-            or self._profile.filters_by_sums(state.skip_filter) is None
+            or attempt.profile.filters_by_sums(state.skip_filter) is None
         ):
             return None
-        groups = self._snapshot.groups
+        groups = snapshot.groups
         group = groups.key_of(pod.pod)
         return (
-            shape,
             outcome.plugins,
             wanted,
             pod.priority,
@@ -75,21 +103,14 @@ class RejectionCache:
         )
 
     def find(self, key: Hashable) -> Rejection | None:
-        """Return why a pod with this key was rejected, if no row has changed since."""
-        table = self._snapshot.table
-        position = (table.node_log.position, table.pod_log.position)
-        if position != self._position:
-            self.forget()
-            self._position = position
-            return None
+        """Return why a pod with this key was rejected, if a pod was since a row changed last."""
         return self._kept.get(key)
 
     def keep(self, key: Hashable, rejection: Rejection) -> None:
         """Keep a rejection, unless PostFilter named a node."""
         result = None if rejection.after is None else rejection.after.result
-        if result is None or not (result.nominated_node or result.victims):
-            self._kept[key] = rejection
-
-    def forget(self) -> None:
-        """Forget every rejection."""
-        self._kept.clear()
+        if result is not None and (result.nominated_node or result.victims):
+            return
+        if len(self._kept) >= _KEPT_MOST:
+            self.forget()
+        self._kept[key] = rejection

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.reuse.changes import Changes
 from moorage.engine.scoring import ask_score, check_range, normalized
+from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Reads
 from moorage.framework.containment import contained
 from moorage.framework.forms import ScoreForms
@@ -46,14 +46,8 @@ class ScorePlugins:
             each.name for each in profile.pre_scores if each.name in afresh
         )
         """Names of the plugins whose PreScore runs in every attempt."""
-        by_pods = [each for each in self.reused if each.reads != Reads.NODE]
-        self.scalar = [
-            (each.name, each.weight, each.score_row)
-            for each in by_pods
-            if each.score_row is not None and each.normalizer is None
-        ]
-        known = {name for name, _, _ in self.scalar}
-        self.arrays_only = [each.name for each in by_pods if each.name not in known]
+        self.by_pods = [each for each in self.reused if each.reads != Reads.NODE]
+        """The plugins whose scores of a row depend on more than its node."""
 
 
 class ScoreCache:
@@ -63,6 +57,8 @@ class ScoreCache:
     ----------
     plugins
         The Score plugins of the profile.
+    attempt
+        A pod of the shape, with the state that the shape's plugins write.
 
     Attributes
     ----------
@@ -76,10 +72,21 @@ class ScoreCache:
         Names of the reusable plugins whose PreScore answered Skip.
     """
 
-    __slots__ = ("_fails", "_flat_total", "_known", "_plugins", "fixed_n", "flat", "raw", "skipped")
+    __slots__ = (
+        "_attempt",
+        "_fails",
+        "_flat_total",
+        "_known",
+        "_plugins",
+        "fixed_n",
+        "flat",
+        "raw",
+        "skipped",
+    )
 
-    def __init__(self, plugins: ScorePlugins) -> None:
+    def __init__(self, plugins: ScorePlugins, attempt: Attempt) -> None:
         self._plugins = plugins
+        self._attempt = attempt
         self.forget()
 
     def forget(self) -> None:
@@ -105,17 +112,14 @@ class ScoreCache:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def ask(self, attempt: Attempt) -> bool:
+    def ask(self) -> bool:
         """Ask the reusable plugins about every row; return whether all of them could answer.
 
-        Parameters
-        ----------
-        attempt
-            A pod of the shape, with the state that the shape's plugins write. Plugins may fail
-            over rows that are not feasible; then only feasible rows can be scored.
+        Plugins may fail over rows that are not feasible; then only feasible rows can be scored.
         """
         if self._fails:
             return False
+        attempt = self._attempt
         self._fails = True
         try:
             self.skipped = self._pre_score(attempt)
@@ -202,61 +206,66 @@ class ScoreCache:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def follow(self, attempt: Attempt, changes: Changes) -> None:
-        """Score the changed rows again.
-
-        Parameters
-        ----------
-        attempt
-            A pod of the shape, with the state that the shape's plugins wrote.
-        changes
-            The rows.
-        """
+    def follow(self, changes: Changes) -> None:
+        """Score the changed rows again; in scalars where rows are few and a plugin has the form."""
         if not self._known:
             return
-        if changes.are_few and self._follow_in_scalars(attempt, changes.rows):
-            return
         try:
-            self._score_again(attempt, changes)
+            if changes.are_few:
+                for forms in self._plugins.by_pods:
+                    if forms.name not in self.skipped and not self._by_row(forms, changes.rows):
+                        self._by_arrays(forms, changes.rows)
+                return
+            for forms in self._scoring():
+                if changes.nodes or forms.reads != Reads.NODE:
+                    self._by_arrays(forms, changes.rows)
         except CycleError:  # perhaps a row that is not feasible; asked again once it is
             self.forget()
 
-    def _score_again(self, attempt: Attempt, changes: Changes) -> None:
-        rows: NDArray[np.int64] = np.array(changes.rows, np.int64)
-        view = attempt.snapshot.rows(rows)
-        for forms in self._scoring():
-            if forms.reads == Reads.NODE and not changes.nodes:
-                continue
-            raw_n = self.raw[forms.name]
-            new = ask_score(attempt, forms, view)
-            if forms.normalizer is None:
-                check_range(forms.plugin, new)
-                self.fixed_n[rows] += forms.weight * (new - raw_n[rows])
-            elif forms.name in self.flat and (new != self.flat[forms.name]).any():
-                del self.flat[forms.name]
-                self._flat_total = None
-            raw_n[rows] = new
+    def _by_arrays(self, forms: ScoreForms, changed: Sequence[int]) -> None:
+        """Ask one plugin about the changed rows.
 
-    def _follow_in_scalars(self, attempt: Attempt, rows: Sequence[int]) -> bool:
-        """Score a few rows whose nodes did not change; False when that takes arrays.
+        Raises
+        ------
+        CycleError
+            The plugin failed, or a final score is out of range.
+        """
+        rows: NDArray[np.int64] = np.array(changed, np.int64)
+        raw_n = self.raw[forms.name]
+        new = ask_score(self._attempt, forms, self._attempt.snapshot.rows(rows))
+        if forms.normalizer is None:
+            check_range(forms.plugin, new)
+            self.fixed_n[rows] += forms.weight * (new - raw_n[rows])
+        elif forms.name in self.flat and (new != self.flat[forms.name]).any():
+            self._not_flat(forms.name)
+        raw_n[rows] = new
+
+    def _by_row(self, forms: ScoreForms, rows: Sequence[int]) -> bool:
+        """Ask one plugin about a few changed rows, without arrays; False where it takes arrays.
 
         A plugin that raises is asked again with arrays, where its failure is contained.
         """
-        state, pod, skipped, fixed_n = attempt.state, attempt.pod, self.skipped, self.fixed_n
-        for name in self._plugins.arrays_only:
-            if name not in skipped:
-                return False
+        score_row, state, pod = forms.score_row, self._attempt.state, self._attempt.pod
+        if score_row is None:
+            return False
+        raw_n, fixed_n, flat = self.raw[forms.name], self.fixed_n, self.flat.get(forms.name)
         try:
-            for name, weight, score_row in self._plugins.scalar:
-                if name in skipped:
-                    continue
-                raw_n = self.raw[name]
-                for row in rows:
-                    new = score_row(state, pod, row)
-                    if new is None or not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
+            for row in rows:
+                new = score_row(state, pod, row)
+                if new is None:
+                    return False
+                if forms.normalizer is None:
+                    if not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
                         return False
-                    fixed_n[row] += weight * (new - raw_n.item(row))
-                    raw_n[row] = new
+                    fixed_n[row] += forms.weight * (new - raw_n.item(row))
+                elif flat is not None and new != flat:
+                    self._not_flat(forms.name)
+                raw_n[row] = new
         except Exception:
             return False
         return True
+
+    def _not_flat(self, name: str) -> None:
+        """Note that the raw scores of a plugin are no longer equal on every row."""
+        self.flat.pop(name, None)
+        self._flat_total = None

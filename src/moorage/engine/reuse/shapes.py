@@ -14,11 +14,12 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.reuse.changes import changes
 from moorage.engine.reuse.filters import FilterCache, FilterPlugins
 from moorage.engine.reuse.nominated import NominatedCache
 from moorage.engine.reuse.pre_filters import PreFilterCache, PreFilterPlugins
+from moorage.engine.reuse.rejections import RejectionCache, RejectionPlugins
 from moorage.engine.reuse.scores import ScoreCache, ScorePlugins
+from moorage.framework.caches import NO_CHANGES, Cache, RowFollower
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
@@ -46,6 +47,7 @@ class ShapePlugins:
         self.pre_filters = PreFilterPlugins(profile)
         self.filters = FilterPlugins(profile)
         self.scores = ScorePlugins(profile)
+        self.rejections = RejectionPlugins(profile)
 
 
 class Shape:
@@ -67,59 +69,55 @@ class Shape:
     ----------
     state
         The state of the attempt.
-    pre_filters, filters, scores, nominated
+    pre_filters, filters, scores, nominated, rejections
         The caches.
+    caches
+        All of them.
     """
 
     def __init__(self, parts: Parts, attempt: Attempt, plugins: ShapePlugins, epochs: Key) -> None:
-        self._attempt = attempt
         self._table = attempt.snapshot.table
-        self._node_position = self._table.node_log.position
-        self._pod_position = self._table.pod_log.position
+        self._follower = RowFollower(self._table.node_log, self._table.pod_log)
         self.parts = parts
         self.key = _key(parts)
         self.structure = self._table.columns.structure
         self.epochs = epochs
         self.state = attempt.state
         self.pre_filters = PreFilterCache(plugins.pre_filters, self.state)
-        self.filters = FilterCache(plugins.filters)
-        self.scores = ScoreCache(plugins.scores)
+        self.filters = FilterCache(plugins.filters, attempt)
+        self.scores = ScoreCache(plugins.scores, attempt)
         self.nominated = NominatedCache()
+        self.rejections = RejectionCache(plugins.rejections)
+        self.caches: tuple[Cache, ...] = (
+            self.pre_filters,
+            self.filters,
+            self.scores,
+            self.nominated,
+            self.rejections,
+        )
 
     @property
     def nbytes(self) -> int:
-        """Memory of the caches, bytes; everything except the arrays is a guess."""
-        arrays = self.filters.nbytes + self.scores.nbytes + self.nominated.nbytes
-        return _SHAPE_BYTES + arrays
-
-    def metered_like(self, state: CycleState) -> Attempt:
-        """Return the attempt in which plugins answer about the shape, metered as another."""
-        self.state.metered_like(state)
-        return self._attempt
+        """Memory of the shape and its caches, bytes; everything except the arrays is a guess."""
+        return _SHAPE_BYTES + sum([cache.nbytes for cache in self.caches])
 
     def follow(self) -> bool:
         """Bring the caches up to date with every changed row; return whether they forgot all."""
-        node_log, pod_log = self._table.node_log, self._table.pod_log
-        at_nodes, at_pods = node_log.position, pod_log.position
-        if self._pod_position == at_pods and self._node_position == at_nodes:
+        changes = self._follower.changes()
+        if changes is NO_CHANGES:
             return False
         self.state.meter = None  # keeping answers up to date belongs to no extension point
-        nodes = [] if self._node_position == at_nodes else node_log.since(self._node_position)
-        pods = pod_log.since(self._pod_position)
-        self._node_position, self._pod_position = at_nodes, at_pods
-        found = None if nodes is None or pods is None else changes(nodes, pods)
-        if found is None or found.are_many(self._table.columns.n):
+        if changes is None or changes.are_many(self._table.columns.n):
             self.forget()
             return True
-        self.filters.follow(self._attempt, found)
-        self.scores.follow(self._attempt, found)
+        for cache in self.caches:
+            cache.follow(changes)
         return False
 
     def forget(self) -> None:
-        """Forget answers about rows; the answers of PreFilter stay."""
-        self.filters.forget()
-        self.scores.forget()
-        self.nominated.forget()
+        """Forget every answer."""
+        for cache in self.caches:
+            cache.forget()
 
     def passes(self, attempt: Attempt, row: int) -> bool:
         """Whether one row passes, from the cache or judged alone; False is always a safe answer.
@@ -134,15 +132,15 @@ class Shape:
         row
             The row.
         """
-        log, since = self._table.pod_log, self._pod_position
+        log, (nodes, since) = self._table.pod_log, self._follower.positions
         passed = self.filters.passes(attempt.state, row)
-        if passed is None or self._node_position != self._table.node_log.position:
+        if passed is None or nodes != self._table.node_log.position:
             return False
         if log.position - since > _BEHIND_MOST:
             return False
         if not log.may_have_changed(row, since):
             return passed
-        return self.filters.passes_now(self._attempt, row)
+        return self.filters.passes_now(row)
 
 
 def _key(parts: Parts) -> Key:

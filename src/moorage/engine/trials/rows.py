@@ -41,6 +41,7 @@ class FilterResult:
         self._found = found
         self.passed: NDArray[np.bool_] = found.passed
         self.broken: NDArray[np.bool_] = found.broken
+        self.nbytes = found.nbytes + self.passed.nbytes + self.broken.nbytes
 
     def status(self, position: int) -> Status:
         """Return the status of one row."""

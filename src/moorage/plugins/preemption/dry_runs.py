@@ -122,7 +122,7 @@ class DryRuns:
         self._in_scalars = self.independent and rules is None
         self.rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
         known = around.replicas.rows(what_if, pod) if rules is None else None
-        self.known = known or KnownRows(around.snapshot, around.budgets)
+        self.known = known or KnownRows(around.snapshot)
         self.single: dict[int, Candidate | Status] = {}
 
     def tried(self, rows: IntArray, states: bytes) -> StateArray:

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.framework.caches import Changes, RowFollower
 from moorage.framework.what_if import WhatIf
 from moorage.plugins.preemption.budgets import Budgets
 from moorage.plugins.preemption.sums import CRITERIA, RowVictims, Victims
@@ -27,8 +28,11 @@ Mask = NDArray[np.bool_]
 
 # Number of kinds of preemptors with kept outcomes: about a megabyte each at 5000 nodes. A guess.
 _KINDS_MOST: Final = 8
-# Number of dry runs to keep findings of; above this, all rows are tried again. A guess.
-_RUNS_MOST: Final = 4096
+# Memory of one kind, bytes; above this, all rows are tried again. A guess.
+_BYTES_MOST: Final = 16 * 1024 * 1024
+# Size of the outcome of a row tried alone, and of a dry run without its arrays; guesses.
+_ROW_BYTES: Final = 128
+_RUN_BYTES: Final = 1024
 NEVER: Final = int(np.iinfo(np.int64).min)
 """Earlier than any time: the latest start of a row whose pods have not started."""
 _ONE_ROW: Final = -1  # instead of the index of a dry run: the row was tried alone
@@ -50,8 +54,8 @@ class KnownRows:
 
     Parameters
     ----------
-    snapshot, budgets
-        The cluster and the disruption budgets, on which the outcomes depend.
+    snapshot
+        The cluster.
 
     Attributes
     ----------
@@ -62,44 +66,41 @@ class KnownRows:
         comparison is needed.
     """
 
-    def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._budgets = budgets
-        self._basis: object = None
-        self._positions: Sequence[int] = (0, 0, 0, 0)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget every outcome."""
+        n = self._snapshot.num_nodes
+        self.state_n: StateArray = np.full(n, UNKNOWN, np.uint8)
         # Whether a row was tried alone, and the costs of the first candidate.
         self._mixed, self.alike = False, True
         self._loss: Sequence[int] | None = None
         # Rows whose states hold for one search only: tried alone, or nominated to the preemptor.
         self._passing: list[int] = []
+        self._costs_nc = np.zeros((n, CRITERIA), np.int64)
+        self._latest_n = np.zeros(n, np.int64)
         self._latest = NEVER
         self._runs: list[Victims] = []
-        self._forget_all()
+        self._runs_bytes = 0
+        self._rows: dict[int, RowVictims] = {}
+        self._run_n = np.zeros(n, np.int64)
+        self._position_n = np.zeros(n, np.int64)
 
-    def follow(self, level: NominatedLevel, own: int | None) -> None:
-        """Forget outcomes that may have changed.
+    def follow(self, changes: Changes) -> None:
+        """Forget the outcomes of the changed rows."""
+        self._mark(changes.rows)
+
+    def begin(self, own: int | None) -> None:
+        """Begin a search: forget the outcomes that held only for the search before.
 
         Parameters
         ----------
-        level
-            The nominated pods that count before the preemptor.
         own
             The row the preemptor is nominated to. Replicas must leave room for the preemptor on
             that row, so the outcome of that row is not kept.
         """
-        table = self._snapshot.table
-        # Compared by identity: the level is a new object after each rebuild.
-        basis = (level, table.columns.structure, self._budgets.generation)
-        logs = (table.node_log, table.pod_log, table.version_log, level.log)
-        positions = (logs[0].position, logs[1].position, logs[2].position, logs[3].position)
-        if basis != self._basis or len(self._runs) >= _RUNS_MOST:
-            self._basis = basis
-            self._forget_all()
-        else:
-            for log, before, now in zip(logs, self._positions, positions, strict=True):
-                if before != now:
-                    self._mark(log.since(before))
-        self._positions = positions
         if self._passing:
             self._mark(self._passing)
             self._passing = []
@@ -107,11 +108,16 @@ class KnownRows:
             self.state_n[own] = UNKNOWN
             self._passing.append(own)
 
-    def _mark(self, changed: Sequence[int] | None) -> None:
-        """Mark changed rows as `UNKNOWN`; mark all rows when the changed rows are not known."""
-        if changed is None:
-            self.state_n[:] = UNKNOWN
-            return
+    @property
+    def nbytes(self) -> int:
+        """Memory of the outcomes, bytes; 0 where no row was tried."""
+        if not self._runs and not self._rows:
+            return 0
+        arrays = self.state_n.nbytes + self._costs_nc.nbytes + 3 * self._latest_n.nbytes
+        return arrays + self._runs_bytes + len(self._rows) * _ROW_BYTES
+
+    def _mark(self, changed: Sequence[int]) -> None:
+        """Mark rows as `UNKNOWN`."""
         for row in changed:
             self.state_n[row] = UNKNOWN
 
@@ -154,6 +160,7 @@ class KnownRows:
         self._run_n[rows] = len(self._runs)
         self._position_n[rows] = np.arange(len(rows))
         self._runs.append(victims)
+        self._runs_bytes += victims.nbytes + _RUN_BYTES
 
     def put_row(
         self,
@@ -225,19 +232,38 @@ class KnownRows:
         elif self._loss != tuple(costs):
             self.alike = False
 
-    def _forget_all(self) -> None:
-        n = self._snapshot.num_nodes
-        self.state_n: StateArray = np.full(n, UNKNOWN, np.uint8)
-        self._mixed = False
-        self.alike = True
-        self._loss = None
-        self._costs_nc = np.zeros((n, CRITERIA), np.int64)
-        self._latest_n = np.zeros(n, np.int64)
-        self._latest = NEVER
-        self._runs = []
-        self._rows: dict[int, RowVictims] = {}
-        self._run_n = np.zeros(n, np.int64)
-        self._position_n = np.zeros(n, np.int64)
+
+class _Kind:
+    """The outcomes of one kind of preemptor, and what they depend on.
+
+    Attributes
+    ----------
+    basis
+        The nominated pods that count before the preemptor, the structure of the rows and the
+        generation of the budgets. Nominated pods are compared by identity: they are a new object
+        after each rebuild.
+    follower
+        Tells which rows changed.
+    rows
+        The outcomes.
+    """
+
+    __slots__ = ("basis", "follower", "rows")
+
+    def __init__(self, snapshot: Snapshot, level: NominatedLevel, basis: object) -> None:
+        table = snapshot.table
+        logs = (table.pod_log, table.version_log, level.log)
+        self.basis = basis
+        self.follower = RowFollower(table.node_log, *logs)
+        self.rows = KnownRows(snapshot)
+
+    def follow(self) -> None:
+        """Bring the outcomes up to date with every changed row."""
+        changes = self.follower.changes()
+        if changes is None or self.rows.nbytes > _BYTES_MOST:
+            self.rows.forget()
+        else:
+            self.rows.follow(changes)
 
 
 class Replicas:
@@ -252,7 +278,12 @@ class Replicas:
     def __init__(self, snapshot: Snapshot, budgets: Budgets) -> None:
         self._snapshot = snapshot
         self._budgets = budgets
-        self._kinds: OrderedDict[tuple[object, int], KnownRows] = OrderedDict()
+        self._kinds: OrderedDict[tuple[object, int], _Kind] = OrderedDict()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all outcomes, bytes; at most `_KINDS_MOST` times `_BYTES_MOST` and a search."""
+        return sum([kind.rows.nbytes for kind in self._kinds.values()])
 
     def rows(self, what_if: WhatIf, pod: PodInfo) -> KnownRows | None:
         """Return the current outcomes for a preemptor; None where none can be kept."""
@@ -260,11 +291,16 @@ class Replicas:
         if alike is None or not what_if.independent:
             return None
         key = (alike, pod.priority)
+        level, own = what_if.nominated()
+        structure = self._snapshot.table.columns.structure
+        basis = (level, structure, self._budgets.generation)
         found = self._kinds.get(key)
-        if found is None:
-            while len(self._kinds) >= _KINDS_MOST:
+        if found is None or found.basis != basis:
+            found = self._kinds[key] = _Kind(self._snapshot, level, basis)
+            if len(self._kinds) > _KINDS_MOST:
                 self._kinds.popitem(last=False)
-            found = self._kinds[key] = KnownRows(self._snapshot, self._budgets)
+        else:
+            found.follow()
         self._kinds.move_to_end(key)
-        found.follow(*what_if.nominated())
-        return found
+        found.rows.begin(own)
+        return found.rows

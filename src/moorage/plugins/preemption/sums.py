@@ -66,6 +66,13 @@ class Victims(msgspec.Struct, frozen=True):
     filtered: RowsResult
     protection: Protection | None
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, bytes."""
+        protection = self.protection
+        beside = 0 if protection is None else protection.order.nbytes + protection.violating.nbytes
+        return self.lower.nbytes + self.victim.nbytes + self.filtered.nbytes + beside
+
     def of_row(self, index: int) -> RowVictims:
         """Return the result for one row."""
         victim: list[bool] = self.victim[index].tolist()
