@@ -169,7 +169,7 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
 
 
 def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """Return one event for each part of a pod that changed; a generic Update if none did.
+    """Return one event for each part of a pod that changed; a generic Update if no part did.
 
     Never empty: every update of a pod is reported.
     """

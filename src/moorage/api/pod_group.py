@@ -50,7 +50,7 @@ class TopologyConstraint(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSchedulingConstraints(ApiStruct, frozen=True, kw_only=True):
-    """Where the pods of a group may be; the first topology is the one that counts."""
+    """Where the pods of a group may be; only the first topology counts."""
 
     topology: list[TopologyConstraint] = []
 

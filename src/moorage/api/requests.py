@@ -47,7 +47,7 @@ def pod_requests(
     use_status
         Count resources in force after an in-place resize as well (pods on a node).
     pod_level
-        Let requests of the pod as a whole replace those of its containers.
+        Let requests of the pod as a whole replace requests of its containers.
     non_zero
         Count a default for containers that request no cpu or no memory.
 

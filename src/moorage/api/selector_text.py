@@ -52,7 +52,7 @@ def parse_label_selector(text: str) -> Selector:
     Raises
     ------
     ValueError
-        Not a label selector; says what was found and what was expected.
+        Not a label selector; the message names the found and the expected text.
     """
     tokens = _Tokens(text)
     requirements = []

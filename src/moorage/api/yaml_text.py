@@ -70,7 +70,7 @@ _EXPONENT_FROM = 1e21
 
 
 def resolve(text: str) -> Any:
-    """Return the value of a plain scalar: text unless it looks like something else.
+    """Return the value of a plain scalar: text unless it has the form of another type.
 
     Returns
     -------

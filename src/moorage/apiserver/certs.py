@@ -1,6 +1,6 @@
 """The cluster's own certificate authority, and the certificates of the server and the clients.
 
-Made anew for each cluster and kept only in the kubeconfig, so no other copy can leak later. A
+Made for each cluster and kept only in the kubeconfig, so no other copy can leak later. A
 cluster with a data directory keeps its authority there. Keys are elliptic, because making an RSA
 key takes longer than starting the server.
 """

@@ -1,7 +1,7 @@
 """Discovery documents for clients: versions, groups, resources, OpenAPI.
 
 Documents are built once and kept as bytes, until a definition of custom resources changes the
-served kinds. Of the OpenAPI documents only those of its group are built again.
+served kinds. Of the OpenAPI documents only the documents of its group are built again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Discovery:
         self._makers: dict[str, Callable[[], Any]] = {}
 
     def _refresh(self) -> None:
-        """Build the documents anew if the served kinds have changed."""
+        """Build the documents again if the served kinds have changed."""
         catalog = self._catalog
         if self._generation == catalog.generation:
             return

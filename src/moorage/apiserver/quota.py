@@ -44,7 +44,7 @@ class Quotas:
         world.on_write(QUOTAS, self._quota_written)
 
     def load(self) -> None:
-        """Count anew for every stored quota; called after a store has been restored."""
+        """Count again for every stored quota; called after a store has been restored."""
         for namespace in self._used:
             self._world.on_write_in(namespace, None)
         self._used.clear()

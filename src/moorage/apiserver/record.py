@@ -1,7 +1,7 @@
 """One stored object: its bytes, and the few fields that selectors need.
 
-The store keeps bytes, not dictionaries: lists and watches send these bytes, and they take a tenth
-of the memory. Decoding one again for a write costs twenty microseconds.
+The store keeps bytes, not dictionaries: lists and watches send these bytes, and bytes take a tenth
+of the memory. Decoding an object again for a write costs twenty microseconds.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TIME_PATH = "/moorage.dev/v1/time"
 
-# Longest step: a year at once takes longer than anybody waits.
+# Longest step: a year at once would take longer than a person waits.
 _SECONDS_MAX = 366 * 86_400
 
 

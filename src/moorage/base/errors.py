@@ -13,12 +13,12 @@
     |   +-- UnauthorizedError  401 or 403
     |   +-- TooManyRequestsError  429
     +-- ExtenderError          an HTTP extender failed, refused, or answered nonsense
-    |   +-- ExtenderSilentError  it gave no answer, so it may have done what it was asked
+    |   +-- ExtenderSilentError  it gave no answer, so it may have acted
     +-- TransportError         no answer: refused, reset, timed out
     |   +-- RefusedError       no connection could be made, so nothing was sent
     |       +-- NotLeadingError  a write held back, because another replica may lead by now
     +-- LeaseLostError         the leader's lease could not be renewed; the process ends
-    +-- CacheError             what the cache was told does not fit what it believes
+    +-- CacheError             a fact reported to the cache contradicts its belief
         +-- CacheCorruptedError  believing on would place pods wrongly
 
 Rejections of a pod are `Status` values (framework), never exceptions. Bugs are assertions.

@@ -258,7 +258,7 @@ async def serve(kubeconfig: str, clock: Clock) -> None:
     Raises
     ------
     MoorageError
-        The server cannot be reached, refused or hung up.
+        The server cannot be reached, refused a call, or closed a connection.
     """
     connector = await connector_of(find_access(kubeconfig, clock=clock))
     # Nothing else runs between two jobs, so reading may block the loop.

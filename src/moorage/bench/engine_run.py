@@ -98,7 +98,7 @@ class EngineRun:
         )
 
     def run(self, progress: Progress = lambda line: None) -> Result:
-        """Run every operation and return what was measured.
+        """Run every operation and return the measurements.
 
         Raises
         ------

@@ -133,7 +133,7 @@ GATES: Final[tuple[Gate, ...]] = (
         switchable=True,
     ),
 )
-"""Every gate the reference of the conformance recordings lists, by name, and those of the pages."""
+"""Every gate in the reference of the conformance recordings or in the pages, by name."""
 
 _BY_NAME: Final = {gate.name: gate for gate in GATES}
 
@@ -167,7 +167,7 @@ def feature_gates(values: Mapping[str, bool]) -> FeatureGates:
     Raises
     ------
     ConfigError
-        A gate is unknown, cannot be switched, or needs one that is off; every fault is listed.
+        A gate is unknown, cannot be switched, or needs a gate that is off; every fault is listed.
     """
     gates = FeatureGates(dict(values))
     faults = [fault for name, on in sorted(values.items()) for fault in _faults(name, on)]

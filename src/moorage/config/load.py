@@ -79,7 +79,7 @@ def parse_config(text: str, *, source: str = "") -> LoadedConfiguration:
     Raises
     ------
     ConfigError
-        Every fault found; those of moorage's own document begin with its kind.
+        Every fault found; faults of moorage's own document begin with its kind.
     """
     config, faults = read_config(text, source=source)
     if faults:

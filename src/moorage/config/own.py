@@ -35,7 +35,7 @@ class OwnProfile(
     """Settings of a profile that only moorage has; an entry never makes a profile."""
 
     scheduler_name: str = ""
-    """The profile: one of those in KubeSchedulerConfiguration, or ``default-scheduler``."""
+    """The profile: a name from KubeSchedulerConfiguration, or ``default-scheduler``."""
     group_mode: GroupMode = "trial"
     """trial: the members of a pod group are placed in one attempt, all or none. permit: each is
     placed by itself and waits at Permit until enough of its group have a node."""

@@ -187,7 +187,7 @@ def _scheduled(world: World, info: PodInfo, *, compact: bool) -> Json:
 def _disagreement(decision: Decision, whole: Evaluation) -> Json:
     """Return a field that no recording has if the cycle and the evaluation disagree.
 
-    The cycle reuses answers, the evaluation asks every plugin afresh: they must agree.
+    The cycle reuses answers, the evaluation asks every plugin: both must agree.
     """
     assert whole.scores is not None
     fresh = (whole.winners[0], len(whole.feasible), int(whole.scores.total_n.max()))

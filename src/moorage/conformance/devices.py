@@ -25,7 +25,7 @@ from moorage.snapshot.snapshot import Snapshot
 
 
 def allocations_on(state: CycleState, node_name: str) -> list[Json]:
-    """Return the devices an attempt would allocate on a node, as recorded; empty if none."""
+    """Return the devices that an attempt would allocate on a node, as recorded."""
     attempt = state.find(CLAIMS) or Attempt(Snapshot())
     results = attempt.results_on(node_name)
     pairs = zip(attempt.unallocated, results, strict=False)

@@ -115,7 +115,7 @@ class World:
         return {"pod": info.key, "outcome": "gated", "preEnqueue": signed(gate)}
 
     def assume(self, profile: Profile, decision: Decision) -> None:
-        """Count the pod of a decision on its node and reserve what it needs there."""
+        """Count the pod of a decision on its node, and reserve its volumes and devices."""
         info = decision.pod
         self.snapshot.table.add_pod(info, decision.node_name)
         self.snapshot.groups.assume(info.uid)

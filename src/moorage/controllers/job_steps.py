@@ -258,7 +258,7 @@ def _restarted_too_often(job: Whole, found: Tally, limit: int) -> bool:
 
 
 def deadline_in(job: Whole, now_ns: int) -> float | None:
-    """Return the seconds until a job has been active for too long; None if it never is."""
+    """Return the seconds until a job has been active for too long; None without a deadline."""
     seconds = job.spec.get("activeDeadlineSeconds")
     start = job.status.get("startTime")
     if seconds is None or not start or job.spec.get("suspend"):

@@ -84,7 +84,7 @@ def _wanted(node: Node) -> list[_Wanted]:
 
 
 def silent_conditions(node: Node, now_ns: int) -> list[Json] | None:
-    """Return the conditions of a silent node; None if they are Unknown already."""
+    """Return the conditions of a silent node; None if all are Unknown already."""
     if all(status_of(node, each) == "Unknown" for each in _SILENT):
         return None
     now = rfc3339(now_ns)

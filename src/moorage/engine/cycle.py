@@ -92,11 +92,11 @@ class Cycle:
         self._answers_about = Answers if self.reuse is None else self.reuse.about
         self._tie_break = tie_break
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
-        self._told = meter  # what the cycle state is given: None where nobody measures
+        self._told = meter  # the meter of the cycle state: None where nothing is measured
         self._meter = SILENT if meter is None else meter
 
     def decide(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
-        """Choose a node for a pod, or say why there is none."""
+        """Choose a node for a pod, or give the reasons why no node is feasible."""
         attempt = self.begin(pod, scope)
         try:
             # 1. Is there anything to choose from?
@@ -119,7 +119,7 @@ class Cycle:
             return failed(attempt, broken.status)
 
     def asking(self, pod: PodInfo) -> Awaitable[Decision] | None:
-        """Return the decision with extenders; None where none takes part: here, always."""
+        """Return the decision with extenders; None where no extender takes part: here, always."""
 
     def begin(self, pod: PodInfo, scope: Scope = WHOLE) -> Attempt:
         """Return a new attempt for a pod."""

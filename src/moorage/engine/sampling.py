@@ -1,4 +1,4 @@
-"""Limits the nodes to the ones kube-scheduler would have filtered, between filtering and scoring.
+"""Limits the nodes to those kube-scheduler would have filtered, between filtering and scoring.
 
 kube-scheduler filters nodes in an order that starts where the last search ended, and stops when it
 has found enough. Here every row already has its filter result. So the step computes how far

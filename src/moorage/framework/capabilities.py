@@ -78,7 +78,7 @@ _SCORE: Final = ("score", "score_node")
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """The capabilities of one plugin; the default of each field means that it is not declared.
 
-    ``Capabilities()`` is a plugin that is asked afresh for every pod and every row.
+    ``Capabilities()`` is a plugin that is asked again for every pod and every row.
     """
 
     filter_reads: Annotated[

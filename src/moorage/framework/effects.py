@@ -106,7 +106,7 @@ class PluginEffects(Protocol):
         kind
             ``type`` of the Event.
         reason, action
-            Why, and what was done about it; UpperCamelCase words.
+            The reason, and the action taken; UpperCamelCase words.
         note
             Text for people; cut at 1024 bytes.
         """

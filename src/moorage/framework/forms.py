@@ -42,7 +42,7 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     sees_sums
         Whether the plugin sees the pods of a row only as sums.
     room, judge_row, passes_row
-        The capabilities `filter_room`, `filter_row` and `passes_row`; None where there is none.
+        The capabilities `filter_room`, `filter_row` and `passes_row`; None where not declared.
     """
 
     index: int
@@ -78,7 +78,7 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
     reused
         Whether raw scores may be reused for replicas.
     score_row
-        The capability of this name; None where there is none.
+        The capability of this name; None where not declared.
     """
 
     name: str

@@ -42,7 +42,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     potential
         Nodes on which evicting pods may help, by row: the nodes for a dry run.
     candidates
-        The candidates in the order of the dry run, those without violations first.
+        The candidates in the order of the dry run, candidates without violations first.
     rejected
         Tried nodes that are no candidates, with the reason.
     ties

@@ -126,7 +126,7 @@ def run_pre_filter(
 
 
 def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> PreFilterOutcome:
-    """Ask the plugins in order, and note those that skip."""
+    """Ask the plugins in order, and note the plugins that skip."""
     results: dict[str, Status] = {}
     restricted: dict[str, frozenset[str]] = {}
     names: frozenset[str] | None = None

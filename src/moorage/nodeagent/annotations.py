@@ -57,7 +57,7 @@ def run_seconds(pod: Pod, container: Container, run: int, *, init: bool) -> floa
 
 
 def exit_code(pod: Pod, container: Container, run: int, *, init: bool) -> int:
-    """Return the code a run of a container ends with."""
+    """Return the exit code of a run of a container."""
     return int(_of_run(pod, container, EXIT_CODE, run, init=init) or 0)
 
 

@@ -1,7 +1,7 @@
 """The metrics of a running scheduler, under kube-scheduler's names.
 
 Belongs here: the table of metrics (`catalogue`) and the numbers behind it (`series`), which are
-cheap enough to be written on a pod's way. The queue, the attempts and the calls write theirs in
-`queue_facts`, `attempts` and `calls`; `exposition` and `resources` write the page for Prometheus.
-The room reads; it holds no way to write to the API.
+cheap enough to be written on a pod's way. The queue, the attempts and the calls write their numbers
+in `queue_facts`, `attempts` and `calls`; `exposition` and `resources` write the page for
+Prometheus. The room reads; it holds no way to write to the API.
 """

@@ -33,7 +33,7 @@ class WaitingGroups:
         Parameters
         ----------
         known
-            The groups there are; others are forgotten.
+            All existing groups; other groups are forgotten.
         """
         self._since_ns = {key: since for key, since in self._since_ns.items() if key in known}
         now_ns = self._clock.monotonic_ns()

@@ -212,7 +212,7 @@ class GroupReports:
         self._forget_at = 2 * len(self._written) + _FORGET_MIN
 
     def _known(self, group: PodGroup) -> list[Condition]:
-        """Return the group's conditions, with the written one that the watch has not shown yet."""
+        """Return the group's conditions, and a written condition that the watch has not shown."""
         written = self._written.get(group.metadata.uid)
         shown = group.status.conditions
         if written is None or written in shown:

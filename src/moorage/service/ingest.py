@@ -109,7 +109,8 @@ class NodeIngest(_Changing):
         super().__init__("Node", facts)
         self._cache = cache
         self._queue = queue
-        # Nodes whose newest version makes no sense -> the version the cache holds, None if none.
+        # Nodes whose newest version makes no sense -> the version the cache holds, None without
+        # one.
         self._left_alone: dict[str, Node | None] = {}
 
     def on_add(self, node: Node) -> None:
@@ -177,7 +178,7 @@ class PodIngest(_Changing):
     facts
         Totals.
     waiting
-        The pods held at Permit; None where none is.
+        The pods held at Permit; None where no pod is held.
     announce
         Whether a new pod without a node may help other pods: members of a gang may wait for it.
     """

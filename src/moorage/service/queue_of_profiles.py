@@ -134,7 +134,7 @@ def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:
         nonlocal calls
         calls += 1
         if calls % _TIMED_EVERY:
-            status = plugin.pre_enqueue(pod)  # the queue contains what it raises, as for hints
+            status = plugin.pre_enqueue(pod)  # the queue contains its exceptions, as those of hints
             if status is SUCCESS:
                 return None
         else:

@@ -14,7 +14,7 @@ class KeyLog(Generic[T]):
     ----------
     limit
         How many entries are kept at least. A reader that fell further behind is told to start
-        afresh (a guess: replaying more would cost about as much).
+        again from the whole (a guess: replaying more entries would cost about as much).
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ class PodGroups:
         return self.source.key_of(pod)
 
     def terms_of(self, pod: Pod) -> GroupTerms | None:
-        """Return the demands of a pod's group; None without a group, or while it is missing."""
+        """Return the demands of a pod's group; None without a group, or without its object."""
         key = self.source.key_of(pod)
         return None if key is None else self.source.terms_of(key)
 

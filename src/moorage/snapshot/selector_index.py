@@ -44,11 +44,11 @@ class SelectorIndex(Generic[T]):
         Parameters
         ----------
         item
-            What `candidates` gives back.
+            The value that `candidates` returns.
         selector
-            On labels of pods.
+            A selector on labels of pods.
         namespaces
-            Namespaces of pods it may match; None means any.
+            Namespaces of pods that the item may match; None means any.
         """
         self._size += 1
         if selector.nothing:
@@ -62,7 +62,7 @@ class SelectorIndex(Generic[T]):
                 drawer.by_pair.setdefault(pair, {})[item] = None
 
     def remove(self, item: T, selector: Selector, namespaces: frozenset[str] | None) -> None:
-        """Take out an item; selector and namespaces are those it was filed with."""
+        """Take out an item; selector and namespaces are the same as for `add`."""
         self._size -= 1
         if selector.nothing:
             return

@@ -61,7 +61,7 @@ class NodeTable:
         self._row_by_name: dict[str, int] = {}
         self._hidden: dict[str, dict[str, PodInfo]] = {}
         self._node_of_pod: dict[str, str] = {}
-        # Id of a pod's part of requests -> what it costs, cell by cell; dies with the arrays.
+        # Id of a pod's part of requests -> its changes, cell by cell; dropped with the arrays.
         self._bookings: dict[int, tuple[tuple[memoryview, int], ...]] = {}
         self._booked_in = -1
 

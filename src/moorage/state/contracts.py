@@ -45,18 +45,18 @@ ConcernsFn: TypeAlias = Callable[[object | None, object | None], Iterable[Pod] |
 
 
 class RegisteredHint(msgspec.Struct, frozen=True):
-    """A cluster event that a plugin says may cure its rejections.
+    """A cluster event that may cure the rejections of a plugin, as the plugin declares.
 
     Parameters
     ----------
     plugin
-        Name of the plugin whose rejections this is about.
+        Name of the plugin that rejected the pods.
     event
         Resource and actions.
     hint
         Asked about each pod the plugin rejected; None means always QUEUE.
     concerns
-        Says about which pods the hint has to be asked at all; None means about each.
+        Returns the pods for which the hint has to be asked; None means every pod.
     """
 
     plugin: str
@@ -147,7 +147,7 @@ class QueueObserver(Protocol):
         ...
 
     def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
-        """Note how long a requeue hint took, and what it said or `BROKEN_HINT`."""
+        """Note how long a requeue hint took, and its answer or `BROKEN_HINT`."""
         ...
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:

@@ -32,7 +32,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     what
         The fact, as a short phrase.
     cause
-        The stimulus behind it: a cluster event's label, or what was called.
+        The stimulus of the entry: a cluster event's label, or the name of a call.
     """
 
     at_ns: int

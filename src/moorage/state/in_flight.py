@@ -5,7 +5,7 @@ event is kept and looked at when the pod comes back, so that no wake-up is lost:
 
     oldest -> newest:   [pod A] [event 1] [pod B] [event 2] [event 3] [pod C]
 
-A pod's events are all those after its marker. An event is dropped when the last pod before it is
+A pod's events are all events after its marker. An event is dropped when the last pod before it is
 done. Mirrors kubernetes v1.36 ``pkg/scheduler/backend/queue/active_queue.go``.
 """
 

@@ -21,7 +21,7 @@ _STALE_MIN = 64
 
 
 class KeyedHeap:
-    """Pods ordered by a sort key, those of equal keys by arrival.
+    """Pods ordered by a sort key, pods of equal keys by arrival.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class KeyedHeap:
     def put(self, queued: QueuedPod) -> QueuedPod | None:
         """Add a pod, or sort a known pod again; returns the pod that was replaced, if any.
 
-        A pod put again keeps its rank among those of equal sort keys.
+        A pod put again keeps its rank among the pods of equal sort keys.
         """
         self._stamp = stamp = self._stamp + 1
         found = self._live.get(queued.key)

@@ -125,7 +125,7 @@ TRANSITIONS: Mapping[PodState, Mapping[PodState, str]] = MappingProxyType(
 )
 """From state to the states it may move to, with the reason that makes it move.
 
-`PodState.GONE` is an end: a pod object that appears again begins anew at `PodState.UNKNOWN`.
+`PodState.GONE` is an end: a pod object that appears again begins at `PodState.UNKNOWN`.
 """
 
 QUEUED = frozenset({_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED})

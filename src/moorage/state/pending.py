@@ -92,7 +92,7 @@ class PendingSummary(msgspec.Struct, frozen=True):
         )
 
     def pods(self) -> list[Pod]:
-        """Return every queued pod; those in flight are not queued."""
+        """Return every queued pod; pods in flight are not queued."""
         parts = (self.active, self.backoff, self.unschedulable, self.gated)
         return [pending.pod for part in parts for pending in part]
 

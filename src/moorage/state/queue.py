@@ -1,8 +1,8 @@
 """The scheduling queue: pods wait here for their next attempt, and events or timers move them.
 
 Flow: ``service/ingest`` reports pods (`add`, `update`, `delete`) and cluster events (`move_all`);
-``service/pump`` takes pods out (`pop`) and gives failed ones back
-(`add_unschedulable_if_not_present`) or reports them `done`; timers call the two flushes.
+``service/pump`` takes pods out (`pop`) and gives failed pods back
+(`add_unschedulable_if_not_present`) or reports a pod `done`; timers call the two flushes.
 
                         PreEnqueue rejects
     add ---------------------------------------------> gated
@@ -81,7 +81,7 @@ class SchedulingQueue:
     version
         The Kubernetes version whose queue this is.
     settings
-        Times and switches; None takes those of the version.
+        Times and switches; None takes the settings of the version.
     observer
         Receives metric facts; None drops the facts.
     lifecycle
@@ -188,7 +188,7 @@ class SchedulingQueue:
     # --- attempts --------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
-        """Take out the next pod to try and mark it as in flight; None if there is nothing to try.
+        """Take out the next pod to try and mark it as in flight; None if no pod can be tried.
 
         The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
         """

@@ -266,7 +266,7 @@ class SubQueues:
         """Make the pod count for exactly these plugins in ``unschedulable_pods``.
 
         kube-scheduler leaves a count behind when it deletes or replaces a pod in activeQ or
-        backoffQ; here each pod gives back what it took.
+        backoffQ; here each pod gives back its counts.
         """
         counted = queued.counted_rejectors
         if counted is rejectors or counted == rejectors:

@@ -53,7 +53,7 @@ class UnschedulablePods:
         return found.queued if found is not None else None
 
     def put(self, queued: QueuedPod) -> bool:
-        """Add a pod, or file it anew after its gate or rejectors changed.
+        """Add a pod, or file it again after its gate or rejectors changed.
 
         Returns
         -------

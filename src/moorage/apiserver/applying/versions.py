@@ -67,7 +67,7 @@ class Comparison:
         self._found: dict[str, Fields | None] = {}
 
     def in_version(self, name: str) -> Fields | None:
-        """Return the fields that changed and those removed; None for a version not served."""
+        """Return the changed and the removed fields; None for a version not served."""
         if name not in self._found:
             self._found[name] = self._compare(name)
         return self._found[name]

@@ -78,7 +78,7 @@ class DefinitionFact(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=
 
 
 class ResourceFact(msgspec.Struct, frozen=True):
-    """One resource or subresource, and what can be done with it.
+    """One resource or subresource, and its verbs.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class ResourceFact(msgspec.Struct, frozen=True):
     subresource
         Name of the subresource; empty for the resource itself.
     body_group, body_version, kind
-        What the body is; a subresource may take a kind of another group.
+        Group, version and kind of the body; a subresource may take a kind of another group.
     namespaced
         The path has a namespace.
     verbs

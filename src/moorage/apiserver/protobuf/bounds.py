@@ -20,7 +20,7 @@ The largest definitions of custom resources have about 15,000; reading takes 2 t
 (2-core machine, 2026-11-22).
 """
 FIELDS_MAX: Final = 200_000
-"""How many fields a body may have in all; Go writes those of value zero, too."""
+"""How many fields a body may have in all; Go writes fields of value zero, too."""
 
 _PART_BYTES_MIN: Final = 2
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5

@@ -77,7 +77,7 @@ class Authorizer:
         return None
 
     def rules(self, user: User, namespace: str) -> list[Rule]:
-        """Return every rule that holds for a user in a namespace; cluster-wide ones if empty."""
+        """Return every rule that holds for a user in a namespace; cluster-wide rules if empty."""
         if MASTERS in user.groups:
             return list(EVERYTHING)
         return [rule for rule, _ in self.grants(user, namespace)]

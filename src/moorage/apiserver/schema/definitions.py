@@ -59,7 +59,7 @@ class TypeRef(msgspec.Struct, frozen=True):
 
     @property
     def element(self) -> TypeRef:
-        """Type of the elements; only lists and maps have one."""
+        """Type of the elements; only lists and maps have elements."""
         assert self.of is not None, f"{self.shape} {self.name} has no elements"
         return self.of
 

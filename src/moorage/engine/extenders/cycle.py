@@ -107,7 +107,7 @@ class ExtendedCycle(Cycle):
             await call
 
     def asking(self, pod: PodInfo) -> Awaitable[Decision] | None:
-        """Return the decision with extenders; None where none takes part."""
+        """Return the decision with extenders; None where no extender takes part."""
         return self._decide_asking(pod) if take_part(self.profile.extenders, pod.pod) else None
 
     async def _decide_asking(self, pod: PodInfo) -> Decision:

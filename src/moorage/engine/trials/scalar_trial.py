@@ -100,7 +100,7 @@ class ScalarTrial:
             for name, amount in beside.amounts.items():
                 both[name] = both.get(name, 0) + amount
             first = self._ask(RowSums(both, self._pods + beside.pods))
-            if first[0] == self._soonest:  # without those pods none of them fails sooner
+            if first[0] == self._soonest:  # no Filter fails sooner without these pods
                 return first if first[0] <= by_node[0] else by_node
         found = min(by_node, self._ask(RowSums(mine, self._pods)))
         return first if first is not PASSES and first[0] <= found[0] else found

@@ -129,7 +129,7 @@ class NodeResourcesBalancedAllocation:
         return _HALF + (_HALF + with_pod - without) // 2
 
     def _terms(self, requests: PodRequests) -> tuple[tuple[str, int], ...]:
-        """Return (resource, request) of the configured resources; () if none is requested."""
+        """Return (resource, request) of the configured resources; () without a request."""
         amounts = {name: requests.balanced.get(name, 0) for name in self._resources}
         terms = tuple(
             (name, amount)
