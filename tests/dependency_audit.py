@@ -18,7 +18,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -32,7 +32,6 @@ RECORD_DAYS_MAX = 90  # older answers still count, with a warning
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _PAGES = "https://pypi.org/pypi"
 _SECONDS_MAX = 30.0
-_AT_ONCE = 8
 _ABSENT = 404
 
 Get = Callable[[str], bytes | None]
@@ -149,11 +148,10 @@ def _write_record(now: Mapping[str, Answer], today: datetime.date) -> None:
     RECORD.write_bytes(msgspec.json.format(record, indent=1) + b"\n")
 
 
-def _fetch(url: str) -> bytes | None:
+def _fetch(context: ssl.SSLContext, url: str) -> bytes | None:
     try:
-        with urllib.request.urlopen(  # the scheme is https, written above
-            url, timeout=_SECONDS_MAX, context=ssl.create_default_context()
-        ) as page:
+        # The scheme is https, written above.
+        with urllib.request.urlopen(url, timeout=_SECONDS_MAX, context=context) as page:
             body: bytes = page.read()
     except urllib.error.HTTPError as error:
         if error.code == _ABSENT:
@@ -167,8 +165,9 @@ def main() -> int:
     options = sys.argv[1:]
     today = datetime.datetime.fromtimestamp(SystemClock().now_ns() // NS_PER_SECOND, datetime.UTC)
     pins = locked(LOCK.read_text(encoding="utf-8"))
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        now = dict(zip(pins, pool.map(lambda pin: ask(pin, _fetch), pins), strict=True))
+    # One after the other: TLS in several threads at once ended the interpreter by SIGSEGV.
+    fetch = partial(_fetch, ssl.create_default_context())
+    now = {pin: ask(pin, fetch) for pin in pins}
     if "--record" in options:
         _write_record(now, today.date())
     accepted = read_record() if options else None
